@@ -1,0 +1,48 @@
+"""compile: source -> normalised ONNX -> graph -> SuperNet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from autotailor.compiler.normalise import normalise
+from autotailor.compiler.parser import parse
+from autotailor.compiler.sources import read_source
+from autotailor.ir.supernet import SuperNet
+
+
+def compile_network(
+    source: str | Path | nn.Module,
+    space: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    resolution: int | None = None,
+    weights: str | Path | None = None,
+) -> SuperNet:
+    """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
+
+    Args:
+        source: an ``.onnx`` file, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
+        space: the ``space`` section of a model's configuration; None proposes one.
+        name: of the network; by default the source's.
+        resolution: side of the input images, for sources that do not say it themselves (pixels).
+        weights: a state dict to load into a PyTorch source.
+
+    Raises:
+        GraphError: the source cannot be read, or is no classifier.
+        SpaceError: the space asks for what the network cannot offer.
+    """
+    model = normalise(read_source(source, resolution=resolution, weights=weights))
+    net = SuperNet(parse(model, name or _name_of(source)), None if space is None else dict(space))
+    _ = net.space
+    return net
+
+
+def _name_of(source: str | Path | nn.Module) -> str:
+    if isinstance(source, nn.Module):
+        return type(source).__name__.lower()
+    text = str(source)
+    return Path(text).stem if text.endswith(".onnx") else text.rsplit(":", 1)[-1]

@@ -1,0 +1,207 @@
+"""Blocks: stretches of the trunk that a template recognises (paper, section 4.1.3, step 2).
+
+A template looks at *paths*: the weighted operators of a sequence with normalisations and activations left aside,
+so that one template serves every network of its shape. Templates name blocks and their variables; what is legal
+follows from propagation. A new template is one file under ``templates/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from autotailor.ir.dimension import Atom, Dimension
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operator import rules
+from autotailor.ir.propagation import Propagation
+from autotailor.ir.region import Item, Region, Sequence, flat_nodes, item_nodes, item_output, parse_trunk
+
+WEIGHTED = ("Conv", "Gemm", "MatMul")
+
+
+@dataclass(frozen=True)
+class WidthHandle:
+    """Something inside a block that an expand ratio can set.
+
+    Attributes:
+        atoms: sizes that change together.
+        relative_to: ``in`` or ``out``: the block's width that the ratio multiplies.
+    """
+
+    atoms: tuple[Atom, ...]
+    relative_to: str
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A named stretch of the trunk.
+
+    Attributes:
+        name: ``block1``, ``block2`` ... in the order of the trunk; ``kind`` is its template's name.
+        nodes: in topological order; input and output are tensor names.
+        width_in, width_out: channel dimensions at its ends.
+        handles: variable kind (``expand_ratio``) to what it sets.
+        granules: channels that one unit of a handle's atom stands for (more than 1 where it counts groups).
+        removable: whether it can be bypassed: what leaves it has the dimensions of what enters it.
+    """
+
+    name: str
+    kind: str
+    nodes: tuple[Node, ...]
+    input: str
+    output: str
+    width_in: Dimension
+    width_out: Dimension
+    handles: Mapping[str, WidthHandle] = field(default_factory=dict)
+    granules: Mapping[Atom, int] = field(default_factory=dict)
+    removable: bool = False
+
+
+@dataclass(frozen=True)
+class Match:
+    """A template's find: how many items of the trunk it takes, and what it can change."""
+
+    length: int
+    handles: Mapping[str, WidthHandle]
+    residual: bool
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What templates look through: the graph with its propagated dimensions."""
+
+    graph: Graph
+    propagation: Propagation
+
+    def channels(self, tensor: str) -> Dimension:
+        """Channel dimension of an activation (axis 1; the last axis of token sequences)."""
+        dimensions = self.propagation.dimensions[tensor]
+        return dimensions[-1] if len(dimensions) == 3 else dimensions[min(1, len(dimensions) - 1)]
+
+    def weighted(self, sequence: Sequence) -> tuple[Node, ...]:
+        """Weighted operators of a path, those inside nested regions (gates) left out."""
+        return tuple(item for item in sequence if isinstance(item, Node) and item.kind in WEIGHTED)
+
+    def is_depthwise(self, node: Node) -> bool:
+        """A convolution with one input channel per group."""
+        return node.kind == "Conv" and node.get("group", 1) > 1 and self.graph.weights[node.inputs[1]].shape[1] == 1
+
+    def is_pointwise(self, node: Node) -> bool:
+        """A dense 1x1 convolution."""
+        return (
+            node.kind == "Conv"
+            and node.get("group", 1) == 1
+            and all(size == 1 for size in self.graph.weights[node.inputs[1]].shape[2:])
+        )
+
+    def is_elementwise(self, item: Item) -> bool:
+        """An activation, or a normalisation."""
+        if isinstance(item, Region):
+            return False
+        rule = rules.find(item.kind)
+        return rule is not None and (rule.elementwise or item.kind == "BatchNormalization")
+
+    def trailing(self, sequence: Sequence, position: int) -> int:
+        """How many elementwise items stand at ``position`` and behind."""
+        count = 0
+        while position + count < len(sequence) and self.is_elementwise(sequence[position + count]):
+            count += 1
+        return count
+
+    def handle(self, nodes: tuple[Node, ...], relative_to: str) -> Mapping[str, WidthHandle]:
+        """An expand ratio over the outputs of some operators; nothing where they are static."""
+        atoms = tuple(dict.fromkeys(a for node in nodes for a in self.channels(node.outputs[0]).atoms()))
+        return {"expand_ratio": WidthHandle(atoms, relative_to)} if atoms else {}
+
+
+class BlockTemplate:
+    """Base of block templates; ``order`` says who is asked first (low before high)."""
+
+    kind: ClassVar[str]
+    order: ClassVar[int] = 50
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        """Recognises a block that starts at a position of the trunk."""
+        raise NotImplementedError
+
+
+_templates: list[BlockTemplate] = []
+
+
+def register_template(template: type[BlockTemplate]) -> type[BlockTemplate]:
+    """Class decorator: makes a template known."""
+    _templates.append(template())
+    _templates.sort(key=lambda known: (known.order, known.kind))
+    return template
+
+
+def templates() -> tuple[BlockTemplate, ...]:
+    """All templates, in the order they are asked."""
+    return tuple(_templates)
+
+
+def residual_paths(item: Item) -> tuple[Sequence, Sequence] | None:
+    """(main path, shortcut) of a residual sum: the path with more weighted operators is the main one."""
+    if not isinstance(item, Region) or item.join.kind != "Add" or item.paths is None or len(item.paths) != 2:
+        return None
+    shortcut, main = sorted(item.paths, key=lambda path: len(tuple(flat_nodes(path))))
+    return main, shortcut
+
+
+def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
+    """Parses the trunk and matches templates along it."""
+    view = View(graph, propagation)
+    trunk = parse_trunk(graph)
+    blocks: list[Block] = []
+    position, tensor = 0, graph.input
+    while position < len(trunk):
+        template, match = _first_match(view, trunk, position)
+        taken = trunk[position : position + (match.length if match else 1)]
+        output = item_output(taken[-1])
+        if template and match:
+            blocks.append(_block(view, f"block{len(blocks) + 1}", template.kind, taken, tensor, match))
+        position, tensor = position + len(taken), output
+    return tuple(blocks)
+
+
+def _first_match(view: View, trunk: Sequence, position: int) -> tuple[BlockTemplate | None, Match | None]:
+    for template in _templates:
+        match = template.match(view, trunk, position)
+        if match:
+            return template, match
+    return None, None
+
+
+def _block(view: View, name: str, kind: str, items: Sequence, tensor: str, match: Match) -> Block:
+    output = item_output(items[-1])
+    same = view.propagation.dimensions[tensor] == view.propagation.dimensions[output]
+    inner = {a for d in view.propagation.dimensions[output] for a in d.atoms()}
+    inner |= {a for d in view.propagation.dimensions[tensor] for a in d.atoms()}
+    handles = {
+        kind: WidthHandle(kept, handle.relative_to)
+        for kind, handle in match.handles.items()
+        if (kept := tuple(atom for atom in handle.atoms if atom not in inner))
+    }
+    return Block(
+        name=name,
+        kind=kind,
+        nodes=tuple(node for item in items for node in item_nodes(item)),
+        input=tensor,
+        output=output,
+        width_in=view.channels(tensor),
+        width_out=view.channels(output),
+        handles=handles,
+        granules=_granules(view, items, handles),
+        removable=match.residual and same,
+    )
+
+
+def _granules(view: View, items: Sequence, handles: Mapping[str, WidthHandle]) -> dict[Atom, int]:
+    """Channels per unit of each atom: its operator's width over its own."""
+    found: dict[Atom, int] = {}
+    for node in flat_nodes(items):
+        channels = view.channels(node.outputs[0])
+        for atom in channels.atoms():
+            found.setdefault(atom, channels.meta // atom.meta)
+    return {atom: found[atom] for handle in handles.values() for atom in handle.atoms}

@@ -1,0 +1,253 @@
+"""Dimensions: every axis of every tensor as an expression of atoms.
+
+An *atom* is a quantity that may change by itself (the width of one group of coupled channels, the input's
+resolution). A dimension is a constant, an atom, a sum (what Concat makes), a product (what Flatten and grouped
+convolutions make) or a window (what a sliding kernel leaves of a spatial axis).
+
+Worked example: two convolutions with 8 outputs each, concatenated and flattened over a 3x3 map, feed a Gemm. Its
+input axis is ``Product((Sum((a, b)), Constant(3), Constant(3)))`` of meta size 144. With a = 4 and b = 8 its
+active size is 108, and the meta indices to keep are those of channels 0..3 and 8..15: not a prefix.
+``indices`` derives them atom by atom.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Indices = npt.NDArray[np.int64]
+Sizes = Callable[["Atom"], int]
+
+
+class Dimension:
+    """Base of dimension expressions; immutable."""
+
+    meta: int
+
+    def size(self, sizes: Sizes) -> int:
+        """Active size, given the active size of each atom."""
+        raise NotImplementedError
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        """Meta indices that stay, in order; ``orders`` permutes the channels of atoms it holds."""
+        raise NotImplementedError
+
+    def children(self) -> tuple[Dimension, ...]:
+        """Expressions that this one is made of."""
+        return ()
+
+    def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
+        """The same expression over other parts."""
+        return self
+
+    def atoms(self) -> Iterator[Atom]:
+        """Atoms of the expression, left to right."""
+        for child in self.children():
+            yield from child.atoms()
+
+
+@dataclass(frozen=True)
+class Constant(Dimension):
+    """A size that never changes."""
+
+    meta: int
+
+    def size(self, sizes: Sizes) -> int:
+        return self.meta
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        return np.arange(self.meta)
+
+
+@dataclass(frozen=True)
+class Atom(Dimension):
+    """A size that may change by itself; ``name`` is unique in its network."""
+
+    name: str
+    meta: int
+
+    def size(self, sizes: Sizes) -> int:
+        return sizes(self)
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        order = orders.get(self)
+        return (np.arange(self.meta) if order is None else order)[: sizes(self)]
+
+    def atoms(self) -> Iterator[Atom]:
+        yield self
+
+
+@dataclass(frozen=True)
+class Sum(Dimension):
+    """Axes laid end to end, as Concat leaves them."""
+
+    parts: tuple[Dimension, ...]
+
+    @property
+    def meta(self) -> int:  # type: ignore[override]
+        return sum(part.meta for part in self.parts)
+
+    def size(self, sizes: Sizes) -> int:
+        return sum(part.size(sizes) for part in self.parts)
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        offsets = np.cumsum([0] + [part.meta for part in self.parts])
+        return np.concatenate(
+            [offset + part.indices(sizes, orders) for offset, part in zip(offsets, self.parts, strict=False)]
+        )
+
+    def children(self) -> tuple[Dimension, ...]:
+        return self.parts
+
+    def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
+        return Sum(children)
+
+
+@dataclass(frozen=True)
+class Product(Dimension):
+    """Axes flattened into one, the last running fastest."""
+
+    factors: tuple[Dimension, ...]
+
+    @property
+    def meta(self) -> int:  # type: ignore[override]
+        return math.prod(factor.meta for factor in self.factors)
+
+    def size(self, sizes: Sizes) -> int:
+        return math.prod(factor.size(sizes) for factor in self.factors)
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        kept = np.zeros(1, dtype=np.int64)
+        for factor in self.factors:
+            inner = factor.indices(sizes, orders)
+            kept = (kept[:, None] * factor.meta + inner[None, :]).ravel()
+        return kept
+
+    def children(self) -> tuple[Dimension, ...]:
+        return self.factors
+
+    def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
+        return product(children)
+
+
+@dataclass(frozen=True)
+class Window(Dimension):
+    """What a sliding kernel leaves of a spatial axis: ``(size - shrink) / stride + 1``.
+
+    ``shrink`` is ``dilation * (kernel - 1) + 1`` less the pads, so that a padded 3x3 and a plain 1x1 of one
+    stride are the same expression, as both ends of a residual sum need. A spatial axis has a size but no index
+    set: weights that are indexed by one make the resolution static.
+    """
+
+    source: Dimension
+    shrink: int
+    stride: int
+    ceil: bool = False
+
+    @property
+    def meta(self) -> int:  # type: ignore[override]
+        return self._leave(self.source.meta)
+
+    def _leave(self, size: int) -> int:
+        room = size - self.shrink
+        return (-(-room // self.stride) if self.ceil else room // self.stride) + 1
+
+    def size(self, sizes: Sizes) -> int:
+        return self._leave(self.source.size(sizes))
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        if self.size(sizes) != self.meta:
+            raise ValueError(f"a spatial axis of {self.meta} cannot be sliced to {self.size(sizes)}")
+        return np.arange(self.meta)
+
+    def children(self) -> tuple[Dimension, ...]:
+        return (self.source,)
+
+    def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
+        return Window(children[0], self.shrink, self.stride, self.ceil)
+
+
+def product(factors: tuple[Dimension, ...]) -> Dimension:
+    """A product without factors of one; nested products are flattened, constants stay where they are."""
+    flat: list[Dimension] = []
+    for factor in factors:
+        flat.extend(factor.factors if isinstance(factor, Product) else (factor,))
+    kept = tuple(f for f in flat if not (isinstance(f, Constant) and f.meta == 1))
+    if not kept:
+        return Constant(1)
+    if all(isinstance(f, Constant) for f in kept):
+        return Constant(math.prod(f.meta for f in kept))
+    return kept[0] if len(kept) == 1 else Product(kept)
+
+
+class Unifier:
+    """Couples dimensions that must be equal, by unification of their expressions.
+
+    Union-find over atoms: an atom may be bound to another atom, to a constant (it becomes static) or to an
+    expression (the channels of a grouped convolution become groups times channels per group). What cannot be
+    made equal part by part becomes static on both sides, which is always legal.
+    """
+
+    def __init__(self) -> None:
+        self._bindings: dict[Atom, Dimension] = {}
+
+    def resolve(self, dimension: Dimension) -> Dimension:
+        """The expression with every bound atom replaced by what it is bound to."""
+        if isinstance(dimension, Atom):
+            bound = self._bindings.get(dimension)
+            if bound is None:
+                return dimension
+            resolved = self.resolve(bound)
+            self._bindings[dimension] = resolved
+            return resolved
+        children = dimension.children()
+        if not children:
+            return dimension
+        resolved_children = tuple(self.resolve(child) for child in children)
+        return dimension if resolved_children == children else dimension.with_children(resolved_children)
+
+    def freeze(self, dimension: Dimension) -> None:
+        """Makes every atom of the dimension static."""
+        for atom in tuple(self.resolve(dimension).atoms()):
+            self._bindings[atom] = Constant(atom.meta)
+
+    def unify(self, left: Dimension, right: Dimension) -> None:
+        """Couples two dimensions of equal meta size."""
+        left, right = self.resolve(left), self.resolve(right)
+        if left == right or _agree(left, right):
+            return
+        if isinstance(right, Atom) and not isinstance(left, Atom):
+            left, right = right, left
+        if isinstance(left, Atom):
+            self._bind(left, right)
+        elif isinstance(left, (Sum, Product)) and type(left) is type(right) and self._same_parts(left, right):
+            for a, b in zip(left.children(), right.children(), strict=True):
+                self.unify(a, b)
+        else:
+            self.freeze(left)
+            self.freeze(right)
+
+    def _bind(self, atom: Atom, other: Dimension) -> None:
+        if isinstance(other, Window) or atom in tuple(other.atoms()):
+            self.freeze(atom)
+            self.freeze(other)
+        else:
+            self._bindings[atom] = other
+
+    @staticmethod
+    def _same_parts(left: Dimension, right: Dimension) -> bool:
+        return [p.meta for p in left.children()] == [p.meta for p in right.children()]
+
+
+def _agree(left: Dimension, right: Dimension) -> bool:
+    """Whether two spatial expressions of one atom have the same size for every size of the atom."""
+    atoms = set(left.atoms()) | set(right.atoms())
+    if len(atoms) != 1 or not (isinstance(left, Window) or isinstance(right, Window)):
+        return False
+    sizes = range(1, next(iter(atoms)).meta + 1)
+    pairs = [(left.size(lambda _, n=n: n), right.size(lambda _, n=n: n)) for n in sizes]  # type: ignore[misc]
+    return all(a == b for a, b in pairs if a > 0 or b > 0)

@@ -1,0 +1,252 @@
+"""Graphs as PyTorch modules (the paper's ``build``).
+
+``GraphModule`` runs one graph. ``ElasticModule`` runs any SubNet of a SuperNet on shared weights: its operators
+slice them by the active architecture, and normalisation uses batch statistics (training), statistics of the SubNet
+at hand (evaluation), or collects them (recalibration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from autotailor.ir.architecture import Architecture
+from autotailor.ir.block import Block
+from autotailor.ir.bypass import bypass
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operator import Tensor, rules
+from autotailor.ir.operators.normalization import EPSILON
+from autotailor.ir.propagation import Propagation, StaticPart
+from autotailor.ir.subnet import SubNet
+
+NORMALISATION = "BatchNormalization"
+Statistics = Mapping[str, tuple[Tensor, Tensor]]
+
+
+@dataclass
+class Collector:
+    """Running averages of batch means and variances, by normalisation node."""
+
+    _sums: dict[str, tuple[Tensor, Tensor, int]] = field(default_factory=dict)
+
+    def add(self, node: str, mean: Tensor, variance: Tensor) -> None:
+        """Takes one batch's statistics in."""
+        means, variances, count = self._sums.get(node, (torch.zeros_like(mean), torch.zeros_like(variance), 0))
+        self._sums[node] = (means + mean, variances + variance, count + 1)
+
+    def statistics(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Averages over the batches seen: node name to (mean ``[c]``, variance ``[c]``)."""
+        return {node: (means / n, variances / n) for node, (means, variances, n) in self._sums.items()}
+
+
+class GraphModule(nn.Module):
+    """One graph as a module; input ``[n, 3, r, r]``, output ``[n, classes]``.
+
+    Weights that are trainable are parameters, the rest buffers; ``weight_names`` maps the graph's names to theirs.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+        self.weight_names: dict[str, str] = {}
+        frozen = _untrainable(graph)
+        for i, (name, weight) in enumerate(graph.weights.items()):
+            attribute = f"w{i}_{''.join(c if c.isalnum() else '_' for c in name)}"
+            self.weight_names[name] = attribute
+            value = torch.from_numpy(np.array(weight))
+            if name in frozen:
+                self.register_buffer(attribute, value)
+            else:
+                self.register_parameter(attribute, nn.Parameter(value))
+        self._bypassed = nn.ModuleDict()
+        self._bypass_keys: dict[str, str] = {}
+        for node in graph.nodes:
+            if self._is_static(node):
+                self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
+                self._bypassed[key] = bypass(graph, node)
+        self._schedule(graph.nodes, graph.output)
+
+    def _is_static(self, node: Node) -> bool:
+        return rules.find(node.kind) is None
+
+    def _schedule(self, nodes: tuple[Node, ...], output: str) -> None:
+        """Says what to run, what to return, and when each activation has been read for the last time."""
+        self._nodes, self._output = nodes, output
+        last: dict[str, int] = {}
+        for position, node in enumerate(nodes):
+            last.update(dict.fromkeys(self.graph.activations(node), position))
+        self._last: dict[int, list[str]] = {}
+        for name, position in last.items():
+            if name != output:
+                self._last.setdefault(position, []).append(name)
+
+    def weight(self, name: str) -> Tensor:
+        """A weight as the operators see it."""
+        value: Tensor = getattr(self, self.weight_names[name])
+        return value
+
+    def forward(self, x: Tensor) -> Tensor:
+        values: dict[str, Tensor] = {self.graph.input: x}
+        last = self._last
+        for position, node in enumerate(self._nodes):
+            result = self._run(node, values)
+            values[node.outputs[0]] = result
+            for name in last.get(position, ()):
+                values.pop(name, None)
+        return values[self._output]
+
+    def _run(self, node: Node, values: Mapping[str, Tensor]) -> Tensor:
+        if node.name in self._bypass_keys:
+            module = self._bypassed[self._bypass_keys[node.name]]
+            result: Tensor = module(*(values[name] for name in self.graph.activations(node)))
+            return result
+        arguments = [self._argument(name, values) for name in node.inputs]
+        if node.kind == NORMALISATION:
+            return self.normalise(node, arguments)
+        rule = rules.find(node.kind)
+        assert rule is not None
+        result = rule.call(node, arguments)
+        return result
+
+    def _argument(self, name: str, values: Mapping[str, Tensor]) -> Tensor | None:
+        if not name:
+            return None
+        return self.weight(name) if name in self.weight_names else values[name]
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        """BatchNorm as PyTorch does it: running averages are updated in training."""
+        x, gain, shift, mean, variance = arguments
+        momentum = 1.0 - node.get("momentum", 0.9)
+        return nn.functional.batch_norm(
+            x, mean, variance, gain, shift, self.training, momentum, node.get("epsilon", EPSILON)
+        )
+
+
+def _untrainable(graph: Graph) -> set[str]:
+    """Weights that training leaves alone: statistics, integers, scalars."""
+    names = {name for name, w in graph.weights.items() if not np.issubdtype(w.dtype, np.floating) or w.size == 1}
+    for node in graph.nodes:
+        rule = rules.find(node.kind)
+        if rule is None:
+            names.update(name for name in node.inputs if name in graph.weights)
+        else:
+            names.update(node.inputs[i] for i in rule.statistics)
+    return names
+
+
+Axis = None | int | Tensor  # everything, a prefix, or an index
+
+
+class ElasticNetwork(Protocol):
+    """What an ElasticModule asks of its SuperNet."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def architecture(self) -> Architecture: ...
+
+    @property
+    def propagation(self) -> Propagation: ...
+
+    @property
+    def static_parts(self) -> tuple[StaticPart, ...]: ...
+
+    def largest(self) -> SubNet: ...
+
+    def removed(self, subnet: SubNet) -> tuple[Block, ...]: ...
+
+    def kept_nodes(self, removed: Sequence[Block]) -> tuple[Node, ...]: ...
+
+    def output(self, removed: Sequence[Block]) -> str: ...
+
+
+class ElasticModule(GraphModule):
+    """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs."""
+
+    def __init__(self, supernet: ElasticNetwork) -> None:
+        self._static_names = {part.node for part in supernet.static_parts}
+        super().__init__(supernet.graph)
+        self.supernet = supernet
+        self.statistics: Statistics | None = None
+        self._collector: Collector | None = None
+        self._axes: dict[str, tuple[Axis, ...]] = {}
+        self.activate(supernet.largest())
+
+    def _is_static(self, node: Node) -> bool:
+        return node.name in self._static_names
+
+    def activate(self, subnet: SubNet) -> ElasticModule:
+        """Selects the SubNet to run; statistics of another SubNet are dropped."""
+        removed = self.supernet.removed(subnet)
+        self._subnet = subnet
+        self._schedule(self.supernet.kept_nodes(removed), self.supernet.output(removed))
+        self._sizes = self.supernet.architecture.sizes(subnet.assignment)
+        self._axes.clear()
+        self.statistics = None
+        return self
+
+    @property
+    def active(self) -> SubNet:
+        """The SubNet that ``forward`` runs."""
+        return self._subnet
+
+    def weight(self, name: str) -> Tensor:
+        axes = self._axes.get(name)
+        if axes is None:
+            axes = self._axes[name] = self._plan(name)
+        value = super().weight(name)
+        for axis, index in enumerate(axes):
+            if isinstance(index, int):
+                value = value.narrow(axis, 0, index)
+            elif index is not None:
+                value = value.index_select(axis, index)
+        return value
+
+    def _plan(self, name: str) -> tuple[Axis, ...]:
+        """What each axis of a weight keeps; a prefix where it is one, because that is a view."""
+        plan: list[Axis] = []
+        for dimension in self.supernet.propagation.dimensions[name]:
+            indices = dimension.indices(self._sizes, {})
+            if len(indices) == dimension.meta:
+                plan.append(None)
+            elif np.array_equal(indices, np.arange(len(indices))):
+                plan.append(len(indices))
+            else:
+                plan.append(torch.from_numpy(indices))
+        return tuple(plan)
+
+    @contextmanager
+    def collecting(self) -> Iterator[Collector]:
+        """Within this context forward passes collect statistics of the active SubNet, without gradients."""
+        self._collector = collector = Collector()
+        try:
+            with torch.no_grad():
+                yield collector
+        finally:
+            self._collector = None
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        x, gain, shift, mean, variance = arguments
+        epsilon = node.get("epsilon", EPSILON)
+        if self._collector is not None:
+            axes = [0, *range(2, x.ndim)]
+            variance, mean = torch.var_mean(x, axes, unbiased=False)
+            self._collector.add(node.name, mean, variance * _unbias(x))
+        elif self.training:
+            return nn.functional.batch_norm(x, None, None, gain, shift, True, 0.0, epsilon)
+        elif self.statistics is not None:
+            mean, variance = self.statistics[node.name]
+        return nn.functional.batch_norm(x, mean, variance, gain, shift, False, 0.0, epsilon)
+
+
+def _unbias(x: Tensor) -> float:
+    """N / (n - 1) over the axes that BatchNorm averages: PyTorch stores unbiased variances."""
+    count = x.numel() // x.shape[1]
+    return count / max(1, count - 1)

@@ -1,0 +1,102 @@
+"""Features of fused operators: all that a device can notice of one operator of one SubNet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+Shape = tuple[int, ...]
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
+Attributes = tuple[tuple[str, Attribute], ...]
+
+
+def freeze_attributes(attributes: Mapping[str, Any]) -> Attributes:
+    """Sorted, hashable attributes; lists become tuples."""
+    return tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in attributes.items()))
+
+
+@dataclass(frozen=True)
+class Follower:
+    """An in-place operator that runs fused with its producer, for instance an activation."""
+
+    kind: str
+    attributes: Attributes = ()
+
+
+@dataclass(frozen=True)
+class OperatorFeature:
+    """One fused operator with its active architecture (paper, section 4.2.1).
+
+    Attributes:
+        kind: ONNX operator type of the producer (``Conv``, ``Gemm``, ``Add``, ``MaxPool`` ...).
+        inputs: active shapes of the activations it reads, batch first.
+        outputs: active shapes of what it writes.
+        weights: active shapes of its weights after folding (a convolution: ``[out, in / group, kh, kw]``,
+            then its bias where it has one).
+        attributes: sorted ONNX attributes that matter at run time (strides, pads, dilations, group ...).
+        followers: what the runtime fuses behind it, in order. Normalisation folded into the weights is no follower.
+    """
+
+    kind: str
+    inputs: tuple[Shape, ...]
+    outputs: tuple[Shape, ...]
+    weights: tuple[Shape, ...] = ()
+    attributes: Attributes = ()
+    followers: tuple[Follower, ...] = field(default=())
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Value of one attribute, or the default."""
+        return dict(self.attributes).get(name, default)
+
+    def to_json(self) -> str:
+        """Canonical JSON, the LUT's key."""
+        return json.dumps(
+            {
+                "kind": self.kind,
+                "inputs": self.inputs,
+                "outputs": self.outputs,
+                "weights": self.weights,
+                "attributes": dict(self.attributes),
+                "followers": [[f.kind, dict(f.attributes)] for f in self.followers],
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> OperatorFeature:
+        """Reads ``to_json``."""
+        data = json.loads(text)
+        return cls(
+            kind=data["kind"],
+            inputs=tuple(tuple(s) for s in data["inputs"]),
+            outputs=tuple(tuple(s) for s in data["outputs"]),
+            weights=tuple(tuple(s) for s in data["weights"]),
+            attributes=freeze_attributes(data["attributes"]),
+            followers=tuple(Follower(kind, freeze_attributes(attrs)) for kind, attrs in data["followers"]),
+        )
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class FusionRules:
+    """What a runtime merges into one kernel (paper, section 4.2.1: user-defined fusion rules).
+
+    Attributes:
+        name: for messages and hashes.
+        folds: (producer, follower) kinds where the follower disappears into the producer's weights.
+        fuses: (producer, follower) kinds where the follower runs inside the producer's kernel.
+        free: kinds that cost nothing (views).
+    """
+
+    name: str
+    folds: frozenset[tuple[str, str]] = frozenset()
+    fuses: frozenset[tuple[str, str]] = frozenset()
+    free: frozenset[str] = frozenset()

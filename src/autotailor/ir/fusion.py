@@ -1,0 +1,122 @@
+"""Fused operators: a producer, what folds into its weights, and what runs inside its kernel (paper, section 4.2.1).
+
+A *place* is one fused group of the graph; its features over the joint choices of the few variables they depend on are
+deduced, never run. The unique operators of the space are the union of the places' features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.architecture import Architecture
+from autotailor.ir.feature import Follower, FusionRules, OperatorFeature, Shape
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operator import OperatorRule, rules
+from autotailor.ir.propagation import Propagation
+from autotailor.ir.slicing import active_shapes, specialise
+from autotailor.ir.variable import Gate
+
+
+@dataclass(frozen=True)
+class FusedGroup:
+    """Nodes that run as one kernel: the producer first, then what folds into it and what follows in place."""
+
+    producer: Node
+    folded: tuple[Node, ...]
+    followers: tuple[Node, ...]
+
+    @property
+    def output(self) -> str:
+        """Tensor that the kernel writes."""
+        return (self.producer, *self.folded, *self.followers)[-1].outputs[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a fused operator stands in the network.
+
+    Attributes:
+        label: name of its producer.
+        variables: what its feature depends on; axis i of ``features`` runs over the choices of ``variables[i]``.
+        features: OperatorFeature objects.
+        gate: the depth that can remove it, or None.
+    """
+
+    label: str
+    variables: tuple[str, ...]
+    features: npt.NDArray[np.object_]
+    gate: Gate | None
+
+
+def fuse(graph: Graph, fusion: FusionRules) -> tuple[FusedGroup, ...]:
+    """Groups the nodes of a graph; free views are left out."""
+    groups: list[FusedGroup] = []
+    taken: set[str] = set()
+    for node in graph.nodes:
+        if node.name in taken or node.kind in fusion.free:
+            continue
+        group = _grow(graph, node, fusion)
+        taken.update(n.name for n in (group.producer, *group.folded, *group.followers))
+        groups.append(group)
+    return tuple(groups)
+
+
+def _grow(graph: Graph, producer: Node, fusion: FusionRules) -> FusedGroup:
+    folded: list[Node] = []
+    node = producer
+    while (following := _only_reader(graph, node)) is not None and (
+        producer.kind,
+        following.kind,
+    ) in fusion.folds:
+        folded.append(following)
+        node = following
+    following = _only_reader(graph, node)
+    fits = following is not None and (producer.kind, following.kind) in fusion.fuses
+    return FusedGroup(producer, tuple(folded), (following,) if fits and following is not None else ())
+
+
+def _only_reader(graph: Graph, node: Node) -> Node | None:
+    """The node that alone reads what a node writes, through an input of its own."""
+    output = node.outputs[0]
+    readers = graph.consumers.get(output, ())
+    if len(readers) != 1 or output == graph.output:
+        return None
+    return readers[0] if readers[0].inputs[0] == output else None
+
+
+def group_feature(graph: Graph, group: FusedGroup, shapes: dict[str, Shape]) -> OperatorFeature:
+    """Feature of a fused group, given the active shapes of all tensors it touches."""
+    producer = specialise(group.producer, shapes)
+    rule = rules.find(producer.kind) or OperatorRule()
+    weights = [shapes[name] for name in producer.inputs if name in graph.weights]
+    if group.folded and len(weights) == 1:
+        weights.append((shapes[group.output][1],))
+    return OperatorFeature(
+        kind=producer.kind,
+        inputs=tuple(shapes[name] for name in graph.activations(producer)),
+        outputs=(shapes[group.output],),
+        weights=tuple(weights),
+        attributes=rule.run_time_attributes(producer),
+        followers=tuple(
+            Follower(n.kind, (rules.find(n.kind) or OperatorRule()).run_time_attributes(n)) for n in group.followers
+        ),
+    )
+
+
+def find_place(
+    graph: Graph, propagation: Propagation, architecture: Architecture, group: FusedGroup, gate: Gate | None
+) -> Place:
+    """All features that a fused group can have."""
+    names = [*group.producer.inputs, *group.producer.outputs, group.output]
+    names = [name for name in dict.fromkeys(names) if name]
+    variables = architecture.variables(*(d for name in names for d in propagation.dimensions[name]))
+    features = np.empty([len(architecture.space[v].choices) for v in variables], dtype=object)
+    known: dict[OperatorFeature, OperatorFeature] = {}
+    for index, assignment in architecture.combinations(variables):
+        shapes = active_shapes(architecture, propagation, names, architecture.sizes(assignment))
+        feature = group_feature(graph, group, shapes)
+        features[index] = known.setdefault(feature, feature)
+    return Place(group.producer.name, variables, features, gate)

@@ -1,0 +1,133 @@
+"""The computation graph that the IR reads: nodes, tensors by name, and weights, free of any framework.
+
+Canonical form: constants that *shape* an operator (the axes of a reduction, the limits of a Clip, the target of a
+Reshape) are attributes of its node; every other constant is a weight. Names of tensors are unique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.errors import GraphError
+from autotailor.ir.feature import Attributes, Shape, freeze_attributes
+
+Weights = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator of the graph; an absent optional input is the empty string."""
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Attributes = ()
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """Attributes by name."""
+        return dict(self.attributes)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Value of one attribute, or the default."""
+        return self.values.get(name, default)
+
+    def with_attributes(self, **changes: Any) -> Node:
+        """The node with some attributes set."""
+        return replace(self, attributes=freeze_attributes({**self.values, **changes}))
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A classifier: one image in, one row of logits out.
+
+    Attributes:
+        name: of the network.
+        nodes: in topological order.
+        input, output: tensor names.
+        shapes: meta shape of every activation, batch first (batch 1).
+        weights: constant tensors by name.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    input: str
+    output: str
+    shapes: Mapping[str, Shape]
+    weights: Weights
+
+    def __post_init__(self) -> None:
+        known = {self.input, "", *self.weights}
+        for node in self.nodes:
+            missing = [name for name in node.inputs if name not in known]
+            if missing:
+                raise GraphError(f"graph {self.name}: node {node.name} reads {missing}, which nothing before it writes")
+            known.update(node.outputs)
+        if self.output not in known:
+            raise GraphError(f"graph {self.name}: no node writes its output {self.output!r}")
+
+    def activations(self, node: Node) -> tuple[str, ...]:
+        """Inputs of a node that are no weights."""
+        return tuple(name for name in node.inputs if name and name not in self.weights)
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[Node, ...]]:
+        """Tensor name to the nodes that read it, in order; a node that reads it twice stands once."""
+        readers: dict[str, dict[str, Node]] = {}
+        for node in self.nodes:
+            for name in self.activations(node):
+                readers.setdefault(name, {})[node.name] = node
+        return {name: tuple(nodes.values()) for name, nodes in readers.items()}
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        """Tensor name to the node that writes it."""
+        return {name: node for node in self.nodes for name in node.outputs}
+
+    @cached_property
+    def post_dominators(self) -> dict[str, str]:
+        """Node name to the name of the first node that every path from it to the output must pass."""
+        flow: nx.DiGraph[str] = nx.DiGraph()
+        for node in self.nodes:
+            flow.add_node(node.name)
+            for name in self.activations(node):
+                if name in self.producers:
+                    flow.add_edge(node.name, self.producers[name].name)
+        last = self.producers[self.output].name
+        return {n: d for n, d in nx.immediate_dominators(flow, last).items() if d is not None}
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data without the weights, for saving."""
+        return {
+            "name": self.name,
+            "nodes": [[n.name, n.kind, list(n.inputs), list(n.outputs), n.values] for n in self.nodes],
+            "input": self.input,
+            "output": self.output,
+            "shapes": {name: list(shape) for name, shape in self.shapes.items()},
+        }
+
+    @classmethod
+    def restore(cls, data: Mapping[str, Any], weights: Weights) -> Graph:
+        """Reads ``describe``."""
+        nodes = tuple(
+            Node(name, kind, tuple(inputs), tuple(outputs), freeze_attributes(attributes))
+            for name, kind, inputs, outputs, attributes in data["nodes"]
+        )
+        shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
+        return cls(data["name"], nodes, data["input"], data["output"], shapes, weights)
+
+    def with_weights(self, weights: Weights) -> Graph:
+        """The same graph over other weights."""
+        return replace(self, weights={**self.weights, **weights})
+
+    def num_parameters(self) -> int:
+        """Number of weights held, in scalars."""
+        return int(sum(np.size(w) for w in self.weights.values()))

@@ -1,0 +1,72 @@
+"""Graph to ONNX, opset 17: attributes that ONNX passes as inputs go back to their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from autotailor.ir.feature import Shape
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operator import OperatorRule, rules
+
+OPSET = 17
+IR_VERSION = 8
+INPUT, OUTPUT = "input", "output"
+
+
+def to_onnx(graph: Graph) -> onnx.ModelProto:
+    """A checked model with static shapes, one input named ``input`` and one output named ``output``."""
+    rename = {graph.input: INPUT, graph.output: OUTPUT}
+    initializers = [numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items()]
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.nodes:
+        proto, constants = write_node(node)
+        proto.input[:] = [rename.get(name, name) for name in proto.input]
+        proto.output[:] = [rename.get(name, name) for name in proto.output]
+        nodes.append(proto)
+        initializers.extend(constants)
+    model = helper.make_model(
+        helper.make_graph(
+            nodes,
+            graph.name,
+            [_value(INPUT, graph.shapes[graph.input])],
+            [_value(OUTPUT, graph.shapes[graph.output])],
+            initializers,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="autotailor",
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write_node(node: Node) -> tuple[onnx.NodeProto, list[TensorProto]]:
+    """One ONNX node, and the constants it needs as inputs."""
+    rule = rules.find(node.kind) or OperatorRule()
+    attributes = dict(node.values)
+    inputs = list(node.inputs)
+    constants: list[TensorProto] = []
+    if node.kind not in rule.attribute_at_17:
+        for position, name in sorted(rule.constant_inputs.items()):
+            value = attributes.pop(name, None)
+            while len(inputs) <= position:
+                inputs.append("")
+            if value is not None:
+                inputs[position] = f"{node.name}.{name}"
+                constants.append(numpy_helper.from_array(_constant(value), inputs[position]))
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    return helper.make_node(node.kind, inputs, list(node.outputs), node.name, **attributes), constants
+
+
+def _constant(value: Any) -> np.ndarray[Any, Any]:
+    """Limits are floats, shapes and axes 64-bit integers."""
+    return np.array(value, dtype=np.float32 if isinstance(value, float) else np.int64)
+
+
+def _value(name: str, shape: Shape) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

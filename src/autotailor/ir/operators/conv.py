@@ -1,0 +1,76 @@
+"""Convolutions: dense, grouped, depthwise, dilated, strided.
+
+Conv 3x3 with weight ``[out, in / group, 3, 3]``: the input's channels and the weight's second axis are one
+dimension, the output's channels are a new atom. Depthwise couples input and output channels; with g groups the input
+becomes ``Product(groups, in / g)``, so that groups, not channels, come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch.nn.functional as F
+
+from autotailor.ir.dimension import Constant, Dimension, product
+from autotailor.ir.feature import Attributes, OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
+from autotailor.ir.operators._window import WindowAttributes, pad_like, window_attributes
+
+
+@register
+class ConvRule(OperatorRule):
+    """Conv over any number of spatial axes with constant weights."""
+
+    kinds = ("Conv",)
+
+    def applies(self, node: Node, deduction: Deduction) -> str:
+        if not deduction.is_weight(node.inputs[1]):
+            return "its weight is computed, not constant"
+        if len(deduction.shape(node.inputs[1])) not in (3, 4, 5):
+            return "only 1 to 3 spatial axes are known"
+        return ""
+
+    def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
+        x = deduction.dimensions(node.inputs[0])
+        weight = deduction.shape(node.inputs[1])
+        group = node.get("group", 1)
+        if group == 1:
+            deduction.unify(x[1], inner := deduction.fresh(node, weight[1], "in"))
+            out: Dimension = deduction.fresh(node, weight[0])
+        else:
+            groups = x[1] if weight[1] == 1 else deduction.fresh(node, group, "groups")
+            inner = Constant(weight[1])
+            deduction.unify(x[1], product((groups, inner)))
+            out = product((groups, Constant(weight[0] // group)))
+        kernel = tuple(Constant(k) for k in weight[2:])
+        deduction.declare(node.inputs[1], (out, inner, *kernel))
+        if len(node.inputs) > 2 and node.inputs[2]:
+            deduction.declare(node.inputs[2], (out,))
+        spatial = window_attributes(node, weight[2:]).slide(x[2:])
+        return [(x[0], out, *spatial)]
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        x, weight, bias = (*arguments, None)[:3]
+        window = window_attributes(node, weight.shape[2:])
+        x, pads = pad_like(x, window, 0.0)
+        group = x.shape[1] // weight.shape[1]
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[weight.ndim - 3]
+        result: Tensor = convolve(x, weight, bias, window.strides, pads, window.dilations, group)
+        return result
+
+    def specialise(self, node: Node, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Node:
+        weight = inputs[1]
+        return node.with_attributes(group=inputs[0][1] // weight[1], kernel_shape=weight[2:])
+
+    def run_time_attributes(self, node: Node) -> Attributes:
+        window: WindowAttributes = window_attributes(node, node.get("kernel_shape"))
+        return freeze_attributes({**window.as_attributes(), "group": node.get("group", 1)})
+
+    def macs(self, feature: OperatorFeature) -> int:
+        out, weight = feature.outputs[0], feature.weights[0]
+        total = out[0]
+        for size in (*out[2:], *weight):
+            total *= size
+        return total

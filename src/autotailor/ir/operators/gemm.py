@@ -1,0 +1,73 @@
+"""Linear layers: Gemm, and MatMul with a constant matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from autotailor.ir.feature import Attributes, OperatorFeature, freeze_attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
+
+
+@register
+class GemmRule(OperatorRule):
+    """Y = alpha A B + beta C with A ``[n, k]`` and constant B; B's axes are (k, m), or (m, k) with transB."""
+
+    kinds = ("Gemm",)
+
+    def applies(self, node: Node, deduction: Deduction) -> str:
+        if deduction.is_weight(node.inputs[0]) or not deduction.is_weight(node.inputs[1]):
+            return "only a constant second matrix is known"
+        if node.get("transA", 0):
+            return "a transposed activation is not known"
+        return ""
+
+    def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
+        rows, inner = deduction.dimensions(node.inputs[0])
+        shape = deduction.shape(node.inputs[1])
+        out = deduction.fresh(node, shape[0] if node.get("transB", 0) else shape[1])
+        deduction.declare(node.inputs[1], (out, inner) if node.get("transB", 0) else (inner, out))
+        if len(node.inputs) > 2 and node.inputs[2]:
+            bias = deduction.shape(node.inputs[2])
+            if bias and bias[-1] != 1:
+                deduction.declare(node.inputs[2], (*deduction.dimensions(node.inputs[2])[:-1], out))
+        return [(rows, out)]
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        a, b, c = (*arguments, None)[:3]
+        result: Tensor = node.get("alpha", 1.0) * (a @ (b.mT if node.get("transB", 0) else b))
+        return result if c is None else result + node.get("beta", 1.0) * c
+
+    def run_time_attributes(self, node: Node) -> Attributes:
+        return freeze_attributes({"transB": node.get("transB", 0)})
+
+    def macs(self, feature: OperatorFeature) -> int:
+        return feature.inputs[0][0] * math.prod(feature.weights[0])
+
+
+@register
+class MatMulRule(OperatorRule):
+    """Y = A B with A ``[..., k]`` and a constant matrix B ``[k, m]``."""
+
+    kinds = ("MatMul",)
+
+    def applies(self, node: Node, deduction: Deduction) -> str:
+        if deduction.is_weight(node.inputs[0]) or not deduction.is_weight(node.inputs[1]):
+            return "only a constant second matrix is known"
+        return "" if len(deduction.shape(node.inputs[1])) == 2 else "only a two-dimensional constant matrix is known"
+
+    def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
+        *batch, inner = deduction.dimensions(node.inputs[0])
+        out = deduction.fresh(node, deduction.shape(node.inputs[1])[1])
+        deduction.declare(node.inputs[1], (inner, out))
+        return [(*batch, out)]
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        return torch.matmul(arguments[0], arguments[1])
+
+    def macs(self, feature: OperatorFeature) -> int:
+        return math.prod(feature.inputs[0][:-1]) * math.prod(feature.weights[0])

@@ -1,0 +1,253 @@
+"""A search space from a few lines of configuration, or from none (paper, section 4.3).
+
+divisor: 8
+resolution: [128, 160, 192, 224]
+depth: [0, 1, 2]                                   # blocks removed from the end of a stage
+width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
+blocks: {Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}}   # by kind of block, or by name (block7: ...)
+skip: ["stem.*"]                                   # variables to leave out, as shell patterns
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from typing import Any
+
+from autotailor.ir.architecture import Architecture, AtomRule, Fixed, Scaled
+from autotailor.ir.block import Block
+from autotailor.ir.dimension import Atom, Constant, Dimension, Product
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.graph import Graph
+from autotailor.ir.propagation import RESOLUTION, Propagation
+from autotailor.ir.stage import Stage
+from autotailor.ir.variable import Choice, Gate, Space, Variable
+
+_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "skip")
+_PROPOSED_WIDTHS = (0.5, 0.75, 1.0)
+_PROPOSED_RESOLUTIONS = (4 / 7, 5 / 7, 6 / 7, 1.0)
+
+
+@dataclass(frozen=True)
+class SpaceRequest:
+    """What the configuration asks for; None means: propose."""
+
+    divisor: int = 8
+    resolution: tuple[int, ...] | None = None
+    depth: tuple[int, ...] | None = None
+    width: tuple[float, ...] | None = None
+    blocks: Mapping[str, Mapping[str, tuple[float, ...]]] | None = None
+    skip: tuple[str, ...] = ()
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | None) -> SpaceRequest:
+        """Reads a ``space`` section; with None everything is proposed, otherwise what is not listed stays fixed."""
+        if config is None:
+            return cls()
+        unknown = sorted(set(config) - set(_KEYS))
+        if unknown:
+            raise SpaceError(f"space: unknown keys {unknown}; known are {list(_KEYS)}")
+        blocks = {
+            name: {kind: tuple(choices) for kind, choices in kinds.items()}
+            for name, kinds in (config.get("blocks") or {}).items()
+        }
+        return cls(
+            divisor=int(config.get("divisor", 8)),
+            resolution=tuple(config.get("resolution") or ()),
+            depth=tuple(config.get("depth") or ()),
+            width=tuple(config.get("width") or ()),
+            blocks=blocks,
+            skip=tuple(config.get("skip") or ()),
+        )
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A space under construction."""
+
+    request: SpaceRequest
+    variables: list[Variable] = field(default_factory=list)
+    rules: dict[Atom, AtomRule] = field(default_factory=dict)
+
+    def wants(self, name: str) -> bool:
+        return not any(fnmatch(name, pattern) for pattern in self.request.skip)
+
+    def add(self, name: str, choices: Sequence[Choice], default: Choice, gate: Gate | None = None) -> Variable:
+        ordered = tuple(choices)
+        variable = Variable(name, name.rsplit(".", 1)[-1], ordered, ordered.index(default), gate)
+        self.variables.append(variable)
+        return variable
+
+
+def build_space(
+    graph: Graph,
+    propagation: Propagation,
+    blocks: Sequence[Block],
+    stages: Sequence[Stage],
+    request: SpaceRequest,
+) -> Architecture:
+    """The variables of a network and what they do to its atoms.
+
+    Raises:
+        SpaceError: a choice larger than the weights hold, or a name that matches nothing.
+    """
+    _check_names(request, blocks)
+    draft = _Draft(request)
+    _add_resolution(draft, graph, propagation)
+    if blocks:
+        _add_width(draft, "stem", blocks[0].width_in, exclude=tuple(s.width for s in stages))
+    for stage in stages:
+        gates = _add_depth(draft, stage)
+        _add_width(draft, stage.name, stage.width)
+        for block in stage.blocks:
+            _add_expand_ratio(draft, block, gates.get(block.name))
+    return _merge(Architecture(Space(tuple(draft.variables)), draft.rules))
+
+
+def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
+    for name, kinds in (request.blocks or {}).items():
+        if name not in {b.kind for b in blocks} | {b.name for b in blocks}:
+            known = sorted({b.kind for b in blocks})
+            raise SpaceError(
+                f"space: no block is named or of kind {name!r}; the network has {known}, block1..{len(blocks)}"
+            )
+        offered = {kind for b in blocks if name in (b.kind, b.name) for kind in b.handles}
+        unknown = sorted(set(kinds) - offered)
+        if unknown:
+            raise SpaceError(f"space: {name} has no variable {unknown}; it offers {sorted(offered) or 'none'}")
+
+
+def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> None:
+    spatial = propagation.dimensions[graph.input][2:]
+    meta = spatial[0].meta if spatial else 0
+    choices = draft.request.resolution
+    if not spatial or not isinstance(spatial[0], Atom):
+        if choices and set(choices) != {meta}:
+            raise SpaceError("space: the resolution of this network is static, leave it out of the space")
+        return
+    if choices is None:
+        choices = tuple(sorted({round(meta * f / 8) * 8 or meta for f in _PROPOSED_RESOLUTIONS}))
+    if any(c > meta or c < 1 for c in choices):
+        raise SpaceError(f"space: resolutions {list(choices)} must lie between 1 and the network's {meta}")
+    choices = tuple(sorted({*choices, meta}))
+    if len(choices) > 1 and draft.wants(RESOLUTION):
+        draft.add(RESOLUTION, choices, meta)
+        draft.rules[spatial[0]] = Fixed(RESOLUTION)
+
+
+def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
+    """Depth of a stage, where all its choices are legal; returns the gates of its removable blocks."""
+    choices = draft.request.depth
+    if choices is None:
+        choices = tuple(range(min(3, len(stage.removable) + 1)))
+    if any(c < 0 or int(c) != c for c in choices):
+        raise SpaceError(f"space: depth choices {list(choices)} count removed blocks, from 0")
+    choices = tuple(sorted({0, *choices}))
+    name = f"{stage.name}.depth"
+    if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(name):
+        return {}
+    draft.add(name, choices, 0)
+    return {
+        block.name: Gate(name, sum(removed < nth for removed in choices))
+        for nth, block in enumerate(stage.removable, 1)
+        if nth <= max(choices)
+    }
+
+
+def _add_width(draft: _Draft, owner: str, width: Dimension, exclude: tuple[Dimension, ...] = ()) -> None:
+    atom, granule = _single_atom(width)
+    choices = draft.request.width if draft.request.width is not None else _PROPOSED_WIDTHS
+    name = f"{owner}.width"
+    if atom is None or atom in draft.rules or width in exclude or len(choices) < 1 or not draft.wants(name):
+        return
+    if any(not 0 < c <= 1 for c in choices):
+        raise SpaceError(f"space: width ratios {list(choices)} must lie in (0, 1]; the weights hold no more than 1")
+    ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
+    if len(ordered) > 1:
+        draft.add(name, ordered, 1.0)
+        draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
+
+
+def _add_expand_ratio(draft: _Draft, block: Block, gate: Gate | None) -> None:
+    handle = block.handles.get("expand_ratio")
+    if handle is None:
+        return
+    atoms = tuple(atom for atom in handle.atoms if atom not in draft.rules)
+    name = f"{block.name}.expand_ratio"
+    base = block.width_in if handle.relative_to == "in" else block.width_out
+    if not atoms or not draft.wants(name):
+        return
+    widths = {_granule(block, atom) * atom.meta for atom in atoms}
+    default: Choice = max(widths) / base.meta
+    choices = _expand_choices(draft.request, block, default)
+    if not choices:
+        return
+    if any(c > default * (1 + 1e-6) or c <= 0 for c in choices):
+        raise SpaceError(
+            f"space: {block.name} ({block.kind}) holds weights for an expand ratio of {default:g} at most; "
+            f"asked for {list(choices)}"
+        )
+    default = next((c for c in choices if math.isclose(c, default, rel_tol=1e-6)), default)
+    ordered = tuple(sorted({*choices, default}))
+    if len(ordered) < 2:
+        return
+    draft.add(name, ordered, default, gate)
+    for atom in atoms:
+        draft.rules[atom] = Scaled(name, base, draft.request.divisor, _granule(block, atom), default)
+
+
+def _expand_choices(request: SpaceRequest, block: Block, default: float) -> tuple[float, ...]:
+    if request.blocks is None:
+        return tuple(default * factor for factor in _PROPOSED_WIDTHS)
+    chosen = request.blocks.get(block.name, request.blocks.get(block.kind, {}))
+    return tuple(chosen.get("expand_ratio", ()))
+
+
+def _single_atom(width: Dimension) -> tuple[Atom | None, int]:
+    """The atom of a width, and how many channels one unit of it stands for."""
+    if isinstance(width, Atom):
+        return width, 1
+    if isinstance(width, Product) and isinstance(width.factors[0], Atom):
+        inner = width.factors[1:]
+        if all(isinstance(f, Constant) for f in inner):
+            return width.factors[0], math.prod(f.meta for f in inner)
+    return None, 1
+
+
+def _granule(block: Block, atom: Atom) -> int:
+    """Channels per unit of an atom: more than one where it counts groups."""
+    return block.granules.get(atom, 1)
+
+
+def _merge(architecture: Architecture) -> Architecture:
+    """Merges choices that rounding made equal; a variable left with one choice disappears."""
+    merged: list[tuple[str, Choice, Choice]] = []
+    variables: list[Variable] = []
+    for variable in architecture.space:
+        kept: dict[tuple[int, ...], Choice] = {}
+        for choice in sorted(variable.choices, key=lambda c: c != variable.choices[variable.default]):
+            image = _image(architecture, variable, choice)
+            if image and image in kept:
+                merged.append((variable.name, choice, kept[image]))
+            else:
+                kept[image or (len(kept),)] = choice
+        choices = tuple(c for c in variable.choices if c in kept.values())
+        if len(choices) > 1:
+            default = choices.index(variable.choices[variable.default])
+            variables.append(Variable(variable.name, variable.kind, choices, default, variable.gate))
+    names = {v.name for v in variables}
+    rules = {atom: rule for atom, rule in architecture.rules.items() if rule.variable in names}
+    return Architecture(Space(tuple(variables), tuple(merged)), rules)
+
+
+def _image(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:
+    """Sizes of the atoms a variable governs, for one choice, over all joint choices of what else they depend on."""
+    atoms = [atom for atom, rule in architecture.rules.items() if rule.variable == variable.name]
+    others = tuple(name for name in architecture.variables(*atoms) if name != variable.name)
+    return tuple(
+        architecture.sizes({**assignment, variable.name: choice})(atom)
+        for _, assignment in architecture.combinations(others)
+        for atom in atoms
+    )

@@ -1,0 +1,139 @@
+"""The trunk of a network: operators and fork-join regions in a row (paper, section 4.1.3, step 1).
+
+Where a tensor has several readers, paths are traced until they converge; the join is the immediate
+post-dominator of the fork. Paths are sequences again, so regions nest (a squeeze-and-excitation gate inside
+an inverted residual).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autotailor.ir.graph import Graph, Node
+
+
+@dataclass(frozen=True)
+class Region:
+    """From a tensor with several readers to the node where they converge.
+
+    Attributes:
+        fork: name of the tensor.
+        join: node where the paths meet.
+        paths: what lies between, one sequence per edge out of the fork in the order of the join's inputs where
+            possible; empty for an identity; None where the interior does not decompose into paths.
+        nodes: every node of the region, the join included, in topological order.
+    """
+
+    fork: str
+    join: Node
+    paths: tuple[Sequence, ...] | None
+    nodes: tuple[Node, ...]
+
+    @property
+    def output(self) -> str:
+        """Name of the tensor behind the join."""
+        return self.join.outputs[0]
+
+
+Item = Node | Region
+Sequence = tuple[Item, ...]
+
+
+def item_nodes(item: Item) -> tuple[Node, ...]:
+    """All nodes of an item."""
+    return item.nodes if isinstance(item, Region) else (item,)
+
+
+def item_output(item: Item) -> str:
+    """Tensor that an item hands to the next one."""
+    return item.output if isinstance(item, Region) else item.outputs[0]
+
+
+def flat_nodes(sequence: Sequence) -> Iterator[Node]:
+    """All nodes of a sequence."""
+    for item in sequence:
+        yield from item_nodes(item)
+
+
+def parse_trunk(graph: Graph) -> Sequence:
+    """The whole network as one sequence; what cannot be followed (several inputs at once) ends it early."""
+    return _sequence(graph, graph.input, stop=None)[0]
+
+
+def _sequence(graph: Graph, tensor: str, stop: Node | None) -> tuple[Sequence, str]:
+    """Follows a tensor up to the node ``stop``; returns the items and the last tensor reached."""
+    items: list[Item] = []
+    while tensor != graph.output:
+        readers = graph.consumers.get(tensor, ())
+        if len(readers) == 1:
+            node = readers[0]
+            if node == stop or len(set(graph.activations(node))) != 1 or len(node.outputs) != 1:
+                break
+            item: Item = node
+        else:
+            region = _region(graph, tensor, readers)
+            if region is None or (stop is not None and stop in region.nodes):
+                break
+            item = region
+        items.append(item)
+        tensor = item_output(item)
+    return tuple(items), tensor
+
+
+def _region(graph: Graph, fork: str, readers: tuple[Node, ...]) -> Region | None:
+    join = _join(graph, readers)
+    if join is None or len(join.outputs) != 1:
+        return None
+    inside = _between(graph, fork, join)
+    if inside is None:
+        return None
+    return Region(fork, join, _paths(graph, fork, join), inside)
+
+
+def _join(graph: Graph, readers: tuple[Node, ...]) -> Node | None:
+    """The first node that every path from all readers passes."""
+    by_name = {node.name: node for node in graph.nodes}
+
+    def chain(node: Node) -> list[str]:
+        names = [node.name]
+        while (following := graph.post_dominators.get(names[-1])) is not None and following != names[-1]:
+            names.append(following)
+        return names
+
+    chains = [chain(node) for node in readers]
+    common = set(chains[0]).intersection(*chains[1:])
+    first = next((name for name in chains[0] if name in common), None)
+    return None if first is None else by_name[first]
+
+
+def _between(graph: Graph, fork: str, join: Node) -> tuple[Node, ...] | None:
+    """Nodes from the fork to the join; None where something else reaches in or out."""
+    reached = {fork}
+    inside: list[Node] = []
+    for node in graph.nodes:
+        activations = graph.activations(node)
+        if not any(name in reached for name in activations):
+            continue
+        if not all(name in reached for name in activations):
+            return None
+        inside.append(node)
+        if node == join:
+            return tuple(inside)
+        reached.update(node.outputs)
+    return None
+
+
+def _paths(graph: Graph, fork: str, join: Node) -> tuple[Sequence, ...] | None:
+    """One sequence for each input of the join, each starting at the fork; None where that does not hold."""
+    by_end: dict[str, Sequence] = {}
+    for reader in graph.consumers[fork]:
+        if reader == join:
+            by_end[fork] = ()
+            continue
+        if len(set(graph.activations(reader))) != 1 or len(reader.outputs) != 1:
+            return None
+        rest, end = _sequence(graph, reader.outputs[0], stop=join)
+        by_end[end] = (reader, *rest)
+    ends = graph.activations(join)
+    return tuple(by_end[end] for end in ends) if set(ends) == set(by_end) else None

@@ -1,0 +1,367 @@
+"""The SuperNet: a network, its variables, and every SubNet inside it (paper, section 4.1).
+
+The functions of the paper's TailorIR are pure here: ``SubNet.transform`` applies a modification, ``shapes`` and
+``operators`` are its ``update`` (everything that depends on it, deduced, or a refusal with a reason), ``build`` and
+``module`` make it executable.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from torch import nn
+
+from autotailor.ir import subnet as subnets
+from autotailor.ir import templates as _registered  # noqa: F401  (registers the templates)
+from autotailor.ir.architecture import Architecture
+from autotailor.ir.block import Block, find_blocks
+from autotailor.ir.dimension import Atom, Dimension, Indices
+from autotailor.ir.errors import GraphError
+from autotailor.ir.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
+from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
+from autotailor.ir.fusion import FusedGroup, Place, find_place, fuse
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.importance import channel_orders
+from autotailor.ir.onnx_writer import to_onnx
+from autotailor.ir.operator import OperatorRule, rules
+from autotailor.ir.propagation import Propagation, StaticPart, propagate
+from autotailor.ir.proposal import SpaceRequest, build_space
+from autotailor.ir.slicing import (
+    active_shapes,
+    bypasses,
+    kept_nodes,
+    removed_blocks,
+    slice_graph,
+    take,
+)
+from autotailor.ir.stage import Stage, find_stages
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.term import Metric, Term
+from autotailor.ir.variable import Gate, Space
+
+SCHEMA = 1
+MILLION = 1e6
+UNFUSED = FusionRules("none")
+
+
+@dataclass(frozen=True, eq=False)
+class SuperNet:
+    """A network that contains all its SubNets; immutable.
+
+    Attributes:
+        graph: the unmodified network with the shared weights.
+        space_config: the configuration its space was made from; None where it was proposed.
+        sorting: atom name to the permutation of its channels that was applied to the original weights.
+    """
+
+    graph: Graph
+    space_config: Mapping[str, Any] | None = None
+    sorting: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    # What the graph says.
+
+    @property
+    def name(self) -> str:
+        """Name of the network."""
+        return self.graph.name
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        """Dimensions of all tensors."""
+        return propagate(self.graph)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Blocks in the order of the trunk."""
+        return find_blocks(self.graph, self.propagation)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages in the order of the trunk."""
+        return find_stages(self.graph, self.blocks)
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """Variables, and what they do to dimensions."""
+        request = SpaceRequest.from_config(self.space_config)
+        return build_space(self.graph, self.propagation, self.blocks, self.stages, request)
+
+    @property
+    def space(self) -> Space:
+        """The variables."""
+        return self.architecture.space
+
+    @property
+    def static_parts(self) -> tuple[StaticPart, ...]:
+        """Nodes that keep their shape, with reasons."""
+        return self.propagation.static
+
+    @property
+    def input_shape(self) -> Shape:
+        """Meta shape of the input: ``(1, channels, height, width)``."""
+        return self.graph.shapes[self.graph.input]
+
+    @property
+    def num_classes(self) -> int:
+        """Length of a row of logits."""
+        return self.graph.shapes[self.graph.output][-1]
+
+    @cached_property
+    def gates(self) -> dict[str, Gate]:
+        """Block name to the depth that can remove it."""
+        found: dict[str, Gate] = {}
+        for stage in self.stages:
+            name = f"{stage.name}.depth"
+            if name in self.space.positions:
+                removed = self.space[name].choices
+                for nth, block in enumerate(stage.removable, 1):
+                    if nth <= max(removed):
+                        found[block.name] = Gate(name, sum(r < nth for r in removed))
+        return found
+
+    @cached_property
+    def _node_gates(self) -> dict[str, Gate]:
+        return {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
+
+    def describe(self) -> dict[str, Any]:
+        """What ``space.json`` holds: counts, variables, blocks, stages, and static parts with their reasons."""
+        space = self.space
+        return {
+            "network": self.name,
+            "input_shape": list(self.input_shape),
+            "classes": self.num_classes,
+            "modifications": space.num_modifications,
+            "variants": str(space.num_variants),
+            "distinct_variants": str(space.num_distinct),
+            "variables": [
+                {"name": v.name, "kind": v.kind, "choices": list(v.choices), "default": v.choices[v.default]}
+                for v in space
+            ],
+            "merged_choices": [{"variable": v, "choice": c, "same_as": same} for v, c, same in space.merged],
+            "blocks": [
+                {"name": b.name, "kind": b.kind, "operators": len(b.nodes), "removable": b.name in self.gates}
+                for b in self.blocks
+            ],
+            "stages": [{"name": s.name, "blocks": [b.name for b in s.blocks]} for s in self.stages],
+            "static_parts": [{"node": p.node, "kind": p.kind, "reason": p.reason} for p in self.static_parts],
+        }
+
+    # SubNets.
+
+    def largest(self) -> SubNet:
+        """The unmodified network."""
+        return subnets.largest(self.space)
+
+    def smallest(self) -> SubNet:
+        """Every variable at its smallest."""
+        return subnets.smallest(self.space)
+
+    def sample(self, rng: random.Random | np.random.Generator) -> SubNet:
+        """A SubNet, uniformly from the distinct ones."""
+        return subnets.sample(self.space, rng)
+
+    def removed(self, subnet: SubNet) -> tuple[Block, ...]:
+        """Blocks that a SubNet leaves out."""
+        return removed_blocks(self.blocks, self.gates, subnet)
+
+    def kept_nodes(self, removed: Sequence[Block]) -> tuple[Node, ...]:
+        """Nodes of the graph without some blocks, reading around them."""
+        return kept_nodes(self.graph, removed)
+
+    def output(self, removed: Sequence[Block]) -> str:
+        """Name of the output tensor without some blocks."""
+        return bypasses(removed).get(self.graph.output, self.graph.output)
+
+    def shapes(self, subnet: SubNet) -> dict[str, Shape]:
+        """Deduced shape of every activation of a SubNet, batch 1.
+
+        Raises:
+            IllegalSubNetError: a dimension vanishes.
+        """
+        nodes = self.kept_nodes(self.removed(subnet))
+        names = [self.graph.input, *(name for node in nodes for name in node.outputs)]
+        return active_shapes(self.architecture, self.propagation, names, self.architecture.sizes(subnet.assignment))
+
+    # Executable forms.
+
+    def module(self) -> ElasticModule:
+        """The whole SuperNet as one module on copies of the shared weights."""
+        return ElasticModule(self)
+
+    def slice(self, subnet: SubNet, statistics: Statistics | None = None) -> Graph:
+        """The standalone graph of a SubNet; statistics replace those of its normalisations."""
+        sliced = slice_graph(self.graph, self.propagation, self.architecture, self.removed(subnet), subnet)
+        return sliced if statistics is None else _with_statistics(sliced, statistics)
+
+    def build(self, subnet: SubNet, statistics: Statistics | None = None) -> nn.Module:
+        """A standalone module in evaluation mode with sliced weights."""
+        return GraphModule(self.slice(subnet, statistics)).eval()
+
+    def export_onnx(self, subnet: SubNet, path: str | Path, statistics: Statistics | None = None) -> None:
+        """Writes a SubNet as ONNX, opset 17, with input ``input`` and output ``output``, batch 1."""
+        onnx.save(to_onnx(self.slice(subnet, statistics)), str(path))
+
+    # Weights.
+
+    def with_weights(self, weights: Mapping[str, Any]) -> SuperNet:
+        """The same SuperNet over other weights (arrays by the graph's names)."""
+        return replace(self, graph=self.graph.with_weights(weights))
+
+    def absorb(self, module: ElasticModule, statistics: Statistics | None = None) -> SuperNet:
+        """A SuperNet with a module's weights; ``statistics`` are those of the largest SubNet."""
+        weights = {n: getattr(module, a).detach().cpu().numpy().copy() for n, a in module.weight_names.items()}
+        absorbed = self.with_weights(weights)
+        return absorbed if statistics is None else replace(absorbed, graph=_with_statistics(absorbed.graph, statistics))
+
+    def sort_channels(self) -> SuperNet:
+        """Permutes coupled channels by importance, the most important first; the largest SubNet does not change."""
+        elastic = [atom for atom in self.architecture.rules if not self._is_spatial(atom)]
+        orders = channel_orders(self.graph, self.propagation, elastic)
+        weights = {
+            name: take(weight, self.propagation.dimensions[name], _meta_size, orders)
+            for name, weight in self.graph.weights.items()
+        }
+        sorting = {atom.name: order.tolist() for atom, order in orders.items()}
+        return replace(self.with_weights(weights), sorting=sorting)
+
+    def _is_spatial(self, atom: Atom) -> bool:
+        return any(atom in d.atoms() for d in self.propagation.dimensions[self.graph.input])
+
+    # Operators and metrics.
+
+    def places(self, fusion: FusionRules) -> tuple[Place, ...]:
+        """Every fused operator of the network with all features it can have."""
+        return tuple(
+            find_place(self.graph, self.propagation, self.architecture, group, self._group_gate(group))
+            for group in fuse(self.graph, fusion)
+        )
+
+    def _group_gate(self, group: FusedGroup) -> Gate | None:
+        return self._node_gates.get(group.producer.name)
+
+    def operators(self, subnet: SubNet | None = None, fusion: FusionRules = UNFUSED) -> tuple[OperatorFeature, ...]:
+        """The unique fused operators of the whole space, or of one SubNet."""
+        found: dict[OperatorFeature, None] = {}
+        for place in self.places(fusion):
+            if subnet is None:
+                found.update(dict.fromkeys(place.features.ravel()))
+            elif _is_open(place.gate, subnet):
+                index = tuple(subnet.indices[self.space.positions[name]] for name in place.variables)
+                found[place.features[index]] = None
+        return tuple(found)
+
+    def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
+        """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.
+
+        Raises:
+            GraphError: the LUT lacks an operator.
+        """
+        missing = [f.id for f in self.operators(fusion=fusion) if f.id not in latencies]
+        if missing:
+            raise GraphError(
+                f"the LUT lacks {len(missing)} of the operators of {self.name}, first {missing[0]}; profile them first"
+            )
+        terms = tuple(_place_term(place, lambda f: latencies[f.id]) for place in self.places(fusion))
+        return Metric("latency", "ms", self.space, terms)
+
+    def macs(self) -> Metric:
+        """Multiply-accumulate operations, in millions."""
+        places = self.places(UNFUSED)
+        return Metric("macs", "M", self.space, tuple(_place_term(place, _macs) for place in places))
+
+    def parameters(self) -> Metric:
+        """Trainable and other weights without statistics, in millions."""
+        return Metric("parameters", "M", self.space, tuple(self._parameter_terms()))
+
+    def _parameter_terms(self) -> list[Term]:
+        terms: list[Term] = []
+        counted: set[str] = set()
+        for node in self.graph.nodes:
+            rule = rules.find(node.kind) or OperatorRule()
+            names = [n for i, n in enumerate(node.inputs) if n in self.graph.weights and i not in rule.statistics]
+            for name in names:
+                if name not in counted:
+                    counted.add(name)
+                    terms.append(self._parameter_term(name, self._node_gates.get(node.name)))
+        return terms
+
+    def _parameter_term(self, name: str, gate: Gate | None) -> Term:
+        axes = self.propagation.dimensions[name]
+        variables = self.architecture.variables(*axes)
+        table = np.empty([len(self.space[v].choices) for v in variables])
+        for index, assignment in self.architecture.combinations(variables):
+            table[index] = _count(axes, self.architecture, assignment) / MILLION
+        return Term(variables, table, gate, name)
+
+    # Files.
+
+    def save(self, path: str | Path) -> None:
+        """Writes graph, weights, space and sorting into one file (``torch.load(weights_only=True)`` reads it)."""
+        torch.save(
+            {
+                "schema_version": SCHEMA,
+                "graph": self.graph.describe(),
+                "weights": {name: torch.from_numpy(np.array(w)) for name, w in self.graph.weights.items()},
+                "space": None if self.space_config is None else dict(self.space_config),
+                "sorting": {name: list(order) for name, order in self.sorting.items()},
+            },
+            str(path),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> SuperNet:
+        """Reads what ``save`` wrote.
+
+        Raises:
+            GraphError: the file is missing, damaged or of another version.
+        """
+        try:
+            data = torch.load(str(path), weights_only=True)
+            schema = data["schema_version"]
+        except Exception as error:
+            raise GraphError(f"{path} is no SuperNet that autotailor saved: {error}") from error
+        if schema != SCHEMA:
+            raise GraphError(f"{path} has schema version {schema}, this autotailor reads {SCHEMA}; compile it again")
+        weights = {name: tensor.numpy() for name, tensor in data["weights"].items()}
+        return cls(Graph.restore(data["graph"], weights), data["space"], data["sorting"])
+
+
+def _meta_size(atom: Atom) -> int:
+    return atom.meta
+
+
+def _count(axes: tuple[Dimension, ...], architecture: Architecture, assignment: Mapping[str, Any]) -> int:
+    sizes = architecture.sizes(assignment)
+    return int(np.prod([axis.size(sizes) for axis in axes], dtype=np.int64))
+
+
+def _macs(feature: OperatorFeature) -> float:
+    return (rules.find(feature.kind) or OperatorRule()).macs(feature) / MILLION
+
+
+def _place_term(place: Place, value: Any) -> Term:
+    table = np.array([value(f) for f in place.features.ravel()], dtype=np.float64).reshape(place.features.shape)
+    return Term(place.variables, table, place.gate, place.label)
+
+
+def _is_open(gate: Gate | None, subnet: SubNet) -> bool:
+    return gate is None or subnet.indices[subnet.space.positions[gate.variable]] < gate.open_choices
+
+
+def _with_statistics(graph: Graph, statistics: Statistics) -> Graph:
+    """A graph whose normalisations use other statistics."""
+    weights: dict[str, Indices] = {}
+    for node in graph.nodes:
+        if node.kind == NORMALISATION and node.name in statistics:
+            mean, variance = statistics[node.name]
+            weights[node.inputs[3]] = mean.detach().cpu().numpy()
+            weights[node.inputs[4]] = variance.detach().cpu().numpy()
+    return graph.with_weights(weights)

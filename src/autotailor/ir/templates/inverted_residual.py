@@ -1,0 +1,76 @@
+"""InvertedResidual: 1x1 expansion, depthwise, linear 1x1 projection (Sandler et al., 2018).
+
+With a residual sum where shapes allow it; with or without a squeeze-and-excitation gate (Howard et al., 2019). Without
+a residual sum the block is a plain stretch of the trunk, and ends at the projection, which no activation follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotailor.ir.block import BlockTemplate, Match, View, WidthHandle, register_template, residual_paths
+from autotailor.ir.graph import Node
+from autotailor.ir.region import Region, Sequence
+
+
+@register_template
+class InvertedResidual(BlockTemplate):
+    """Its expand ratio is the inner width over the input width (6 in MobileNetV2)."""
+
+    kind = "InvertedResidual"
+    order = 20
+    expands = True
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        paths = residual_paths(trunk[position])
+        if paths is not None:
+            main, shortcut = paths
+            fits = not shortcut and self._fits(view, view.weighted(main))
+            return Match(1, self._handles(view, view.weighted(main)), residual=True) if fits else None
+        length = self._chain(view, trunk, position)
+        if not length:
+            return None
+        return Match(length, self._handles(view, view.weighted(trunk[position : position + length])), residual=False)
+
+    def _fits(self, view: View, inner: tuple[Node, ...]) -> bool:
+        if not self.expands:
+            return len(inner) == 2 and view.is_depthwise(inner[0]) and view.is_pointwise(inner[1])
+        return (
+            len(inner) == 3
+            and view.is_pointwise(inner[0])
+            and view.is_depthwise(inner[1])
+            and view.is_pointwise(inner[2])
+        )
+
+    def _handles(self, view: View, inner: tuple[Node, ...]) -> Mapping[str, WidthHandle]:
+        return view.handle(inner[:1], relative_to="in") if self.expands else {}
+
+    def _chain(self, view: View, trunk: Sequence, position: int) -> int:
+        """Length of the plain stretch, 0 where there is none."""
+        needed = 3 if self.expands else 2
+        end, inner = position, 0
+        while end < len(trunk) and inner < needed:
+            item = trunk[end]
+            if isinstance(item, Region):
+                if item.join.kind != "Mul":
+                    return 0
+            elif item.kind == "Conv":
+                inner += 1
+            elif not view.is_elementwise(item):
+                return 0
+            end += 1
+        if not isinstance(trunk[position], Node) or not self._fits(view, view.weighted(trunk[position:end])):
+            return 0
+        while end < len(trunk) and isinstance(node := trunk[end], Node) and node.kind == "BatchNormalization":
+            end += 1
+        activated = end < len(trunk) and view.is_elementwise(trunk[end])
+        return 0 if activated else end - position
+
+
+@register_template
+class DepthwiseSeparable(InvertedResidual):
+    """The same without expansion: depthwise, then linear 1x1; nothing inside to scale."""
+
+    kind = "DepthwiseSeparable"
+    order = 21
+    expands = False
