@@ -1,0 +1,68 @@
+"""The distinct fused operators that any SubNet can contain (paper, section 4.2.1): deduced, nothing sampled or run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.supernet import SuperNet
+
+COLUMNS = ("id", "kind", "feature", "places")
+
+
+class EnumerationError(AutoTailorError):
+    """A table of operators cannot be read."""
+
+
+@dataclass(frozen=True)
+class UniqueOperator:
+    """One row of ``operators.csv``.
+
+    Attributes:
+        feature: the fused operator.
+        places: how many places of the network can hold it.
+    """
+
+    feature: OperatorFeature
+    places: int
+
+
+def enumerate_operators(net: SuperNet, fusion: FusionRules) -> tuple[UniqueOperator, ...]:
+    """All unique fused operators of a space, the most used first."""
+    counts: Counter[OperatorFeature] = Counter()
+    for place in net.places(fusion):
+        counts.update(set(place.features.ravel()))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0].kind, item[0].to_json()))
+    return tuple(UniqueOperator(feature, places) for feature, places in ordered)
+
+
+def write_operators(path: Path, operators: Sequence[UniqueOperator]) -> None:
+    """Writes ``operators.csv``."""
+    rows = [(o.feature.id, o.feature.kind, o.feature.to_json(), o.places) for o in operators]
+    pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(path, index=False)
+
+
+def read_operators(path: Path) -> tuple[UniqueOperator, ...]:
+    """Reads ``operators.csv``.
+
+    Raises:
+        EnumerationError: the file is missing, or a row's id is not that of its feature.
+    """
+    try:
+        table = pd.read_csv(path)
+        operators = tuple(
+            UniqueOperator(OperatorFeature.from_json(f), int(n))
+            for f, n in zip(table.feature, table.places, strict=True)
+        )
+        damaged = [row for row, o in zip(table.id, operators, strict=True) if row != o.feature.id]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise EnumerationError(f"{path} is no table of operators ({error}); run the rule enumerate again") from error
+    if damaged:
+        raise EnumerationError(f"{path}: operator {damaged[0]} does not have the id of its feature; enumerate again")
+    return operators

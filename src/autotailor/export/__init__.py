@@ -1,0 +1,7 @@
+"""From a SubNet to files that run without autotailor."""
+
+from autotailor.export.accuracy import accuracy_of_onnx
+from autotailor.export.export import ExportError, export
+from autotailor.export.verification import Comparison, Verification
+
+__all__ = ["Comparison", "ExportError", "Verification", "accuracy_of_onnx", "export"]

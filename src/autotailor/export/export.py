@@ -1,0 +1,130 @@
+"""export: one SubNet as ONNX, PyTorch and the runtime's own files, verified against the SuperNet."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from torch import nn
+
+from autotailor.data import EvaluationSet, resize
+from autotailor.export.verification import Array, Verification, compare, run_exported_program, run_onnx
+from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.executor import Statistics
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.runtimes import Runtime
+
+SCHEMA = 1
+IMAGES = 8
+ONNX, TORCH, SUBNET, VERIFICATION = "model.onnx", "model.pt", "subnet.json", "verification.json"
+
+
+class ExportError(AutoTailorError):
+    """An exported SubNet does not compute what the SuperNet computes."""
+
+
+def export(
+    net: SuperNet,
+    subnet: SubNet,
+    statistics: Statistics,
+    directory: Path,
+    evaluation: EvaluationSet,
+    runtime: Runtime,
+    tolerance: float = 1e-4,
+) -> Verification:
+    """Writes a SubNet into a directory and compares every file with the SuperNet.
+
+    Args:
+        net: the trained SuperNet.
+        subnet: what to export.
+        directory: where the files go; made where it is missing.
+        statistics: recalibrated BatchNorm statistics of this SubNet.
+        evaluation: where the images of the comparison come from (the first ones).
+        runtime: of the device; it converts the ONNX file into its own.
+        tolerance: largest error allowed, relative to the largest logit.
+
+    Raises:
+        ExportError: an exported file differs by more than the tolerance.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    images = _images(net, subnet, evaluation)
+    reference = _supernet_logits(net, subnet, statistics, images)
+    net.export_onnx(subnet, directory / ONNX, statistics)
+    save_program(net.build(subnet, statistics), images, directory / TORCH)
+    runtime.convert(directory / ONNX, directory)
+    verification = Verification(
+        subnet=subnet.id,
+        tolerance=tolerance,
+        images={"from": "the first images of the test set", "shape": list(images.shape)},
+        reference=reference.tolist(),
+        comparisons=(
+            compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
+            compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
+            compare(
+                f"model.{runtime.name}",
+                runtime.name,
+                str(runtime.facts().get("version", "unknown")),
+                lambda x: runtime.run(directory, x),
+                images,
+                reference,
+            ),
+        ),
+    )
+    _write_json(directory / SUBNET, describe_subnet(net, subnet))
+    _write_json(directory / VERIFICATION, verification.to_dict())
+    if not verification.passed:
+        worst = max(verification.comparisons, key=lambda c: c.max_relative_error)
+        raise ExportError(
+            f"SubNet {subnet.id}: {worst.file} differs from the SuperNet by {worst.max_relative_error:.2e} relative, "
+            f"allowed is {tolerance:.0e}; {directory / VERIFICATION} holds the comparison"
+        )
+    return verification
+
+
+def describe_subnet(net: SuperNet, subnet: SubNet) -> dict[str, Any]:
+    """What ``subnet.json`` holds."""
+    row = subnet.to_array()
+    return {
+        "network": net.name,
+        "id": subnet.id,
+        "assignment": subnet.assignment,
+        "modifications": {m.variable: m.choice for m in subnet.modifications},
+        "input_shape": list(net.shapes(subnet)[net.graph.input]),
+        "classes": net.num_classes,
+        "parameters_m": float(net.parameters().predict(row)[0]),
+        "macs_m": float(net.macs().predict(row)[0]),
+    }
+
+
+def save_program(module: nn.Module, images: Array, path: Path) -> None:
+    """Saves a module as a ``torch.export`` program with a dynamic batch axis; it loads without autotailor."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        batch = torch.export.Dim("batch", min=1)
+        program = torch.export.export(module, (torch.from_numpy(images),), dynamic_shapes=({0: batch},))
+        torch.export.save(program, str(path))
+
+
+def _images(net: SuperNet, subnet: SubNet, evaluation: EvaluationSet) -> Array:
+    images, _ = next(iter(evaluation.batches(IMAGES)))
+    side = net.shapes(subnet)[net.graph.input][-1]
+    resized: Array = np.ascontiguousarray(resize(images, side).numpy(), dtype=np.float32)
+    return resized
+
+
+def _supernet_logits(net: SuperNet, subnet: SubNet, statistics: Statistics, images: Array) -> Array:
+    module = net.module().activate(subnet).eval()
+    module.statistics = statistics
+    with torch.no_grad():
+        logits: Array = module(torch.from_numpy(images)).numpy()
+    return logits
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps({"schema_version": SCHEMA, **content}, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,97 @@
+"""An exported SubNet against the SuperNet it came from, number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import torch
+
+from autotailor.ir.onnx_writer import INPUT
+
+Array = npt.NDArray[np.float32]
+Runner = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One exported file's outputs against the SuperNet's.
+
+    ``max_relative_error`` is max |y - reference| / max |reference| over all images and classes.
+    """
+
+    file: str
+    runtime: str
+    version: str
+    max_relative_error: float
+    same_predictions: float
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What ``verification.json`` holds.
+
+    Attributes:
+        subnet: id of the SubNet.
+        tolerance: largest relative error allowed.
+        images: how the input is made, so that anyone can repeat the comparison by hand.
+        reference: the SuperNet's logits for those images, ``[n, classes]``.
+        comparisons: one for each exported file.
+    """
+
+    subnet: str
+    tolerance: float
+    images: Mapping[str, Any]
+    reference: list[list[float]]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every file agrees."""
+        return all(c.max_relative_error <= self.tolerance for c in self.comparisons)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"passed": self.passed, **asdict(self), "comparisons": [asdict(c) for c in self.comparisons]}
+
+    def metrics(self) -> dict[str, float]:
+        """Largest error of each runtime, for tracking."""
+        return {f"max_relative_error_{c.runtime}": c.max_relative_error for c in self.comparisons}
+
+
+def compare(file: str, runtime: str, version: str, run: Runner, images: Array, reference: Array) -> Comparison:
+    """Runs images through one exported file and compares its logits with the reference."""
+    logits = run(images)
+    scale = float(np.abs(reference).max())
+    return Comparison(
+        file=file,
+        runtime=runtime,
+        version=version,
+        max_relative_error=float(np.abs(logits - reference).max()) / max(scale, 1e-30),
+        same_predictions=float((logits.argmax(1) == reference.argmax(1)).mean()),
+    )
+
+
+def run_onnx(path: Path) -> Runner:
+    """An ONNX file in onnxruntime, image by image."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda images: np.concatenate([session.run(None, {INPUT: image[None]})[0] for image in images])
+
+
+def run_exported_program(path: Path) -> Runner:
+    """A saved ``torch.export`` program."""
+    module = torch.export.load(str(path)).module()
+
+    def run(images: Array) -> Array:
+        with torch.no_grad():
+            logits: Array = module(torch.from_numpy(images)).numpy()
+        return logits
+
+    return run
