@@ -80,8 +80,10 @@ def _call_factory(module: str, factory: str) -> nn.Module:
         made: Any = getattr(importlib.import_module(module), factory)()
     except ImportError as error:
         raise GraphError(f"source {module}:{factory}: module {module} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise GraphError(f"source {module}:{factory}: {error}") from error
+    except (AttributeError, TypeError) as error:
+        raise GraphError(
+            f"source {module}:{factory}: {error}; expected a function that makes the network without arguments"
+        ) from error
     if not isinstance(made, nn.Module):
         raise GraphError(f"source {module}:{factory}: it made a {type(made).__name__}, not a torch.nn.Module")
     return made

@@ -239,10 +239,16 @@ class SuperNet:
 
     def places(self, fusion: FusionRules) -> tuple[Place, ...]:
         """Every fused operator of the network with all features it can have."""
-        return tuple(
-            find_place(self.graph, self.propagation, self.architecture, group, self._group_gate(group))
-            for group in fuse(self.graph, fusion)
-        )
+        if fusion not in self._places:
+            self._places[fusion] = tuple(
+                find_place(self.graph, self.propagation, self.architecture, group, self._group_gate(group))
+                for group in fuse(self.graph, fusion)
+            )
+        return self._places[fusion]
+
+    @cached_property
+    def _places(self) -> dict[FusionRules, tuple[Place, ...]]:
+        return {}
 
     def _group_gate(self, group: FusedGroup) -> Gate | None:
         return self._node_gates.get(group.producer.name)

@@ -1,0 +1,25 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import networks
+import pytest
+import torch
+
+import autotailor
+
+torch.set_num_threads(2)
+
+
+@pytest.fixture(scope="session", params=sorted(networks.NETWORKS))
+def any_net(request: pytest.FixtureRequest) -> autotailor.SuperNet:
+    """Each of the small networks, compiled with its space."""
+    return autotailor.compile(
+        networks.make(request.param), networks.SPACES[request.param], name=request.param, resolution=32
+    )
+
+
+@pytest.fixture(scope="session")
+def resnet_net() -> autotailor.SuperNet:
+    """The small ResNet, compiled with its space."""
+    return autotailor.compile(networks.make("resnet"), networks.SPACES["resnet"], name="resnet", resolution=32)

@@ -1,0 +1,126 @@
+"""Small networks that the tests share, with every gain, shift and statistic drawn at order 1."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+def conv_bn(inputs: int, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> list[nn.Module]:
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return [conv, nn.BatchNorm2d(outputs)]
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs: int, inner: int, outputs: int, stride: int = 1) -> None:
+        super().__init__()
+        self.main = nn.Sequential(
+            *conv_bn(inputs, inner), nn.ReLU(), *conv_bn(inner, inner, 3, stride), nn.ReLU(), *conv_bn(inner, outputs)
+        )
+        projects = stride > 1 or inputs != outputs
+        self.shortcut = nn.Sequential(*conv_bn(inputs, outputs, 1, stride)) if projects else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.main(x) + self.shortcut(x))
+
+
+class TinyResNet(nn.Module):
+    """Stem, two stages of 2 and 3 bottlenecks, classifier: 32x32 images, 5 classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(*conv_bn(3, 16, 3, 2), nn.ReLU())
+        self.stages = nn.Sequential(
+            Bottleneck(16, 16, 32), Bottleneck(32, 16, 32), Bottleneck(32, 24, 48, 2),
+            Bottleneck(48, 24, 48), Bottleneck(48, 24, 48),
+        )  # fmt: skip
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.stages(self.stem(x)))
+
+
+class Gate(nn.Module):
+    """Squeeze and excitation."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.squeeze, self.excite = nn.Conv2d(channels, 8, 1), nn.Conv2d(8, channels, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(self.excite(torch.relu(self.squeeze(x.mean((2, 3), keepdim=True)))))
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs: int, inner: int, outputs: int, stride: int = 1, gate: bool = False) -> None:
+        super().__init__()
+        self.adds = stride == 1 and inputs == outputs
+        self.main = nn.Sequential(
+            *conv_bn(inputs, inner), nn.ReLU6(), *conv_bn(inner, inner, 3, stride, inner), nn.ReLU6(),
+            Gate(inner) if gate else nn.Identity(), *conv_bn(inner, outputs),
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.main(x) if self.adds else self.main(x)
+
+
+class TinyMobileNet(nn.Module):
+    """Inverted residuals with and without a skip, one with a gate; 32x32 images, 5 classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *conv_bn(3, 16, 3, 2), nn.ReLU6(),
+            InvertedResidual(16, 64, 24, 2), InvertedResidual(24, 96, 24), InvertedResidual(24, 96, 24, gate=True),
+            *conv_bn(24, 64), nn.ReLU6(),
+        )  # fmt: skip
+        self.head = nn.Linear(64, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(x).mean((2, 3)))
+
+
+class Grouped(nn.Module):
+    """Grouped convolutions, a concatenation and a flattened map: index sets that are no prefixes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(*conv_bn(3, 32, 3, 4), nn.ReLU())
+        self.main = nn.Sequential(
+            *conv_bn(32, 64), nn.ReLU(), *conv_bn(64, 64, 3, groups=8), nn.ReLU(), *conv_bn(64, 32)
+        )
+        self.left, self.right = nn.Conv2d(32, 16, 1), nn.Conv2d(32, 24, 3, padding=1)
+        self.mix = nn.Conv2d(40, 8, 1)
+        self.head = nn.Linear(8 * 8 * 8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        x = torch.relu(x + self.main(x))
+        return self.head(self.mix(torch.cat([self.left(x), self.right(x)], 1)).flatten(1))
+
+
+NETWORKS = {"resnet": TinyResNet, "mobilenet": TinyMobileNet, "grouped": Grouped}
+SPACES = {
+    "resnet": {
+        "divisor": 4, "resolution": [20, 24, 32], "depth": [0, 1], "width": [0.5, 0.75, 1.0],
+        "blocks": {"Bottleneck": {"expand_ratio": [0.25, 0.375, 0.5]}},
+    },
+    "mobilenet": {
+        "divisor": 4, "resolution": [24, 32], "depth": [0, 1, 2], "width": [0.5, 1.0],
+        "blocks": {"InvertedResidual": {"expand_ratio": [2, 3, 4]}},
+    },
+    "grouped": {"width": [0.5, 1.0], "blocks": {"Bottleneck": {"expand_ratio": [0.5, 1.0, 2.0]}}},
+}  # fmt: skip
+
+
+def make(name: str, seed: int = 0) -> nn.Module:
+    """A network whose parameters and statistics are all of order 1, so that wrong slices show."""
+    torch.manual_seed(seed)
+    network = NETWORKS[name]().eval()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.normal_(module.bias)
+            nn.init.normal_(module.running_mean)
+            nn.init.uniform_(module.running_var, 0.5, 1.5)
+    return network
