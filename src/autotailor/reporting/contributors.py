@@ -1,0 +1,77 @@
+"""Where SubNets spend their time: the LUT's entries, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pandas as pd
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.variable import Gate
+
+
+class PlaceLike(Protocol):
+    """One fused operator of the SuperNet, over the choices of the variables that it depends on."""
+
+    @property
+    def label(self) -> str:
+        """Name of the place."""
+
+    @property
+    def variables(self) -> Sequence[str]:
+        """Names of the variables; axis i of ``features`` runs over the choices of the i-th."""
+
+    @property
+    def features(self) -> Any:
+        """Array of OperatorFeature, None where there is no operator."""
+
+    @property
+    def gate(self) -> Gate | None:
+        """When the place is there."""
+
+
+def describe(feature: OperatorFeature) -> str:
+    """Kind of an operator in few words: ``Conv 3×3``, ``Depthwise 5×5``, ``Gemm``."""
+    if feature.kind != "Conv" or not feature.weights or len(feature.weights[0]) != 4:
+        return feature.kind
+    out, per_group, height, width = feature.weights[0]
+    group = int(feature.attribute("group", 1))
+    name = (
+        "Depthwise" if group > 1 and per_group == 1 and group == out else "Grouped" if group > 1 else "Conv"
+    )
+    return f"{name} {height}×{width}"
+
+
+def contributors(
+    places: Iterable[PlaceLike], latencies: Mapping[str, float], subnets: Mapping[str, SubNet]
+) -> pd.DataFrame:
+    """Latency of every place of some SubNets.
+
+    Args:
+        places: ``net.places(fusion)``.
+        latencies: feature id to ms, ``LUT.latencies()``.
+        subnets: by name, for instance ``read_budgets``.
+
+    Returns:
+        Columns name, subnet (id), place, kind, operator (id), latency_ms: ``contributors.csv``.
+    """
+    rows = []
+    places = list(places)
+    for name, subnet in subnets.items():
+        for place in places:
+            feature = _active(place, subnet)
+            if feature is not None:
+                latency = float(latencies[feature.id])
+                rows.append((name, subnet.id, place.label, describe(feature), feature.id, latency))
+    return pd.DataFrame(rows, columns=["name", "subnet", "place", "kind", "operator", "latency_ms"])
+
+
+def _active(place: PlaceLike, subnet: SubNet) -> OperatorFeature | None:
+    """The operator of a place in a SubNet, None where there is none."""
+    positions = subnet.space.positions
+    if place.gate is not None and subnet.indices[positions[place.gate.variable]] >= place.gate.open_choices:
+        return None
+    found = place.features[tuple(subnet.indices[positions[v]] for v in place.variables)]
+    return found if isinstance(found, OperatorFeature) else None

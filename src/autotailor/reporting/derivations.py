@@ -1,0 +1,210 @@
+"""Numbers that the report computes from artifacts, each by name, so that a reader (and a test) can follow it.
+
+A derivation takes the tables and, where it speaks of one row, its name. It answers NaN where its inputs are
+absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kendalltau
+
+from autotailor.reporting.inputs import Tables
+
+ORIGINAL, LARGEST = "original", "largest"
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A number, the inputs it comes from, and what it means.
+
+    Attributes:
+        inputs: names of the tables, as in ReportInputs.
+        meaning: for the tooltip.
+        compute: tables and row name to the number.
+    """
+
+    inputs: tuple[str, ...]
+    meaning: str
+    compute: Callable[[Tables, str], float]
+
+
+def kendall(a: pd.Series, b: pd.Series) -> float:
+    """Kendall's tau-b of two columns, NaN for fewer than two rows."""
+    return float(kendalltau(a, b).statistic) if len(a) > 1 else NAN
+
+
+def reference(tables: Tables) -> str:
+    """Name of the network that SubNets are compared with: the original, else the largest SubNet."""
+    names = tables.needed("summary").index
+    return next((name for name in (ORIGINAL, LARGEST) if name in names), str(names[0]))
+
+
+def featured(tables: Tables) -> str:
+    """The SubNet that the report speaks of first: the most accurate at half the reference's latency or less.
+
+    The fastest one where none is that fast.
+    """
+    summary = tables.needed("summary")
+    column = latency_column(summary)
+    subnets = summary.drop(index=[n for n in (ORIGINAL, LARGEST) if n in summary.index and len(summary) > 1])
+    subnets = subnets if len(subnets) else summary
+    fast = subnets[subnets[column] <= tables.number("summary", reference(tables), column) / 2]
+    if len(fast):
+        return str(fast[accuracy_column(summary)].idxmax())
+    return str(subnets[column].idxmin())
+
+
+def latency_column(summary: pd.DataFrame) -> str:
+    """Measured latency where every row has one, else predicted."""
+    return "latency_ms_measured" if summary["latency_ms_measured"].notna().all() else "latency_ms_predicted"
+
+
+def accuracy_column(summary: pd.DataFrame) -> str:
+    """Measured accuracy where every row has one, else predicted."""
+    return "accuracy_measured" if summary["accuracy_measured"].notna().all() else "accuracy_predicted"
+
+
+def scaled_means(compare: pd.DataFrame) -> pd.DataFrame:
+    """Mean latency and accuracy of each uniformly scaled network over its seeds, by rising latency."""
+    means = compare.groupby("name", sort=False)[["latency_ms_measured", "accuracy_measured"]].mean()
+    return means.sort_values("latency_ms_measured", kind="stable")
+
+
+def _of(table: str, function: Callable[[pd.DataFrame], float]) -> Callable[[Tables, str], float]:
+    """A derivation from one table."""
+
+    def compute(tables: Tables, row: str) -> float:
+        found = tables.table(table)
+        return NAN if found is None else float(function(found))
+
+    return compute
+
+
+def _speedup(tables: Tables, row: str) -> float:
+    column = latency_column(tables.needed("summary"))
+    return tables.number("summary", reference(tables), column) / tables.number("summary", row, column)
+
+
+def _accuracy_change(tables: Tables, row: str) -> float:
+    column = accuracy_column(tables.needed("summary"))
+    return tables.number("summary", row, column) - tables.number("summary", reference(tables), column)
+
+
+def _latency_error(tables: Tables, row: str) -> float:
+    predicted = tables.number("summary", row, "latency_ms_predicted")
+    return predicted / tables.number("summary", row, "latency_ms_measured") - 1
+
+
+def _scaled_accuracy(tables: Tables, row: str) -> float:
+    """Accuracy of the scaled networks at a SubNet's measured latency, linear between neighbours."""
+    compare = tables.table("compare")
+    if compare is None:
+        return NAN
+    means = scaled_means(compare)
+    at = tables.number("summary", row, "latency_ms_measured")
+    latencies = means["latency_ms_measured"].to_numpy(dtype=np.float64)
+    if not latencies[0] <= at <= latencies[-1]:
+        return NAN
+    return float(np.interp(at, latencies, means["accuracy_measured"].to_numpy(dtype=np.float64)))
+
+
+def _advantage(tables: Tables, row: str) -> float:
+    return tables.number("summary", row, "accuracy_measured") - _scaled_accuracy(tables, row)
+
+
+def _contribution(tables: Tables, row: str) -> float:
+    """Share of one place (``name|place``) in the predicted latency of its SubNet."""
+    contributors = tables.table("contributors")
+    if contributors is None:
+        return NAN
+    whole = contributors.loc[contributors["name"] == contributors["name"][row], "latency_ms"].sum()
+    return tables.number("contributors", row, "latency_ms") / float(whole)
+
+
+def _stage_share(tables: Tables, row: str) -> float:
+    return tables.number("timings", row, "seconds") / float(tables.needed("timings")["seconds"].sum())
+
+
+DERIVATIONS: dict[str, Derivation] = {
+    "latency_tau": Derivation(
+        ("validation",),
+        "Kendall's tau of predicted and measured latency",
+        _of("validation", lambda t: kendall(t["predicted_ms"], t["measured_ms"])),
+    ),
+    "latency_within_5": Derivation(
+        ("validation",),
+        "share of SubNets with a relative error of at most 5 %",
+        _of("validation", lambda t: (t["relative_error"].abs() <= 0.05).mean()),
+    ),
+    "latency_within_10": Derivation(
+        ("validation",),
+        "share of SubNets with a relative error of at most 10 %",
+        _of("validation", lambda t: (t["relative_error"].abs() <= 0.10).mean()),
+    ),
+    "latency_median_error": Derivation(
+        ("validation",),
+        "median of the absolute relative error",
+        _of("validation", lambda t: t["relative_error"].abs().median()),
+    ),
+    "latency_bias": Derivation(
+        ("validation",), "mean of the relative error", _of("validation", lambda t: t["relative_error"].mean())
+    ),
+    "latency_noise_floor": Derivation(
+        ("validation",), "median noise floor", _of("validation", lambda t: t["noise_floor"].median())
+    ),
+    "latency_subnets": Derivation(("validation",), "SubNets measured", _of("validation", len)),
+    "accuracy_tau": Derivation(
+        ("accuracy_validation",),
+        "Kendall's tau of predicted and measured accuracy",
+        _of("accuracy_validation", lambda t: kendall(t["predicted"], t["measured"])),
+    ),
+    "accuracy_mean_error": Derivation(
+        ("accuracy_validation",),
+        "mean of the absolute difference, in points",
+        _of("accuracy_validation", lambda t: (t["predicted"] - t["measured"]).abs().mean()),
+    ),
+    "accuracy_bias": Derivation(
+        ("accuracy_validation",),
+        "mean of predicted minus measured, in points",
+        _of("accuracy_validation", lambda t: (t["predicted"] - t["measured"]).mean()),
+    ),
+    "accuracy_subnets": Derivation(
+        ("accuracy_validation",), "SubNets measured", _of("accuracy_validation", len)
+    ),
+    "front_subnets": Derivation(("pareto",), "SubNets on the front", _of("pareto", len)),
+    "lut_operators": Derivation(("lut",), "operators measured", _of("lut", len)),
+    "lut_precision": Derivation(
+        ("lut",),
+        "median of the relative standard error",
+        _of("lut", lambda t: (t["standard_error"] / t["latency_ms"].where(t["latency_ms"] > 0)).median()),
+    ),
+    "operator_places": Derivation(
+        ("operators",), "places that use them", _of("operators", lambda t: t["places"].sum())
+    ),
+    "sensitivity_rows": Derivation(("sensitivity",), "modifications measured", _of("sensitivity", len)),
+    "sensitivity_error": Derivation(
+        ("sensitivity",),
+        "median standard error, in points",
+        _of("sensitivity", lambda t: t["standard_error"].median()),
+    ),
+    "total_seconds": Derivation(("timings",), "all stages", _of("timings", lambda t: t["seconds"].sum())),
+    "stage_share": Derivation(("timings",), "share of all stages", _stage_share),
+    "speedup": Derivation(("summary",), "latency of the reference over that of this network", _speedup),
+    "accuracy_change": Derivation(
+        ("summary",), "accuracy minus that of the reference, in points", _accuracy_change
+    ),
+    "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
+    "scaled_accuracy": Derivation(
+        ("summary", "compare"), "accuracy of scaled networks at this latency, interpolated", _scaled_accuracy
+    ),
+    "advantage": Derivation(
+        ("summary", "compare"), "accuracy minus that of scaled networks at this latency", _advantage
+    ),
+    "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
+}

@@ -1,0 +1,180 @@
+"""What the report is built from: artifacts on disk, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from autotailor.ir.errors import AutoTailorError
+
+
+class ReportError(AutoTailorError):
+    """An artifact that the report is built from is missing or is not what it should be."""
+
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """Paths of the artifacts; None where an optional one was not made.
+
+    Attributes:
+        model: name of the model, for the title.
+        device: name of the device, for the title.
+        pareto: front of the search, predicted (``pareto.csv``).
+        summary: the exported SubNets, predicted and measured. A row named ``original`` is the network that
+            came in.
+        validation: predicted against measured latency of SubNets that the predictor never saw.
+        accuracy_validation: predicted against measured accuracy.
+        sensitivity: accuracy drop of each single modification.
+        baseline: accuracy of the unmodified SuperNet (``sensitivity.json``).
+        operators: the unique operators of the space.
+        lut: their latency on the device.
+        contributors: latency of the exported SubNets by place (see ``contributors``).
+        compare: uniformly scaled networks trained alone.
+        yardstick: the genetic search measured with the exact front (``search.json``).
+        space: the search space (``space.json``).
+        timings: seconds of each stage (``stage``, ``seconds``).
+        configuration: the composed configuration as JSON.
+    """
+
+    model: str
+    device: str
+    pareto: Path
+    summary: Path
+    validation: Path | None = None
+    accuracy_validation: Path | None = None
+    sensitivity: Path | None = None
+    baseline: Path | None = None
+    operators: Path | None = None
+    lut: Path | None = None
+    contributors: Path | None = None
+    compare: Path | None = None
+    yardstick: Path | None = None
+    space: Path | None = None
+    timings: Path | None = None
+    configuration: Path | None = None
+
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "pareto": ("subnet", "accuracy_predicted", "latency_ms_predicted"),
+    "summary": (
+        "name",
+        "subnet",
+        "latency_ms_predicted",
+        "latency_ms_measured",
+        "latency_ms_standard_error",
+        "accuracy_predicted",
+        "accuracy_measured",
+        "accuracy_standard_error",
+        "parameters_m",
+        "macs_m",
+        "size_mb",
+    ),
+    "validation": ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor"),
+    "accuracy_validation": ("subnet", "predicted", "measured", "standard_error"),
+    "sensitivity": ("variable", "choice", "accuracy_drop", "standard_error"),
+    "operators": ("id", "kind", "feature", "places"),
+    "lut": ("operator", "latency_ms", "standard_error"),
+    "contributors": ("name", "place", "kind", "operator", "latency_ms"),
+    "compare": ("name", "latency_ms_measured", "accuracy_measured"),
+    "timings": ("stage", "seconds"),
+}
+"""Columns that each table needs."""
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "pareto": ("subnet",),
+    "summary": ("name",),
+    "validation": ("subnet",),
+    "accuracy_validation": ("subnet",),
+    "sensitivity": ("variable", "choice"),
+    "operators": ("id",),
+    "lut": ("operator",),
+    "contributors": ("name", "place"),
+    "compare": ("name", "seed"),
+    "timings": ("stage",),
+}
+"""Columns that name a row of each table; ``data-row`` joins them with ``|``."""
+
+
+class Tables:
+    """The artifacts, read. Absent ones are None."""
+
+    def __init__(self, inputs: ReportInputs) -> None:
+        self.inputs = inputs
+        self._documents: dict[str, Any] = {}
+
+    names = tuple(COLUMNS)
+
+    def file(self, name: str) -> str:
+        """File name of an input, as ``data-source`` says it."""
+        path: Path = getattr(self.inputs, name)
+        return path.name
+
+    def table(self, name: str) -> pd.DataFrame | None:
+        """A CSV artifact: its rows under ``KEYS``; None where it is absent or has no rows."""
+        return self._tables[name]
+
+    def needed(self, name: str) -> pd.DataFrame:
+        """A CSV artifact that must be there."""
+        found = self.table(name)
+        if found is None:
+            raise ReportError(
+                f"{name}.csv: expected a table with rows for the report; run the rule that writes it"
+            )
+        return found
+
+    def number(self, name: str, row: str, column: str) -> float:
+        """One number of a CSV artifact, NaN where the cell is empty."""
+        value: Any = self.needed(name).loc[row, column]
+        return float(value)
+
+    def document(self, name: str) -> Any | None:
+        """A JSON artifact, None where it is absent."""
+        path: Path | None = getattr(self.inputs, name)
+        if path is None:
+            return None
+        if name not in self._documents:
+            self._documents[name] = _read_document(path)
+        return self._documents[name]
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame | None]:
+        return {name: _read(getattr(self.inputs, name), name) for name in COLUMNS}
+
+
+def _read(path: Path | None, name: str) -> pd.DataFrame | None:
+    """Reads a table and checks its columns."""
+    if path is None:
+        return None
+    keys = {key: str for key in KEYS[name]}
+    try:
+        table = pd.read_csv(path, dtype=keys, keep_default_na=True)
+    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ReportError(
+            f"{path}: expected a CSV table ({error}); run the rule that writes it again"
+        ) from error
+    if missing := [column for column in COLUMNS[name] if column not in table.columns]:
+        raise ReportError(
+            f"{path}: column {missing[0]!r} is missing, expected {', '.join(COLUMNS[name])}; run its rule "
+            f"again"
+        )
+    present = [key for key in KEYS[name] if key in table.columns]
+    table.index = pd.Index(table[present].fillna("").agg("|".join, axis=1))
+    if table.index.has_duplicates:
+        table.index = pd.Index([f"{key}#{i}" for i, key in enumerate(table.index)])
+    return table if len(table) else None
+
+
+def _read_document(path: Path) -> Any:
+    """Reads a JSON artifact."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise ReportError(
+            f"{path}: expected a JSON artifact ({error}); run the rule that writes it again"
+        ) from error

@@ -1,0 +1,83 @@
+"""HTML marks: every number and name in the report says which artifact it comes from."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from autotailor.reporting.derivations import DERIVATIONS
+from autotailor.reporting.inputs import Tables
+
+ABSENT = Markup('<span class="absent">–</span>')
+
+
+def shown(value: Any, spec: str) -> str:
+    """A value as the report shows it: Python's format, with a proper minus sign for numbers."""
+    if spec == "s":
+        return str(value)
+    return format(value, spec).replace("-", "−")
+
+
+def is_absent(value: Any) -> bool:
+    """None or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+class Marker:
+    """Makes marked spans: ``data-source`` names the artifact, the other attributes the place in it.
+
+    - ``data-row``, ``data-column``: a cell of a CSV (rows are named by the KEYS of its table);
+    - ``data-path``: a value of a JSON document, keys joined with ``/``;
+    - ``data-derivation``, ``data-row``: one of DERIVATIONS, for one row where it speaks of one.
+
+    ``data-format`` is the format of the text, ``s`` for names.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+
+    def cell(self, table: str, row: str, column: str, spec: str = "s") -> Markup:
+        """One cell of a CSV; a dash where it is empty."""
+        found = self.tables.needed(table)
+        value: Any = found.loc[row, column] if column in found.columns else None
+        value = value.item() if hasattr(value, "item") else value
+        if is_absent(value) or value == "":
+            return ABSENT
+        source = {"source": self.tables.file(table), "row": row, "column": column}
+        return _span(shown(value, spec), spec, **source)
+
+    def derived(self, name: str, spec: str, row: str = "") -> Markup:
+        """One derived number; a dash where its inputs are absent."""
+        derivation = DERIVATIONS[name]
+        if any(getattr(self.tables.inputs, table) is None for table in derivation.inputs):
+            return ABSENT
+        value = derivation.compute(self.tables, row)
+        if is_absent(value):
+            return ABSENT
+        sources = " ".join(self.tables.file(table) for table in derivation.inputs)
+        return _span(
+            shown(value, spec), spec, source=sources, derivation=name, row=row, title=derivation.meaning
+        )
+
+    def json(self, document: str, path: tuple[str, ...], spec: str = "s") -> Markup:
+        """One value of a JSON artifact; a dash where it is absent."""
+        value = self.tables.document(document)
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if is_absent(value):
+            return ABSENT
+        return _span(shown(value, spec), spec, source=self.tables.file(document), path="/".join(path))
+
+    @staticmethod
+    def constant(text: object) -> Markup:
+        """A number that is part of the text, such as a threshold."""
+        return Markup("<span data-constant>{}</span>").format(text)
+
+
+def _span(text: str, spec: str, title: str = "", **data: str) -> Markup:
+    """A marked span."""
+    attributes = "".join(f' data-{key}="{escape(value)}"' for key, value in data.items() if value)
+    tooltip = f' title="{escape(title)}"' if title else ""
+    return Markup(f'<span{attributes} data-format="{escape(spec)}"{tooltip}>{escape(text)}</span>')

@@ -1,0 +1,82 @@
+"""How the report's figures look."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from autotailor.artifacts import atomic
+
+BLUE, ORANGE, GREEN, PURPLE, RED = "#2563eb", "#d97706", "#0f766e", "#7c3aed", "#be123c"
+INK, GREY, LIGHT, FAINT = "#1e293b", "#64748b", "#cbd5e1", "#eef2f7"
+SERIES = (BLUE, "#f59e0b", "#14b8a6", "#8b5cf6", "#f43f5e", "#84cc16", "#0ea5e9", "#a16207")
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "grid.color": "#e2e8f0",
+    "grid.linewidth": 0.8,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "autotailor",
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Figures made inside look like the report."""
+    with mpl.rc_context(rc=STYLE):
+        yield
+
+
+def canvas(width: float, height: float) -> Figure:
+    """An empty figure, in inches, that no window manager knows of."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, the same bytes for the same data."""
+    stream = io.BytesIO()
+    with house_style():
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    return stream.getvalue()
+
+
+def write_svg(figure: Figure, path: Path) -> None:
+    """Writes an SVG file whole or not at all."""
+    content = svg(figure)
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def diagonal(axes: Axes, low: float, high: float, label: str) -> None:
+    """The line where prediction equals measurement."""
+    axes.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label=label, zorder=1)
+
+
+def padded(low: float, high: float, share: float = 0.05) -> tuple[float, float]:
+    """A range with some air at both ends."""
+    air = (high - low) * share or abs(high) * share or 1.0
+    return low - air, high + air

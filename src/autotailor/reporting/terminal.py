@@ -1,0 +1,77 @@
+"""What a run prints at its end."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def print_front(
+    summary: pd.DataFrame,
+    timings: pd.DataFrame | None = None,
+    report: Path | None = None,
+    console: Console | None = None,
+) -> None:
+    """Prints the front, where the time went, and where the report is.
+
+    Args:
+        summary: ``summary.csv``.
+        timings: columns stage and seconds, or None.
+        report: path of ``report.html``, or None.
+        console: where to print; standard output when None.
+    """
+    console = console or Console()
+    console.print(_front(summary))
+    if timings is not None and len(timings):
+        console.print(_stages(timings))
+    if report is not None:
+        console.print(f"report: {report}", soft_wrap=True, highlight=False)
+
+
+def _front(summary: pd.DataFrame) -> Table:
+    table = Table(title="The front", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("\nSubNet", no_wrap=True)
+    for heading in ("latency ms\npredicted", "\nmeasured", "accuracy %\npredicted", "\nmeasured"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("params\nM", "MACs\nM", "size\nMB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in summary.to_dict("records"):
+        table.add_row(
+            str(row["name"]),
+            _number(row["latency_ms_predicted"], 3),
+            _number(row["latency_ms_measured"], 3, row["latency_ms_standard_error"]),
+            _number(row["accuracy_predicted"], 1),
+            _number(row["accuracy_measured"], 1, row["accuracy_standard_error"]),
+            _number(row["parameters_m"], 2),
+            _number(row["macs_m"], 1),
+            _number(row["size_mb"], 2),
+        )
+    return table
+
+
+def _stages(timings: pd.DataFrame) -> Table:
+    total = float(timings["seconds"].sum())
+    table = Table(title="Where the time went", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("stage")
+    table.add_column("seconds", justify="right")
+    table.add_column("share", justify="right")
+    for row in timings.to_dict("records"):
+        seconds = float(row["seconds"])
+        table.add_row(str(row["stage"]), f"{seconds:.1f}", f"{seconds / total:.0%}" if total else "")
+    table.add_section()
+    table.add_row("all", f"{total:.1f}", "")
+    return table
+
+
+def _number(value: Any, digits: int, error: Any = None) -> str:
+    """A number with its standard error where there is one, a dash where there is no number."""
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return text if error is None or math.isnan(error) else f"{text} ±{error:.{digits}f}"

@@ -1,0 +1,62 @@
+"""Beam search from the largest SubNet downwards: the start of the genetic search (paper, section 4.3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autotailor.ir.subnet import IntArray, canonical, largest
+from autotailor.ir.variable import Space
+from autotailor.search.front import Objectives
+
+
+def neighbours(space: Space, indices: IntArray) -> IntArray:
+    """All distinct SubNets one modification away from ``indices`` ``[n, variables]``: ``[m, variables]``."""
+    rows = []
+    for column, variable in enumerate(space):
+        for choice in range(len(variable.choices)):
+            changed = indices.copy()
+            changed[:, column] = choice
+            rows.append(changed)
+    return np.unique(canonical(space, np.concatenate(rows)), axis=0)
+
+
+def beam_search(objectives: Objectives, width: int) -> IntArray:
+    """SubNets met while shrinking the largest one modification at a time: ``[n, variables]``, distinct.
+
+    Each step modifies every SubNet of the beam in every way that lowers its latency and keeps the ``width``
+    results that lost least accuracy for each millisecond saved, measured from the largest SubNet. Terms are
+    additive, so that a partly modified network already says what a modification is worth. Ends where nothing
+    lowers latency.
+    """
+    space = objectives.space
+    start = largest(space).to_array()[None]
+    start_latency, start_accuracy = (
+        objectives.latency.predict(start)[0],
+        objectives.accuracy.predict(start)[0],
+    )
+    beam, visited, ceiling = start, [start], start_latency
+    for _ in range(sum(len(v.choices) - 1 for v in space)):
+        candidates = neighbours(space, beam)
+        latency = objectives.latency.predict(candidates)
+        faster = latency < ceiling
+        if not faster.any():
+            break
+        candidates, latency = candidates[faster], latency[faster]
+        price = (start_accuracy - objectives.accuracy.predict(candidates)) / (start_latency - latency)
+        kept = np.argsort(price, kind="stable")[:width]
+        beam = candidates[kept]
+        ceiling = latency[kept].max()
+        visited.append(beam)
+    return np.unique(np.concatenate(visited), axis=0)
+
+
+def best_at_budgets(objectives: Objectives, indices: IntArray, budgets: int) -> IntArray:
+    """The most accurate of ``indices`` ``[n, variables]`` at each of so many latency budgets."""
+    latency, accuracy = objectives.latency.predict(indices), objectives.accuracy.predict(indices)
+    order = np.lexsort((-accuracy, latency))
+    best = np.maximum.accumulate(accuracy[order])
+    first = np.searchsorted(best, best)  # the first row that reached this accuracy
+    limits = np.linspace(latency.min(), latency.max(), budgets)
+    limits[-1] = latency.max()
+    rows = first[np.searchsorted(latency[order], limits, side="right") - 1]
+    return indices[order[np.unique(rows)]]

@@ -1,0 +1,74 @@
+"""Parameters of the search: section ``search`` of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from autotailor.search.errors import SearchError
+
+EXACT = ("auto", "always", "never")
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How to search.
+
+    Attributes:
+        seed: seed of the genetic search and of its random start.
+        population: individuals of NSGA-II.
+        generations: generations of NSGA-II.
+        crossover_eta: distribution index of simulated binary crossover (SBX).
+        mutation_eta: distribution index of polynomial mutation (PM).
+        beam_width: states that the beam search keeps at each step; 0 starts from random SubNets alone.
+        points: latency budgets spread over the reachable range, hence the most rows of the front.
+        exact: ``auto`` computes the exact front where the space allows it, ``always`` insists, ``never``
+            leaves it out.
+        exact_points: largest partial front of the exact search; longer ones are thinned, which is reported.
+        exact_table: largest elimination table, in entries, that the exact search may build.
+    """
+
+    seed: int = 0
+    population: int = 100
+    generations: int = 100
+    crossover_eta: float = 3.0
+    mutation_eta: float = 3.0
+    beam_width: int = 16
+    points: int = 121
+    exact: str = "auto"
+    exact_points: int = 2000
+    exact_table: int = 200_000
+
+    def __post_init__(self) -> None:
+        minimum = {
+            "population": 4,
+            "generations": 1,
+            "beam_width": 0,
+            "points": 2,
+            "exact_points": 2,
+            "exact_table": 1,
+        }
+        for name, least in minimum.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SearchError(
+                    f"search.{name}: {value!r}, expected an integer of at least {least}; change it in "
+                    "conf/search"
+                )
+        if self.exact not in EXACT:
+            raise SearchError(
+                f"search.exact: {self.exact!r}, expected one of {', '.join(EXACT)}; change it in conf/search"
+            )
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> SearchConfig:
+        """Reads the section ``search``; keys left out stand at their default, ``name`` is ignored."""
+        known = [field.name for field in fields(cls)]
+        values = {key: value for key, value in section.items() if key != "name"}
+        if unknown := sorted(set(values) - set(known)):
+            raise SearchError(
+                f"search: unknown key {unknown[0]!r}, expected one of {', '.join(known)}; correct it in "
+                f"conf/search"
+            )
+        return cls(**values)

@@ -1,0 +1,198 @@
+"""The exact front by variable elimination over additive terms.
+
+Accuracy and latency are sums of tables over few variables. To eliminate a variable, all tables that mention
+it are added up over the variables they share with it (the clique); for each assignment of the rest (the
+separator) the partial fronts of the variable's choices are united, and what another point beats is dropped: a
+partial assignment that is slower and less accurate stays so whatever the rest does, because the rest only
+adds. What is left at the end is the front of the whole space: stage after stage, as in dynamic programming,
+since a stage talks to the next through its width alone.
+
+A removed block's variables may only stand at their default, so that every SubNet is met once, in canonical
+form.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotailor.ir.subnet import IntArray
+from autotailor.ir.term import FloatArray, Metric
+from autotailor.ir.variable import Space
+from autotailor.search.errors import SearchError
+from autotailor.search.front import Front, Objectives
+from autotailor.search.partial import Partial, nothing, product, union
+
+LATENCY, LOSS = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class ExactFront:
+    """The optimum under the predictors.
+
+    Attributes:
+        front: its SubNets.
+        slack_ms: 0 where the front is exact; otherwise, every SubNet of the space is matched by one of the
+            front that is at least as accurate and at most this much slower (both predicted).
+    """
+
+    front: Front
+    slack_ms: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Latency and loss (negated accuracy) ``[choices ..., 2]``; infinite where canonical form forbids."""
+
+    scope: tuple[int, ...]
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Message:
+    """Partial fronts of what has been eliminated, for each assignment of ``scope``."""
+
+    scope: tuple[int, ...]
+    fronts: dict[tuple[int, ...], Partial]
+
+    def at(self, assignment: dict[int, int]) -> Partial:
+        """The partial front under an assignment of (at least) the scope."""
+        return self.fronts[tuple(assignment[v] for v in self.scope)]
+
+
+def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int = 200_000) -> ExactFront:
+    """All SubNets of the space that no other one beats (see the module's text).
+
+    Args:
+        objectives: accuracy and latency, sums of terms over one space.
+        max_points: longer partial fronts are thinned to this length by latency bins; ``slack_ms`` then bounds
+            the error.
+        max_table: largest elimination table, in entries.
+
+    Raises:
+        SearchError: terms couple so many variables that a table would be larger than ``max_table``.
+    """
+    space = objectives.space
+    tables = _tables(space, objectives)
+    order = _elimination_order(space, tables, max_table)
+    messages: list[_Message] = []
+    for variable in order:
+        touching = [t for t in tables if variable in t.scope]
+        hearing = [m for m in messages if variable in m.scope]
+        tables = [t for t in tables if variable not in t.scope]
+        messages = [m for m in messages if variable not in m.scope]
+        messages.append(_eliminate(space, variable, touching, hearing, max_points))
+    result = nothing(len(space))
+    for message in messages:
+        result = product(result, message.fronts[()], max_points)
+    front = Front.of(objectives, result.choices.astype(np.int64), "exact")
+    return ExactFront(front, result.slack)
+
+
+def _tables(space: Space, objectives: Objectives) -> list[_Table]:
+    """Terms of both metrics, and the canonical form, as tables; one for each set of variables."""
+    values: dict[tuple[int, ...], FloatArray] = {}
+
+    def add(scope: tuple[int, ...], column: int, table: FloatArray) -> None:
+        if scope not in values:
+            values[scope] = np.zeros((*_shape(space, scope), 2))
+        values[scope][..., column] += table
+
+    for column, metric, sign in ((LATENCY, objectives.latency, 1.0), (LOSS, objectives.accuracy, -1.0)):
+        for scope, table in _metric_tables(metric):
+            add(scope, column, sign * table)
+    for position, variable in enumerate(space):
+        if variable.gate is not None:
+            scope = tuple(sorted((space.positions[variable.gate.variable], position)))
+            grid = _grid(space, scope)
+            closed = grid[:, space.positions[variable.gate.variable]] >= variable.gate.open_choices
+            forbidden = closed & (grid[:, position] != variable.default)
+            add(scope, LATENCY, np.where(forbidden, np.inf, 0.0).reshape(_shape(space, scope)))
+    return [_Table(scope, table) for scope, table in values.items()]
+
+
+def _metric_tables(metric: Metric) -> Iterable[tuple[tuple[int, ...], FloatArray]]:
+    """Scope (columns, rising, the gate's included) and values of each term; constants are left out."""
+    space = metric.space
+    for term in metric.terms:
+        names = {*term.variables, *([term.gate.variable] if term.gate else [])}
+        if scope := tuple(sorted(space.positions[name] for name in names)):
+            yield scope, term.values(space, _grid(space, scope)).reshape(_shape(space, scope))
+
+
+def _shape(space: Space, scope: Sequence[int]) -> tuple[int, ...]:
+    """Number of choices of each variable of a scope."""
+    return tuple(len(space.variables[v].choices) for v in scope)
+
+
+def _grid(space: Space, scope: tuple[int, ...]) -> IntArray:
+    """All assignments of a scope, the rest at its default: ``[product of choices, variables]``."""
+    shape = _shape(space, scope)
+    grid = np.tile(np.array([v.default for v in space], dtype=np.int64), (int(np.prod(shape)), 1))
+    grid[:, list(scope)] = np.indices(shape).reshape(len(scope), -1).T
+    return grid
+
+
+def _elimination_order(space: Space, tables: Iterable[_Table], max_table: int) -> list[int]:
+    """Variables in the order of the smallest next table (the usual greedy rule)."""
+    linked: dict[int, set[int]] = {v: set() for v in range(len(space))}
+    for table in tables:
+        for v in table.scope:
+            linked[v] |= set(table.scope) - {v}
+    order = []
+    while linked:
+        sizes = {v: int(np.prod(_shape(space, [v, *others]), dtype=object)) for v, others in linked.items()}
+        v = min(sizes, key=lambda u: (sizes[u], -u))
+        if sizes[v] > max_table:
+            names = ", ".join(space.variables[u].name for u in sorted({v, *linked[v]}))
+            raise SearchError(
+                f"exact front: an elimination table of {sizes[v]} entries over {names}, expected at most "
+                f"{max_table}; "
+                "raise search.exact_table, or set search.exact=never"
+            )
+        others = linked.pop(v)
+        for u in others:
+            linked[u] = (linked[u] | others) - {u, v}
+        order.append(v)
+    return order
+
+
+def _eliminate(
+    space: Space, variable: int, tables: list[_Table], messages: list[_Message], max_points: int
+) -> _Message:
+    """Message over the separator: for each assignment the united partial fronts of the variable's choices."""
+    clique = sorted({variable}.union(*(t.scope for t in tables), *(m.scope for m in messages)))
+    separator = [v for v in clique if v != variable]
+    total = np.zeros((*_shape(space, clique), 2))
+    for table in tables:
+        total += np.expand_dims(table.values, [clique.index(v) for v in clique if v not in table.scope])
+    total = np.moveaxis(total, clique.index(variable), -2)
+    fronts = {}
+    for key in itertools.product(*(range(n) for n in _shape(space, separator))):
+        assignment = dict(zip(separator, key, strict=True))
+        parts = []
+        for choice in range(len(space.variables[variable].choices)):
+            latency, loss = total[key][choice]
+            if np.isinf(latency):
+                continue
+            part = nothing(len(space))
+            for message in messages:
+                part = product(part, message.at({**assignment, variable: choice}), max_points)
+            parts.append(part.extended(variable, choice, latency, loss))
+        fronts[key] = union(parts, len(space), max_points)
+    return _Message(tuple(separator), fronts)
+
+
+def brute_force_front(objectives: Objectives) -> Front:
+    """Front of a small space, by predicting every SubNet in it."""
+    space = objectives.space
+    grid = _grid(space, tuple(range(len(space))))
+    keep = np.ones(len(grid), dtype=bool)
+    for position, variable in enumerate(space):
+        if variable.gate is not None:
+            closed = grid[:, space.positions[variable.gate.variable]] >= variable.gate.open_choices
+            keep &= ~(closed & (grid[:, position] != variable.default))
+    return Front.of(objectives, grid[keep], "exact")

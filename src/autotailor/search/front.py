@@ -1,0 +1,180 @@
+"""The Pareto front: accuracy up, latency down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from autotailor.artifacts import atomic
+from autotailor.ir.subnet import IntArray, SubNet
+from autotailor.ir.term import FloatArray, Metric
+from autotailor.ir.variable import Space
+from autotailor.search.errors import SearchError
+
+
+@dataclass(frozen=True, eq=False)
+class Objectives:
+    """What is traded: accuracy (percent, up) against latency (ms, down); ``further`` ones are reported."""
+
+    accuracy: Metric
+    latency: Metric
+    further: tuple[Metric, ...] = ()
+
+    def __post_init__(self) -> None:
+        for metric in (self.latency, *self.further):
+            if metric.space != self.accuracy.space:
+                raise SearchError(
+                    f"metric {metric.name} is over another space than metric {self.accuracy.name}; "
+                    "all metrics of one search must come from the same SuperNet: rebuild the stale artifact"
+                )
+
+    @property
+    def space(self) -> Space:
+        """The space that all metrics share."""
+        return self.accuracy.space
+
+
+def non_dominated(latency: FloatArray, accuracy: FloatArray) -> IntArray:
+    """Rows ``[k]`` of the points that no other point beats, by rising latency; of equal points the first.
+
+    Both inputs have shape ``[n]``. Latency and accuracy rise strictly along the result. Differences below
+    1e-9, such as another order of summation makes, are none.
+    """
+    latency, accuracy = np.round(latency, 9), np.round(accuracy, 9)
+    order = np.lexsort((-accuracy, latency))
+    sorted_accuracy = accuracy[order]
+    best_before = np.concatenate(([-np.inf], np.maximum.accumulate(sorted_accuracy)[:-1]))
+    return np.asarray(order[sorted_accuracy > best_before], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """SubNets that no other known one beats, by rising latency (and so by rising accuracy).
+
+    Attributes:
+        space: the space of the SubNets.
+        indices: choice indices ``[n, variables]``, canonical.
+        accuracy: predicted accuracy ``[n]``, percent.
+        latency: predicted latency ``[n]``, ms.
+        further: column name (``macs_m``) to predicted values ``[n]``.
+        found_by: for each SubNet who found it: ``genetic``, ``exact`` or ``both``.
+    """
+
+    space: Space
+    indices: IntArray
+    accuracy: FloatArray
+    latency: FloatArray
+    further: Mapping[str, FloatArray] = field(default_factory=dict)
+    found_by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, objectives: Objectives, indices: IntArray, found_by: str) -> Front:
+        """Keeps what is not dominated among canonical choice indices ``[n, variables]``."""
+        latency, accuracy = objectives.latency.predict(indices), objectives.accuracy.predict(indices)
+        rows = non_dominated(latency, accuracy)
+        kept = indices[rows]
+        further = {f"{m.name}_{m.unit.lower()}": m.predict(kept) for m in objectives.further}
+        return cls(objectives.space, kept, accuracy[rows], latency[rows], further, (found_by,) * len(rows))
+
+    def __len__(self) -> int:
+        return len(self.latency)
+
+    @property
+    def subnets(self) -> tuple[SubNet, ...]:
+        """The SubNets, by rising latency."""
+        return tuple(SubNet.from_array(self.space, row) for row in self.indices)
+
+    def position(self, budget_ms: float, name: str = "latency budget") -> int:
+        """Row of the most accurate SubNet whose predicted latency is at most ``budget_ms``.
+
+        Raises:
+            SearchError: no SubNet of the front is that fast.
+        """
+        row = int(np.searchsorted(self.latency, budget_ms, side="right")) - 1
+        if row < 0:
+            raise SearchError(
+                f"{name} of {budget_ms:.4g} ms: the fastest SubNet of this space is predicted at "
+                f"{self.latency[0]:.4g} ms; "
+                f"expected a budget of at least that: raise the budget, or offer smaller choices in "
+                f"model.space"
+            )
+        return row
+
+    def at(self, budget_ms: float, name: str = "latency budget") -> SubNet:
+        """The most accurate SubNet predicted to take at most ``budget_ms``; SearchError if there is none."""
+        return SubNet.from_array(self.space, self.indices[self.position(budget_ms, name)])
+
+    def take(self, rows: IntArray) -> Front:
+        """The front of some rows ``[k]``, rising."""
+        further = {name: values[rows] for name, values in self.further.items()}
+        found_by = tuple(self.found_by[row] for row in rows)
+        return Front(
+            self.space, self.indices[rows], self.accuracy[rows], self.latency[rows], further, found_by
+        )
+
+    def spread(self, points: int) -> Front:
+        """The best SubNet at each of ``points`` latency budgets spread evenly over the front's range."""
+        if len(self) <= points:
+            return self
+        budgets = np.linspace(self.latency[0], self.latency[-1], points)
+        budgets[-1] = self.latency[-1]
+        return self.take(np.unique([self.position(float(budget)) for budget in budgets]))
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each SubNet: ``pareto.csv`` of design section 5."""
+        subnets = self.subnets
+        return pd.DataFrame(
+            {
+                "subnet": [subnet.id for subnet in subnets],
+                "accuracy_predicted": self.accuracy,
+                "latency_ms_predicted": self.latency,
+                **self.further,
+                "found_by": self.found_by,
+                "assignment": [subnet.to_json() for subnet in subnets],
+            }
+        )
+
+    def write(self, path: Path) -> None:
+        """Writes ``pareto.csv``, whole or not at all."""
+        with atomic(path) as temporary:
+            self.frame().to_csv(temporary, index=False, lineterminator="\n")
+
+    @classmethod
+    def read(cls, path: Path, space: Space) -> Front:
+        """Reads ``write``."""
+        table = pd.read_csv(path, dtype={"subnet": str})
+        known = ("subnet", "accuracy_predicted", "latency_ms_predicted", "found_by", "assignment")
+        indices = np.stack([SubNet.from_json(space, text).to_array() for text in table["assignment"]])
+        further = {c: table[c].to_numpy(dtype=np.float64) for c in table.columns if c not in known}
+        return cls(
+            space,
+            indices,
+            table["accuracy_predicted"].to_numpy(dtype=np.float64),
+            table["latency_ms_predicted"].to_numpy(dtype=np.float64),
+            further,
+            tuple(table["found_by"]),
+        )
+
+
+def merge(genetic: Front, exact: Front) -> Front:
+    """The best of two fronts over one space, each SubNet with who found it."""
+    names: dict[bytes, str] = {row.tobytes(): "genetic" for row in genetic.indices}
+    for row in exact.indices:
+        names[row.tobytes()] = "both" if row.tobytes() in names else "exact"
+    latency = np.concatenate([exact.latency, genetic.latency])
+    accuracy = np.concatenate([exact.accuracy, genetic.accuracy])
+    indices = np.concatenate([exact.indices, genetic.indices])
+    further = {k: np.concatenate([exact.further[k], genetic.further[k]]) for k in exact.further}
+    rows = non_dominated(latency, accuracy)
+    return Front(
+        exact.space,
+        indices[rows],
+        accuracy[rows],
+        latency[rows],
+        {name: values[rows] for name, values in further.items()},
+        tuple(names[row.tobytes()] for row in indices[rows]),
+    )

@@ -1,0 +1,111 @@
+"""pymoo's NSGA-II over choice indices (paper, section 4.3.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pymoo.algorithms.moo.nsga2 import NSGA2
+from pymoo.core.duplicate import DefaultDuplicateElimination
+from pymoo.core.population import Population
+from pymoo.core.problem import Problem
+from pymoo.operators.crossover.sbx import SBX
+from pymoo.operators.mutation.pm import PM
+from pymoo.operators.repair.rounding import RoundingRepair
+from pymoo.problems.static import StaticProblem
+from rich.progress import track
+
+from autotailor.ir.subnet import IntArray, canonical, sample, smallest, stack
+from autotailor.ir.term import FloatArray
+from autotailor.ir.variable import Space
+from autotailor.search.beam import beam_search, best_at_budgets
+from autotailor.search.config import SearchConfig
+from autotailor.search.front import Front, Objectives, non_dominated
+
+
+class CanonicalRepair(RoundingRepair):  # type: ignore[misc]
+    """Rounds to choices and brings SubNets into canonical form, so that equal rows are equal SubNets."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__()
+        self.space = space
+
+    def _do(self, problem: Any, X: Any, **kwargs: Any) -> IntArray:
+        return canonical(self.space, super()._do(problem, X, **kwargs))
+
+
+class Evaluator:
+    """Predicts SubNets, each once; remembers all it has seen."""
+
+    def __init__(self, objectives: Objectives) -> None:
+        self.objectives = objectives
+        self.cache: dict[bytes, tuple[float, float]] = {}
+
+    def __call__(self, indices: IntArray) -> FloatArray:
+        """Latency and negated accuracy ``[n, 2]`` (less is better) of ``indices`` ``[n, variables]``."""
+        keys = [row.tobytes() for row in indices]
+        fresh = {key: i for i, key in enumerate(keys) if key not in self.cache}
+        if fresh:
+            rows = indices[list(fresh.values())]
+            latency, accuracy = self.objectives.latency.predict(rows), self.objectives.accuracy.predict(rows)
+            self.cache.update(
+                zip(fresh, zip(latency.tolist(), (-accuracy).tolist(), strict=True), strict=True)
+            )
+        return np.array([self.cache[key] for key in keys])
+
+    def best(self) -> IntArray:
+        """Choice indices ``[k, variables]`` of the non-dominated SubNets among all seen."""
+        values = np.array(list(self.cache.values()))
+        rows = non_dominated(values[:, 0], -values[:, 1])
+        keys = list(self.cache)
+        return np.stack([np.frombuffer(keys[row], dtype=np.int64) for row in rows])
+
+
+def initial_population(objectives: Objectives, config: SearchConfig, rng: np.random.Generator) -> IntArray:
+    """Distinct SubNets ``[population, variables]``: half from the beam search, the rest drawn uniformly."""
+    space = objectives.space
+    ends = stack([smallest(space)])
+    if config.beam_width:
+        found = np.concatenate([ends, beam_search(objectives, config.beam_width)])
+        ends = best_at_budgets(objectives, found, config.population // 2)
+    wanted = min(config.population, space.num_distinct)
+    rows = {row.tobytes(): row for row in ends}
+    for _ in range(20 * config.population):
+        if len(rows) >= wanted:
+            break
+        row = sample(space, rng).to_array()
+        rows.setdefault(row.tobytes(), row)
+    return np.stack(list(rows.values()))
+
+
+def genetic_front(objectives: Objectives, config: SearchConfig) -> Front:
+    """Front of all SubNets that NSGA-II looked at; the same for the same metrics and configuration."""
+    space = objectives.space
+    evaluator = Evaluator(objectives)
+    start = initial_population(objectives, config, np.random.default_rng(config.seed))
+    algorithm = NSGA2(
+        pop_size=config.population,
+        sampling=start,
+        crossover=SBX(prob=0.9, eta=config.crossover_eta),
+        mutation=PM(eta=config.mutation_eta),
+        repair=CanonicalRepair(space),
+        eliminate_duplicates=DefaultDuplicateElimination(),
+    )
+    upper = np.array([len(v.choices) - 1 for v in space])
+    problem = Problem(n_var=len(space), n_obj=2, xl=np.zeros(len(space), dtype=int), xu=upper, vtype=int)
+    algorithm.setup(problem, termination=("n_gen", config.generations), seed=config.seed, verbose=False)
+    for _ in track(range(config.generations), description="search", transient=True):
+        if not algorithm.has_next():
+            break
+        population = algorithm.ask()
+        if population is None or len(population) == 0:
+            break
+        _evaluate(algorithm, problem, population, evaluator)
+    return Front.of(objectives, evaluator.best(), "genetic")
+
+
+def _evaluate(algorithm: Any, problem: Problem, population: Population, evaluator: Evaluator) -> None:
+    """Predicts one generation and hands it back."""
+    values = evaluator(np.asarray(population.get("X"), dtype=np.int64))
+    algorithm.evaluator.eval(StaticProblem(problem, F=values), population)
+    algorithm.tell(infills=population)

@@ -1,0 +1,88 @@
+"""Partial fronts: what variable elimination has decided so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.term import FloatArray
+from autotailor.search.front import non_dominated
+
+ChoiceArray = npt.NDArray[np.int16]
+
+_LARGEST_PRODUCT = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """Partial assignments that no other one beats, by rising latency and falling loss.
+
+    Attributes:
+        latency: sum of the eliminated terms ``[k]``, ms.
+        loss: negated accuracy of the eliminated terms ``[k]``.
+        choices: choice indices ``[k, variables]``, 0 where not yet decided.
+        slack: upper bound, ms, of what thinning has cost so far.
+    """
+
+    latency: FloatArray
+    loss: FloatArray
+    choices: ChoiceArray
+    slack: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.latency)
+
+    def extended(self, variable: int, choice: int, latency: float, loss: float) -> Partial:
+        """With one more variable decided, at a cost."""
+        choices = self.choices.copy()
+        choices[:, variable] = choice
+        return Partial(self.latency + latency, self.loss + loss, choices, self.slack)
+
+
+def nothing(variables: int) -> Partial:
+    """Nothing decided, at no cost: neutral to ``product``."""
+    return Partial(np.zeros(1), np.zeros(1), np.zeros((1, variables), dtype=np.int16))
+
+
+def union(parts: list[Partial], variables: int, max_points: int) -> Partial:
+    """What no other point beats among partial fronts over the same variables; empty where there are none."""
+    if not parts:
+        empty = np.empty(0)
+        return Partial(empty, empty, np.empty((0, variables), dtype=np.int16))
+    latency = np.concatenate([p.latency for p in parts])
+    loss = np.concatenate([p.loss for p in parts])
+    rows = non_dominated(latency, -loss)
+    choices = np.concatenate([p.choices for p in parts])[rows]
+    return thinned(Partial(latency[rows], loss[rows], choices, max(p.slack for p in parts)), max_points)
+
+
+def product(a: Partial, b: Partial, max_points: int) -> Partial:
+    """What no other point beats among all sums of a point of each; their variables are disjoint."""
+    while len(a) * len(b) > _LARGEST_PRODUCT:
+        a, b = (thinned(a, len(a) // 2), b) if len(a) > len(b) else (a, thinned(b, len(b) // 2))
+    latency = np.add.outer(a.latency, b.latency).ravel()
+    loss = np.add.outer(a.loss, b.loss).ravel()
+    rows = non_dominated(latency, -loss)
+    choices = a.choices[rows // max(len(b), 1)] + b.choices[rows % max(len(b), 1)]
+    return thinned(Partial(latency[rows], loss[rows], choices, a.slack + b.slack), max_points)
+
+
+def thinned(part: Partial, max_points: int) -> Partial:
+    """At most ``max_points + 1`` points: of each latency bin the one of least loss, and the fastest of all.
+
+    A dropped point is matched by a kept one of no greater loss that is at most one bin slower.
+    """
+    if len(part) <= max_points:
+        return part
+    width = (part.latency[-1] - part.latency[0]) / max_points
+    bins = np.minimum(((part.latency - part.latency[0]) / width).astype(np.int64), max_points - 1)
+    last_of_bin = np.append(bins[1:] != bins[:-1], True)
+    last_of_bin[0] = True
+    return Partial(
+        part.latency[last_of_bin],
+        part.loss[last_of_bin],
+        part.choices[last_of_bin],
+        part.slack + float(width),
+    )

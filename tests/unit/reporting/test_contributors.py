@@ -1,0 +1,60 @@
+"""Where SubNets spend their time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.subnet import SubNet, largest
+from autotailor.ir.variable import Gate, Space, Variable
+from autotailor.reporting import contributors
+from autotailor.reporting.contributors import describe
+
+
+def convolution(channels: int, kernel: int = 1, group: int = 1) -> OperatorFeature:
+    weights = ((channels, channels // group, kernel, kernel),)
+    shape = (1, channels, 8, 8)
+    return OperatorFeature("Conv", (shape,), (shape,), weights, (("group", group),))
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    label: str
+    variables: tuple[str, ...]
+    features: np.ndarray
+    gate: Gate | None = None
+
+
+@pytest.mark.parametrize(
+    ("feature", "text"),
+    [
+        (convolution(8, 1), "Conv 1×1"),
+        (convolution(8, 3), "Conv 3×3"),
+        (convolution(8, 5, 8), "Depthwise 5×5"),
+        (convolution(8, 3, 2), "Grouped 3×3"),
+        (OperatorFeature("Gemm", ((1, 8),), ((1, 4),), ((4, 8),)), "Gemm"),
+    ],
+)
+def test_describe(feature: OperatorFeature, text: str) -> None:
+    assert describe(feature) == text
+
+
+def test_each_place_once_and_only_while_its_gate_is_open() -> None:
+    depth = Variable("stage1.depth", "depth", (0, 1), 0)
+    width = Variable("stage1.width", "width", (1.0, 0.5), 0)
+    space = Space((depth, width))
+    by_width = np.array([convolution(8), convolution(4)], dtype=object)
+    fixed = np.array(convolution(8, 3), dtype=object)
+    places = [Place("conv1", ("stage1.width",), by_width), Place("conv2", (), fixed, Gate("stage1.depth", 1))]
+    latencies = {by_width[0].id: 2.0, by_width[1].id: 1.0, convolution(8, 3).id: 5.0}
+    small = SubNet.from_assignment(space, {"stage1.depth": 1, "stage1.width": 0.5})
+    table = contributors(places, latencies, {"largest": largest(space), "budget_01": small})
+    assert table[["name", "place", "kind", "latency_ms"]].to_numpy().tolist() == [
+        ["largest", "conv1", "Conv 1×1", 2.0],
+        ["largest", "conv2", "Conv 3×3", 5.0],
+        ["budget_01", "conv1", "Conv 1×1", 1.0],
+    ]
+    assert set(table["subnet"]) == {largest(space).id, small.id}

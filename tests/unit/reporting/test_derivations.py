@@ -1,0 +1,103 @@
+"""Derived numbers, each against one worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from autotailor.reporting import ReportInputs
+from autotailor.reporting.derivations import DERIVATIONS, featured, reference
+from autotailor.reporting.inputs import Tables
+
+
+def compute(name: str, inputs: ReportInputs, row: str = "") -> float:
+    return DERIVATIONS[name].compute(Tables(inputs), row)
+
+
+def test_latency_predictor(inputs: ReportInputs) -> None:
+    frame = pd.DataFrame(
+        {
+            "subnet": list("abcde"),
+            "predicted_ms": [1.04, 2.16, 3.0, 4.0, 6.0],
+            "measured_ms": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "relative_error": [0.04, 0.08, 0.0, 0.0, 0.2],
+            "noise_floor": [0.01, 0.02, 0.03, 0.04, 0.05],
+        }
+    )
+    frame.to_csv(inputs.validation, index=False)
+    assert compute("latency_within_5", inputs) == pytest.approx(3 / 5)
+    assert compute("latency_within_10", inputs) == pytest.approx(4 / 5)
+    assert compute("latency_median_error", inputs) == pytest.approx(0.04)
+    assert compute("latency_bias", inputs) == pytest.approx(0.064)
+    assert compute("latency_noise_floor", inputs) == pytest.approx(0.03)
+    assert compute("latency_tau", inputs) == pytest.approx(1)
+    assert compute("latency_subnets", inputs) == 5
+
+
+def test_accuracy_predictor(inputs: ReportInputs) -> None:
+    frame = pd.DataFrame(
+        {"subnet": list("abc"), "predicted": [1, 3, 2], "measured": [1.0, 2, 4], "standard_error": 0.1}
+    )
+    frame.to_csv(inputs.accuracy_validation, index=False)
+    assert compute("accuracy_tau", inputs) == pytest.approx(1 / 3)
+    assert compute("accuracy_mean_error", inputs) == pytest.approx(1.0)
+    assert compute("accuracy_bias", inputs) == pytest.approx(-1 / 3)
+
+
+def test_speedup_is_against_the_original(inputs: ReportInputs) -> None:
+    assert reference(Tables(inputs)) == "original"
+    assert compute("speedup", inputs, "budget_02") == pytest.approx(2.08 / 0.948)
+    assert compute("accuracy_change", inputs, "budget_02") == pytest.approx(91.4 - 93.8)
+    assert compute("latency_error", inputs, "budget_02") == pytest.approx(0.92 / 0.948 - 1)
+
+
+def test_without_the_original_the_largest_is_the_reference(inputs: ReportInputs) -> None:
+    pd.read_csv(inputs.summary).query("name != 'original'").to_csv(inputs.summary, index=False)
+    assert reference(Tables(inputs)) == "largest"
+
+
+def test_the_featured_subnet(inputs: ReportInputs) -> None:
+    assert featured(Tables(inputs)) == "budget_02"
+    summary = pd.read_csv(inputs.summary)
+    summary.query("name not in ('budget_01', 'budget_02')").to_csv(inputs.summary, index=False)
+    assert featured(Tables(inputs)) == "budget_03"
+
+
+def test_advantage_over_scaled_networks(inputs: ReportInputs) -> None:
+    frame = pd.DataFrame(
+        {
+            "name": ["scaled_0.5", "scaled_0.5", "scaled_0.75"],
+            "seed": [0, 1, 0],
+            "latency_ms_measured": [0.8, 1.0, 1.9],
+            "accuracy_measured": [88.0, 90.0, 93.0],
+        }
+    )
+    frame.to_csv(inputs.compare, index=False)
+    assert compute("scaled_accuracy", inputs, "budget_02") == pytest.approx(89 + 4 * (0.948 - 0.9) / 1.0)
+    assert compute("advantage", inputs, "budget_02") == pytest.approx(91.4 - 89.192)
+    assert math.isnan(compute("advantage", inputs, "budget_01"))
+
+
+def test_shares(inputs: ReportInputs) -> None:
+    tables = Tables(inputs)
+    rows = tables.needed("contributors").index
+    total = sum(compute("contribution", inputs, row) for row in rows if row.startswith("largest|"))
+    assert total == pytest.approx(1)
+    assert sum(
+        compute("stage_share", inputs, row) for row in tables.needed("timings").index
+    ) == pytest.approx(1)
+    assert compute("total_seconds", inputs) == pytest.approx(448.2)
+
+
+def test_lut(inputs: ReportInputs, tmp_path: Path) -> None:
+    (tmp_path / "lut.csv").write_text("operator,latency_ms,standard_error\na,1,0.1\nb,2,0.1\nc,4,0.1\n")
+    assert compute("lut_operators", inputs) == 3
+    assert compute("lut_precision", inputs) == pytest.approx(0.05)
+
+
+def test_absent_tables_give_nan(inputs: ReportInputs) -> None:
+    assert math.isnan(compute("latency_tau", dataclasses.replace(inputs, validation=None)))

@@ -1,0 +1,214 @@
+"""Every number that the report shows is in an artifact."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html.parser
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from autotailor.reporting import ReportError, ReportInputs, build_report, write_figures
+from autotailor.reporting.derivations import DERIVATIONS
+from autotailor.reporting.inputs import KEYS, Tables
+
+VOID = {"meta", "img", "br", "link", "hr"}
+
+
+@dataclasses.dataclass
+class Mark:
+    """One marked piece of text."""
+
+    data: dict[str, str]
+    text: str = ""
+
+
+class Page(html.parser.HTMLParser):
+    """Collects marked texts, and all the text that is not marked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[tuple[str, Mark | None]] = []
+        self.marks: list[Mark] = []
+        self.rest: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value or "" for name, value in attributes if name in ("src", "href")]
+        if tag in VOID:
+            return
+        data = {name[5:]: value or "" for name, value in attributes if name.startswith("data-")}
+        mark = Mark(data) if data else None
+        if mark:
+            self.marks.append(mark)
+        self.stack.append((tag, mark))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        marks = [mark for _, mark in self.stack if mark]
+        if marks:
+            marks[-1].text += data
+        elif not {"style", "title", "code"} & {tag for tag, _ in self.stack}:
+            self.rest.append(data)
+
+
+def as_shown(value: object, spec: str) -> str:
+    """The test's own formatting."""
+    return str(value) if spec == "s" else format(value, spec).replace("-", "−")
+
+
+class Artifacts:
+    """Reads back what marks name, each file once."""
+
+    def __init__(self, inputs: ReportInputs, folder: Path) -> None:
+        self.inputs, self.tables, self.folder = inputs, Tables(inputs), folder
+        self.frames: dict[str, pd.DataFrame] = {}
+
+    def expected(self, mark: Mark) -> str:
+        """What a mark must say."""
+        data = mark.data
+        if "derivation" in data:
+            derivation = DERIVATIONS[data["derivation"]]
+            assert data["source"].split() == [getattr(self.inputs, name).name for name in derivation.inputs]
+            return as_shown(derivation.compute(self.tables, data.get("row", "")), data["format"])
+        if "path" in data:
+            value = json.loads((self.folder / data["source"]).read_text())
+            for key in data["path"].split("/"):
+                value = value[key]
+            return as_shown(value, data["format"])
+        frame = self.frame(data["source"])
+        rows = frame.loc[[data["row"]]]
+        assert len(rows) == 1, f"{data} names {len(rows)} rows"
+        return as_shown(rows.iloc[0][data["column"]], data["format"])
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A table under the columns that name its rows."""
+        if name not in self.frames:
+            keys = KEYS[Path(name).stem]
+            frame = pd.read_csv(self.folder / name, dtype={key: str for key in keys})
+            frame.index = frame[[key for key in keys if key in frame]].fillna("").agg("|".join, axis=1)
+            self.frames[name] = frame
+        return self.frames[name]
+
+    def check(self, page: Page) -> int:
+        """Checks every mark that names an artifact; answers how many there were."""
+        traced = [mark for mark in page.marks if "constant" not in mark.data]
+        for mark in traced:
+            assert mark.text == self.expected(mark), mark.data
+        return len(traced)
+
+
+@pytest.fixture(name="built", scope="module")
+def built_fixture(
+    tmp_path_factory: pytest.TempPathFactory, artifacts: Callable[..., ReportInputs]
+) -> ReportInputs:
+    """All artifacts, and ``report.html`` beside them."""
+    inputs = artifacts(tmp_path_factory.mktemp("report"))
+    build_report(inputs, inputs.summary.parent / "report.html")
+    return inputs
+
+
+@pytest.fixture(name="text")
+def text_fixture(built: ReportInputs) -> str:
+    """The report that is beside ``built``."""
+    return (built.summary.parent / "report.html").read_text()
+
+
+def test_every_number_is_in_an_artifact(built: ReportInputs, text: str) -> None:
+    page = Page(text)
+    assert Artifacts(built, built.summary.parent).check(page) > 400
+    untraced = [text.strip() for text in page.rest if re.search(r"\d", text)]
+    assert not untraced
+
+
+def test_every_source_is_shown(built: ReportInputs, text: str) -> None:
+    sources = {name for mark in Page(text).marks for name in mark.data.get("source", "").split()}
+    paths = [value for value in dataclasses.asdict(built).values() if isinstance(value, Path)]
+    assert sources == {path.name for path in paths}
+
+
+def test_it_opens_by_itself(text: str) -> None:
+    addresses = Page(text).addresses
+    assert len(addresses) == 5
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in addresses)
+    assert b"<svg" in base64.b64decode(addresses[0].split(",")[1])
+    assert "<script" not in text and "@import" not in text and "url(" not in text
+
+
+def test_the_same_artifacts_give_the_same_bytes(built: ReportInputs, text: str, tmp_path: Path) -> None:
+    build_report(built, tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == text
+
+
+def test_only_what_it_cannot_do_without(bare_inputs: ReportInputs, tmp_path: Path) -> None:
+    build_report(bare_inputs, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text())
+    assert len(page.addresses) == 1
+    text = " ".join(page.rest)
+    for said in (
+        "make compare adds them",
+        "no validation of the latency predictor",
+        "no sensitivities",
+        "no LUT",
+    ):
+        assert said in text
+
+
+OPTIONAL = [f.name for f in dataclasses.fields(ReportInputs) if f.default is None]
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_without_one_input(
+    name: str, inputs: ReportInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autotailor.reporting.html.svg", lambda figure: b"")  # drawn by the tests above
+    less = dataclasses.replace(inputs, **{name: None})
+    build_report(less, tmp_path / "report.html")
+    assert Artifacts(less, tmp_path).check(Page((tmp_path / "report.html").read_text())) > 200
+
+
+@pytest.mark.parametrize("name", [*KEYS])
+def test_a_table_without_its_columns(name: str, inputs: ReportInputs, tmp_path: Path) -> None:
+    getattr(inputs, name).write_text("nonsense\n1\n")
+    with pytest.raises(
+        ReportError, match=rf"{name}.csv: column '\w+' is missing, expected .*; run its rule again"
+    ):
+        build_report(inputs, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_broken_document(inputs: ReportInputs, tmp_path: Path) -> None:
+    assert inputs.yardstick is not None
+    inputs.yardstick.write_text("{")
+    with pytest.raises(ReportError, match="expected a JSON artifact"):
+        build_report(inputs, tmp_path / "report.html")
+
+
+def test_nothing_measured_yet(inputs: ReportInputs, tmp_path: Path) -> None:
+    summary = pd.read_csv(inputs.summary).query("name != 'original'")
+    measured = [c for c in summary.columns if "measured" in c or "standard_error" in c]
+    summary[measured] = math.nan
+    summary.to_csv(inputs.summary, index=False)
+    build_report(inputs, tmp_path / "report.html")
+    assert "nan" not in " ".join(m.text for m in Page((tmp_path / "report.html").read_text()).marks)
+
+
+def test_names_are_escaped(inputs: ReportInputs, tmp_path: Path) -> None:
+    build_report(dataclasses.replace(inputs, model="<script>alert()</script>"), tmp_path / "report.html")
+    assert "<script>" not in (tmp_path / "report.html").read_text()
+
+
+def test_figures_for_snakemake(inputs: ReportInputs, bare_inputs: ReportInputs, tmp_path: Path) -> None:
+    written = write_figures(inputs, tmp_path / "figures")
+    assert list(written) == ["front", "latency", "accuracy", "sensitivity", "contributors"]
+    assert all(path.read_text().lstrip().startswith("<?xml") for path in written.values())
+    assert list(write_figures(bare_inputs, tmp_path / "bare")) == ["front"]

@@ -1,0 +1,34 @@
+"""What a run prints at its end."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+
+from autotailor.reporting import ReportInputs, print_front
+
+
+def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
+    stream = io.StringIO()
+    timings = pd.read_csv(inputs.timings)
+    console = Console(file=stream, width=80)
+    print_front(pd.read_csv(inputs.summary), timings, Path("results/report.html"), console)
+    text = stream.getvalue()
+    for part in (
+        "budget_02",
+        "0.920",
+        "0.948 ±0.007",
+        "91.7",
+        "91.4 ±0.5",
+        "0.45",
+        "10.3",
+        "1.80",
+        "finetune",
+        "448.2",
+    ):
+        assert part in text
+    assert "report: results/report.html" in text
+    assert "…" not in text and "nan" not in text

@@ -1,0 +1,108 @@
+"""The exact front equals brute force, on drawn spaces."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotailor.ir.term import Metric, Term
+from autotailor.ir.variable import Gate, Space, Variable
+from autotailor.search import Objectives, SearchError, exact_front
+from autotailor.search.elimination import brute_force_front
+from autotailor.search.front import non_dominated
+
+
+@st.composite
+def drawn_objectives(draw: st.DrawFn) -> Objectives:
+    """A depth that gates some of up to four others, and terms over up to three of them; sums are exact."""
+    depths = draw(st.integers(1, 3))
+    variables = [Variable("stage1.depth", "depth", tuple(range(depths)), 0)]
+    for number in range(draw(st.integers(1, 4))):
+        choices = draw(st.integers(1, 3))
+        gate = Gate("stage1.depth", draw(st.integers(1, depths))) if draw(st.booleans()) else None
+        default = draw(st.integers(0, choices - 1))
+        variables.append(
+            Variable(f"block{number}.expand_ratio", "expand_ratio", tuple(range(choices)), default, gate)
+        )
+    space = Space(tuple(variables))
+
+    def terms() -> tuple[Term, ...]:
+        drawn = []
+        for _ in range(draw(st.integers(0, 5))):
+            scope = draw(st.lists(st.sampled_from(variables), max_size=3, unique_by=lambda v: v.name))
+            shape = tuple(len(v.choices) for v in scope)
+            size = int(np.prod(shape))
+            numbers = draw(st.lists(st.integers(-8, 64), min_size=size, max_size=size))
+            gate = Gate("stage1.depth", draw(st.integers(1, depths))) if draw(st.booleans()) else None
+            drawn.append(Term(tuple(v.name for v in scope), np.reshape(numbers, shape) / 8.0, gate))
+        return tuple(drawn)
+
+    return Objectives(
+        Metric("accuracy", "%", space, terms(), 90.0), Metric("latency", "ms", space, terms(), 1.0)
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn_objectives())
+def test_equals_brute_force(objectives: Objectives) -> None:
+    best, exact = brute_force_front(objectives), exact_front(objectives)
+    assert exact.slack_ms == 0
+    np.testing.assert_array_equal(exact.front.latency, best.latency)
+    np.testing.assert_array_equal(exact.front.accuracy, best.accuracy)
+
+
+@settings(max_examples=100, deadline=None)
+@given(drawn_objectives())
+def test_front_is_canonical_and_predicted_by_the_metrics(objectives: Objectives) -> None:
+    front = exact_front(objectives).front
+    assert all(
+        (subnet.to_array() == row).all() for subnet, row in zip(front.subnets, front.indices, strict=True)
+    )
+    np.testing.assert_array_equal(front.latency, objectives.latency.predict(front.indices))
+    np.testing.assert_array_equal(front.accuracy, objectives.accuracy.predict(front.indices))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=40))
+def test_non_dominated(points: list[tuple[int, int]]) -> None:
+    latency, accuracy = np.array(points, dtype=float).T
+    rows = non_dominated(latency, accuracy)
+    assert (np.diff(latency[rows]) > 0).all() and (np.diff(accuracy[rows]) > 0).all()
+    for a, b in itertools.product(range(len(points)), rows):
+        assert not (latency[a] <= latency[b] and accuracy[a] > accuracy[b])
+        assert not (latency[a] < latency[b] and accuracy[a] >= accuracy[b])
+    assert all(((latency[rows] <= x) & (accuracy[rows] >= y)).any() for x, y in points)
+
+
+def test_a_residual_space(residual_space, objectives_of) -> None:
+    objectives = objectives_of(residual_space(2, 3, 1), seed=3)
+    best, exact = brute_force_front(objectives), exact_front(objectives)
+    assert len(best) > 20
+    np.testing.assert_allclose(exact.front.latency, best.latency, rtol=1e-12)
+    np.testing.assert_allclose(exact.front.accuracy, best.accuracy, rtol=1e-12)
+
+
+def test_thinning_is_bounded_by_its_slack(residual_space, objectives_of) -> None:
+    objectives = objectives_of(residual_space(2, 3, 1), seed=4)
+    best, thin = brute_force_front(objectives), exact_front(objectives, max_points=12)
+    assert thin.slack_ms > 0
+    assert len(thin.front) <= 13
+    for latency, accuracy in zip(best.latency, best.accuracy, strict=True):
+        assert (
+            thin.front.accuracy[thin.front.latency <= latency + thin.slack_ms + 1e-9] >= accuracy - 1e-9
+        ).any()
+
+
+def test_a_space_of_billions_is_quick(residual_space, objectives_of) -> None:
+    space = residual_space(4, 4, 2)
+    assert space.num_distinct > 10**10
+    assert len(exact_front(objectives_of(space)).front) > 100
+
+
+def test_too_coupled_a_space_is_refused(residual_space, objectives_of) -> None:
+    with pytest.raises(SearchError, match=r"table of \d+ entries .* at most 20; raise search.exact_table"):
+        exact_front(objectives_of(residual_space(2, 2, 1)), max_table=20)
