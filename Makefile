@@ -1,0 +1,70 @@
+# make run    sets everything up, runs the pipeline, prints the front and where the report is
+# make test   sets everything up, runs the test suite
+#
+# make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2'
+
+MODEL ?= resnet_digits
+DEVICE ?= host
+OVERRIDES ?=
+PYTHON ?= python3
+JOBS ?= all
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CONFIG := --config model=$(MODEL) device=$(DEVICE) 'overrides=[$(OVERRIDES)]'
+LAUNCH := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow/launch.py --cores $(JOBS)
+OUT := results/$(MODEL)/$(DEVICE)
+
+.PHONY: run setup test test-full lint format ui report compare lock clean
+
+run: setup
+	@$(LAUNCH) --quiet rules $(CONFIG)
+	@$(BIN)/python workflow/finish.py $(MODEL) $(DEVICE)
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "autotailor needs Python 3.11 or newer; call make with PYTHON=/path/to/it")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+test: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+
+test-full: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m ""
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy src
+	$(BIN)/snakefmt --check Snakefile workflow
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --lint
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile workflow
+
+ui: setup
+	$(BIN)/mlflow ui --backend-store-uri sqlite:///mlflow.db
+
+report: run
+	@$(LAUNCH) --quiet all $(CONFIG) --report $(OUT)/snakemake.html
+	@echo "Snakemake's report: $(OUT)/snakemake.html"
+
+compare: run
+	@$(LAUNCH) --quiet rules $(CONFIG) -- $(OUT)/compare.csv
+	@$(LAUNCH) --quiet rules $(CONFIG)
+	@$(BIN)/python workflow/finish.py $(MODEL) $(DEVICE)
+
+lock: setup
+	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --no-emit-index-url --output-file requirements.lock pyproject.toml
+
+# Removes results, logs and caches; keeps the environment and the MLflow store.
+clean:
+	rm -rf results logs .snakemake .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,216 @@
+"""Artifacts: written whole or not at all, and beside the hash of the configuration they came from.
+
+Every rule leaves ``provenance/<rule>.json`` in the directory of its artifacts. It holds
+
+* ``lineage``: the hash of every configuration section that the artifacts depend on, the rule's own sections and,
+  through its inputs, those of every rule before it;
+* ``inputs`` and ``outputs``: the SHA-256 of the content of every file.
+
+A rule that reads artifacts merges their lineages with its own sections. Two hashes for one section mean that two
+data sets, spaces or devices are about to mix, and a content that is not the recorded one means that somebody
+changed an artifact: both are refused. Nothing in these files depends on the time or the place of the run.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import hashlib
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from autotailor.ir.errors import AutoTailorError
+
+SCHEMA_VERSION = 1
+PROVENANCE = "provenance"
+
+
+class ArtifactError(AutoTailorError):
+    """An artifact is missing, unreadable, or does not belong with the others."""
+
+
+def digest(value: Any) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of a plain value's canonical JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def code_digest(source: Path, names: Iterable[str]) -> str:
+    """Hash of what some modules say, without comments and layout.
+
+    Args:
+        source: the package's folder.
+        names: subpackages or modules of it, without ``.py``.
+    """
+    files = [path for name in names for path in ((source / name).rglob("*.py"), [source / f"{name}.py"])]
+    trees = {
+        str(path.relative_to(source)): _meaning(path.read_text(encoding="utf-8"))
+        for path in itertools.chain.from_iterable(files)
+        if path.is_file()
+    }
+    return digest(trees)
+
+
+def _meaning(text: str) -> str:
+    """Python without its comments and layout; the text itself where it is not Python."""
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return text
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary path beside ``path`` that takes its place when the block ends without an error."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        temporary = Path(folder) / target.name
+        yield temporary
+        if not temporary.exists():
+            raise ArtifactError(f"{target}: nothing was written")
+        _flush(temporary)
+        temporary.replace(target)
+
+
+def _flush(path: Path) -> None:
+    """Brings a file's content to the disk, so that a crash cannot leave an empty file under the final name."""
+    if path.is_file():
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Writes a JSON object with its ``schema_version`` first."""
+    document = {"schema_version": SCHEMA_VERSION, **content}
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Reads a JSON object of this schema version.
+
+    Raises:
+        ArtifactError: the file is missing, is no JSON object, or has another schema version.
+    """
+    source = Path(path)
+    try:
+        document = json.loads(source.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{source}: no such artifact; run the rule that writes it") from error
+    except json.JSONDecodeError as error:
+        raise ArtifactError(f"{source}: is no JSON file ({error}); remove it and run snakemake again") from error
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ArtifactError(
+            f"{source}: schema version {version}, expected {SCHEMA_VERSION}; remove it and run snakemake again"
+        )
+    return dict(document)
+
+
+def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Writes a table with a header line."""
+    with atomic(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def merge_lineages(lineages: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """One lineage out of many.
+
+    Args:
+        lineages: who says it (a rule, or "the configuration") to section name to hash.
+
+    Raises:
+        ArtifactError: two of them disagree on a section.
+    """
+    merged: dict[str, str] = {}
+    witness: dict[str, str] = {}
+    for source, lineage in lineages.items():
+        for section, value in lineage.items():
+            if merged.setdefault(section, value) != value:
+                raise ArtifactError(
+                    f"configuration section {section!r}: {witness[section]} has {merged[section]}, {source} has "
+                    f"{value}; these do not belong together. Run snakemake without --touch or --allowed-rules, "
+                    "so that the older one is made again"
+                )
+            witness.setdefault(section, source)
+    return merged
+
+
+def read_lineage(path: Path) -> tuple[str, dict[str, str]]:
+    """The rule that wrote an artifact, and the lineage recorded for it; checks the artifact's content.
+
+    Raises:
+        ArtifactError: there is no record of the artifact, or its content is another one.
+    """
+    for directory in (path.parent, *path.parents[1:4]):
+        for record in sorted((directory / PROVENANCE).glob("*.json")):
+            document = read_json(record)
+            recorded = document["outputs"].get(os.path.relpath(path, directory))
+            if recorded is None:
+                continue
+            if recorded != file_digest(path):
+                raise ArtifactError(
+                    f"{path}: its content is not what rule {document['rule']} wrote. Remove it and run snakemake "
+                    "again; a file of your own belongs into the configuration"
+                )
+            return str(document["rule"]), dict(document["lineage"])
+    raise ArtifactError(f"{path}: no record of the configuration it came from; remove it and run snakemake again")
+
+
+class Provenance:
+    """What a rule's artifacts come from; see the module's text."""
+
+    def __init__(self, rule: str, sections: Mapping[str, Any], inputs: Sequence[Path]) -> None:
+        """Checks that the inputs belong together and to the sections.
+
+        Args:
+            rule: name of the rule.
+            sections: the configuration sections it uses, by name.
+            inputs: the artifacts it reads.
+
+        Raises:
+            ArtifactError: see ``merge_lineages`` and ``read_lineage``.
+        """
+        lineages = {"the configuration": {name: digest(section) for name, section in sections.items()}}
+        for path in inputs:
+            source, lineage = read_lineage(path)
+            lineages[f"{path} of rule {source}"] = lineage
+        self.rule = rule
+        self.lineage = merge_lineages(lineages)
+        self.inputs = {path.name: file_digest(path) for path in sorted(inputs)}
+
+    @property
+    def key(self) -> str:
+        """Hash of the sections and the contents of the inputs: names the work directory of the rule."""
+        return digest([self.rule, self.lineage, self.inputs])
+
+    def write(self, path: Path, outputs: Sequence[Path]) -> None:
+        """Records the finished artifacts in ``<directory>/provenance/<rule>.json``."""
+        directory = path.parent.parent
+        write_json(
+            path,
+            {
+                "rule": self.rule,
+                "lineage": dict(sorted(self.lineage.items())),
+                "inputs": self.inputs,
+                "outputs": {os.path.relpath(output, directory): file_digest(output) for output in sorted(outputs)},
+            },
+        )

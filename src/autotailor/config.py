@@ -1,0 +1,208 @@
+"""Hydra composition: the one source of parameters (``conf/``), checked before any work.
+
+A rule never sees OmegaConf objects: ``compose`` returns plain dictionaries, of which each rule is handed only the
+sections that it depends on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from autotailor.ir.errors import AutoTailorError
+
+Section = dict[str, Any]
+
+
+class ConfigError(AutoTailorError):
+    """The configuration asks for something that does not exist or does not fit."""
+
+
+def options(conf_dir: Path, group: str) -> list[str]:
+    """Names of the files of one configuration group, for instance the known models."""
+    return sorted(path.stem for path in (conf_dir / group).glob("*.yaml"))
+
+
+def groups(conf_dir: Path) -> list[str]:
+    """Names of the configuration groups."""
+    return sorted(path.name for path in conf_dir.iterdir() if path.is_dir() and options(conf_dir, path.name))
+
+
+def validate(value: object, schema_path: Path, where: str) -> None:
+    """Checks a value against a JSON schema.
+
+    Args:
+        value: plain value.
+        schema_path: the schema, as YAML.
+        where: what is being checked, for the message.
+
+    Raises:
+        ConfigError: the first mismatch; for an unknown key, with the list of the known ones.
+    """
+    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
+    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    if error is not None:
+        raise ConfigError(f"{where}: {_explain(error)}")
+
+
+def _explain(error: ValidationError) -> str:
+    """One sentence about a mismatch."""
+    place = ".".join(str(part) for part in error.absolute_path)
+    schema = error.schema if isinstance(error.schema, Mapping) else {}
+    known = list(schema.get("properties", {}))
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        unknown = [str(key) for key in error.instance if key not in known]
+        return _unknown("key", ".".join(filter(None, [place, unknown[0]])), unknown[0], known)
+    if error.validator == "required":
+        return f"{place or 'the configuration'}: {error.message}"
+    return f"{place} is {error.instance!r}, but {error.message.removeprefix(repr(error.instance) + ' ')}"
+
+
+def _unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:
+    """Message for a name that does not exist, listing those that do."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"unknown {kind} {shown!r}.{hint} Known: {', '.join(names) or 'none'}"
+
+
+def _parse(overrides: Sequence[str]) -> list[Override]:
+    """Hydra's reading of the overrides."""
+    try:
+        return list(OverridesParser.create().parse_overrides(overrides=list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(f"overrides {list(overrides)}: expected key=value; {_first_line(error)}") from error
+
+
+def _check_override(override: Override, conf_dir: Path, base: Mapping[str, Any]) -> None:
+    """Refuses an override that does not change something that exists."""
+    text, key = override.input_line, override.key_or_group
+    if override.type is None or override.type.name != "CHANGE":
+        raise ConfigError(f"override {text!r}: keys can be changed, not added or removed; write key=value")
+    if key in ("model", "device"):
+        raise ConfigError(f"override {text!r}: choose it with --config {key}=...")
+    if key in groups(conf_dir):
+        _check_option(conf_dir, key, str(override.value()))
+        return
+    value: Any = base
+    walked: list[str] = []
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            known = [".".join([*walked, name]) for name in value] if isinstance(value, Mapping) else []
+            raise ConfigError(f"override {text!r}: {_unknown('key', key, '.'.join([*walked, part]), known)}")
+        value = value[part]
+        walked.append(part)
+
+
+def _check_option(conf_dir: Path, group: str, name: str) -> None:
+    """Refuses a file that the group does not have."""
+    known = options(conf_dir, group)
+    if name not in known:
+        raise ConfigError(f"{_unknown(group, name, name, known)} (the files of {conf_dir / group})")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
+    """Hydra's composition as plain values."""
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir.resolve())):
+            composed = hydra_compose(config_name="config", overrides=list(overrides))
+            plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+        raise ConfigError(f"{conf_dir}: {_first_line(error)}") from error
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}
+
+
+def compose(conf_dir: Path, model: str, device: str, overrides: Sequence[str] = ()) -> Section:
+    """The whole configuration as plain dictionaries.
+
+    Args:
+        conf_dir: the folder with ``config.yaml`` and the groups.
+        model: a file of ``conf/model``.
+        device: a file of ``conf/device``.
+        overrides: Hydra overrides that change existing keys (``finetune.epochs=1``) or choose another file of a
+            group (``data=cifar10``).
+
+    Raises:
+        ConfigError: something asked for does not exist; the message lists what does.
+    """
+    _check_option(conf_dir, "model", model)
+    _check_option(conf_dir, "device", device)
+    chosen = [f"model={model}", f"device={device}"]
+    parsed = _parse(overrides)
+    known_groups = groups(conf_dir)
+    for override in parsed:
+        if override.key_or_group in known_groups:
+            _check_override(override, conf_dir, {})
+    chosen += [override.input_line or "" for override in parsed if override.key_or_group in known_groups]
+    base = _compose(conf_dir, chosen)
+    values = [override for override in parsed if override.key_or_group not in known_groups]
+    for override in values:
+        _check_override(override, conf_dir, base)
+    return _compose(conf_dir, [*chosen, *(override.input_line or "" for override in values)]) if values else base
+
+
+def check_files(model: Mapping[str, Any]) -> None:
+    """Refuses a model whose own files are missing.
+
+    Raises:
+        ConfigError: which file is missing.
+    """
+    for key in ("source", "weights"):
+        value = str(model.get(key) or "")
+        if value.endswith((".onnx", ".pt", ".pth", ".safetensors")) and not Path(value).is_file():
+            raise ConfigError(
+                f"model.{key}: no file {Path(value).resolve()}; put it there, or change {key} in conf/model"
+            )
+
+
+def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in section.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{name}.")
+        else:
+            flat[name] = value
+    return flat
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Everything that can be refused before any work: parameters, the model's files, the data, the device.
+
+    Args:
+        config: what ``compose`` returned.
+
+    Raises:
+        AutoTailorError: the first thing that does not fit, and what to do about it.
+    """
+    from autotailor import data, finetuning, profiling, search, sensitivity
+
+    if config["model"]["pretrain"]:
+        finetuning.PretrainConfig.from_section(config["model"]["pretrain"])
+    finetuning.FinetuneConfig.from_section(config["finetune"])
+    sensitivity.SensitivityConfig.from_section(config["sensitivity"])
+    search.SearchConfig.from_section(config["search"])
+    profiling.check(profiling.DeviceConfig.from_section(config["device"]))
+    check_files(config["model"])
+    data.check(config["data"])

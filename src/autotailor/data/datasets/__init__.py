@@ -1,0 +1,1 @@
+"""One file for each kind of dataset; the registry imports them all."""

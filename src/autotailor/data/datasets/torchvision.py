@@ -1,0 +1,111 @@
+"""Datasets that torchvision knows by name and can download: CIFAR10, CIFAR100, FashionMNIST, SVHN ..."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotailor.data.errors import DataError
+from autotailor.data.pictures import PictureConfig, Pictures, splits
+from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.splits import DataSplits
+
+
+@dataclass(frozen=True)
+class TorchvisionConfig(PictureConfig):
+    """Parameters of ``torchvision``.
+
+    Attributes:
+        dataset: class of ``torchvision.datasets`` that can be constructed with a root, train or test, and download.
+        root: folder of the files; they are looked for here before anything is downloaded.
+        download: whether files that are missing may be downloaded.
+    """
+
+    dataset: str = ""
+    root: str = "data"
+    download: bool = True
+
+
+class Torchvision(Dataset):
+    """A dataset of ``torchvision.datasets``; its test images are halved by the seed into validation and test."""
+
+    def __init__(self, config: TorchvisionConfig) -> None:
+        self._config = config
+        self._class = _dataset_class(config)
+
+    def check(self) -> None:
+        """Raises DataError naming the files and the folder, after trying a download where that is allowed."""
+        for train in (True, False):
+            self._open(train)
+
+    def load(self) -> DataSplits:
+        """See Dataset."""
+        train, held = (self._pictures(train) for train in (True, False))
+        return splits(self._config, int(train.labels.max()) + 1, train, held, None)
+
+    def _pictures(self, train: bool) -> Pictures:
+        images = self._open(train)
+        labels = getattr(images, "targets", getattr(images, "labels", None))
+        if labels is None:
+            labels = [label for _, label in images]
+        return Pictures(lambda index: images[index][0].convert("RGB"), np.asarray(labels, dtype=np.int64))
+
+    def _open(self, train: bool) -> Any:
+        root = str(Path(self._config.root).expanduser())
+        split = (
+            {"train": train}
+            if "train" in inspect.signature(self._class).parameters
+            else {"split": "train" if train else "test"}
+        )
+        try:
+            return self._class(root, download=False, **split)
+        except (RuntimeError, FileNotFoundError, OSError) as missing:
+            reason: Exception = missing
+        if self._config.download:
+            try:
+                return self._class(root, download=True, **split)
+            except Exception as error:  # a download can fail in as many ways as there are servers
+                reason = error
+        raise DataError(
+            f"data {self._config.name}: torchvision's {self._config.dataset} is not under {root} and "
+            f"{'could not be downloaded' if self._config.download else 'data.download is false'} ({reason}). "
+            f"Put {self._files()} into {root} by hand, or set data.root to where it is"
+        )
+
+    def _files(self) -> str:
+        """What the dataset's files are called and where they come from, as far as torchvision tells."""
+        urls = [self._class.__dict__[key] for key in ("url", "urls", "mirrors") if key in self._class.__dict__]
+        names = [str(getattr(self._class, key)) for key in ("filename", "base_folder") if hasattr(self._class, key)]
+        source = f" (from {', '.join(map(str, urls))})" if urls else ""
+        return (" or ".join(names) or f"the files of {self._config.dataset}") + source
+
+
+def _dataset_class(config: TorchvisionConfig) -> Any:
+    import torchvision.datasets as known
+
+    found = getattr(known, config.dataset, None) if config.dataset else None
+    parameters = inspect.signature(found).parameters if inspect.isclass(found) else {}
+    if "download" not in parameters or not {"train", "split"} & set(parameters):
+        usable = sorted(
+            name
+            for name, value in vars(known).items()
+            if inspect.isclass(value)
+            and "download" in inspect.signature(value).parameters
+            and {"train", "split"} & set(inspect.signature(value).parameters)
+        )
+        raise DataError(
+            f"data {config.name}: torchvision has no downloadable dataset {config.dataset!r} with training and test "
+            f"images; set data.dataset to one of {', '.join(usable)}"
+        )
+    return found
+
+
+@register("torchvision")
+def torchvision(section: Mapping[str, Any]) -> Dataset:
+    """Factory of the registry."""
+    return Torchvision(read_config(TorchvisionConfig, section))

@@ -1,0 +1,94 @@
+"""Datasets by name: one file and one ``register`` each."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from autotailor.data.errors import DataError
+from autotailor.data.splits import DataSplits
+from autotailor.sections import read_section
+
+Config = TypeVar("Config")
+
+
+class Dataset(ABC):
+    """One kind of dataset, made from its section of the configuration (without ``name``)."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises DataError when the data cannot be had, before any work."""
+
+    @abstractmethod
+    def load(self) -> DataSplits:
+        """The three splits."""
+
+
+Factory = Callable[[Mapping[str, Any]], Dataset]
+_FACTORIES: dict[str, Factory] = {}
+
+
+def register(name: str) -> Callable[[Factory], Factory]:
+    """Decorator: makes a factory known as the dataset ``name`` of the configuration."""
+
+    def add(factory: Factory) -> Factory:
+        if name in _FACTORIES:
+            raise DataError(f"dataset {name!r} is registered twice; choose another name")
+        _FACTORIES[name] = factory
+        return factory
+
+    return add
+
+
+def names() -> tuple[str, ...]:
+    """Names of all registered datasets, sorted."""
+    from autotailor.data import datasets
+
+    for module in pkgutil.iter_modules(datasets.__path__):
+        importlib.import_module(f"{datasets.__name__}.{module.name}")
+    return tuple(sorted(_FACTORIES))
+
+
+def _dataset(section: Mapping[str, Any]) -> Dataset:
+    if not isinstance(section, Mapping) or not isinstance(section.get("name"), str):
+        raise DataError(f"the data section is a mapping with the name of a dataset, one of {', '.join(names())}")
+    kind = section.get("kind", section["name"])
+    if kind not in names():
+        raise DataError(
+            f"unknown dataset {kind!r}; known are {', '.join(names())} (images of your own: kind: folder, root: PATH)"
+        )
+    return _FACTORIES[kind]({key: value for key, value in section.items() if key != "kind"})
+
+
+def load(section: Mapping[str, Any]) -> DataSplits:
+    """The splits that a section of the configuration describes.
+
+    Args:
+        section: ``name`` and the parameters of the dataset. Where the name is not itself that of a registered
+            dataset, ``kind`` says which one reads it.
+
+    Raises:
+        DataError: unknown dataset or parameter, a value out of range, or data that cannot be had.
+    """
+    dataset = _dataset(section)
+    dataset.check()
+    fingerprint = json.dumps(section, sort_keys=True, default=str)
+    return dataclasses.replace(dataset.load(), fingerprint=fingerprint)
+
+
+def check(section: Mapping[str, Any]) -> None:
+    """Raises DataError at once when the data cannot be had: which file, and where to put it by hand.
+
+    Data that may be downloaded are downloaded here, once, so that no later rule can fail for want of them.
+    """
+    _dataset(section).check()
+
+
+def read_config(config: type[Config], section: Mapping[str, Any]) -> Config:
+    """A dataset's parameters from its section; see ``autotailor.sections``."""
+    return read_section(config, section, f"data {section.get('name')}", DataError)

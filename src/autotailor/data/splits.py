@@ -1,0 +1,121 @@
+"""What every dataset hands out: a training stream, and evaluation sets with their groups."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
+
+from autotailor.data.errors import DataError
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+class TrainStream(ABC):
+    """Training images in an order and with augmentations that depend on (seed, epoch, index) alone."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Images per epoch."""
+
+    @abstractmethod
+    def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """Batches of one epoch.
+
+        Args:
+            epoch: from 0; every epoch has its own order and augmentations.
+            batch_size: images per batch; a last, smaller batch is left out unless the epoch has no other.
+            start: number of batches to skip, for resuming inside an epoch.
+
+        Yields:
+            Normalised images float32 ``[b, 3, R, R]`` and labels int64 ``[b]``.
+        """
+
+    def num_batches(self, batch_size: int) -> int:
+        """Batches in one epoch."""
+        check_batches(batch_size)
+        return max(1, len(self) // batch_size)
+
+
+class EvaluationSet(ABC):
+    """A fixed list of images; ``groups[i]`` is the base image that image i was made from."""
+
+    labels: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.labels)
+
+    @abstractmethod
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """All images in their fixed order: normalised float32 ``[b, 3, R, R]``, labels int64 ``[b]``."""
+
+
+@dataclass(frozen=True)
+class DataSplits:
+    """The three splits of a dataset; the base images of any two are disjoint.
+
+    Attributes:
+        name: of the dataset, as in its configuration.
+        num_classes: labels are 0 .. num_classes - 1.
+        resolution: height and width R of every image, pixels.
+        train, validation, test: validation serves sensitivity and search, test every headline.
+        mean, std: for each channel, already applied to the images: (pixel in 0..1 - mean) / std.
+        fingerprint: canonical text of the section that it was made from.
+    """
+
+    name: str
+    num_classes: int
+    resolution: int
+    train: TrainStream
+    validation: EvaluationSet
+    test: EvaluationSet
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    fingerprint: str = ""
+
+
+class TensorEvaluationSet(EvaluationSet):
+    """An evaluation set that lies in memory."""
+
+    def __init__(self, images: torch.Tensor, labels: npt.ArrayLike, groups: npt.ArrayLike) -> None:
+        self.images = images
+        self.labels = np.asarray(labels, dtype=np.int64)
+        self.groups = np.asarray(groups, dtype=np.int64)
+        if not len(images) == len(self.labels) == len(self.groups):
+            raise DataError(
+                f"an evaluation set needs as many labels and groups as images: {len(images)} images, "
+                f"{len(self.labels)} labels, {len(self.groups)} groups"
+            )
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """See EvaluationSet."""
+        check_batches(batch_size)
+        labels = torch.from_numpy(self.labels)
+        for first in range(0, len(self), batch_size):
+            yield self.images[first : first + batch_size], labels[first : first + batch_size]
+
+
+def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:
+    """Raises DataError unless batch_size >= 1, epoch >= 0 and start >= 0."""
+    if batch_size < 1 or epoch < 0 or start < 0:
+        raise DataError(
+            f"batches need batch_size >= 1, epoch >= 0 and start >= 0, "
+            f"not batch_size={batch_size}, epoch={epoch}, start={start}"
+        )
+
+
+def resize(images: torch.Tensor, resolution: int) -> torch.Tensor:
+    """Images ``[n, 3, h, w]`` to ``[n, 3, resolution, resolution]``, antialiased bilinear."""
+    if resolution < 1:
+        raise DataError(f"images cannot be resized to {resolution} pixels: a resolution is at least 1")
+    if images.shape[-2:] == (resolution, resolution):
+        return images
+    size = [resolution, resolution]
+    return functional.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)

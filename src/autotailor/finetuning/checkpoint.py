@@ -1,0 +1,61 @@
+"""Checkpoints of training: written whole or not at all, and never taken from another run's work."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autotailor.artifacts import atomic
+
+logger = logging.getLogger(__name__)
+
+
+def fingerprint(texts: Iterable[str], *tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 (hexadecimal) of texts and of named tensors: name, shape and content."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(f"{text}\n".encode())
+    for mapping in tensors:
+        for name, tensor in mapping.items():
+            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One file that holds the whole state of an interrupted run.
+
+    Attributes:
+        path: of the file.
+        fingerprint: of everything that the run depends on; a file with another one is not used.
+    """
+
+    path: Path
+    fingerprint: str
+
+    def read(self) -> dict[str, Any] | None:
+        """The state, or None where there is none of this run. What cannot be read is said and left aside."""
+        if not self.path.is_file():
+            return None
+        try:
+            content = torch.load(self.path, map_location="cpu", weights_only=True)
+            recorded, state = content["fingerprint"], content["state"]
+        except Exception as error:  # torch.load raises whatever a broken file makes it trip over
+            logger.warning("%s cannot be read (%s); training starts over", self.path, type(error).__name__)
+            return None
+        if recorded != self.fingerprint:
+            logger.warning("%s belongs to another configuration or other data; training starts over", self.path)
+            return None
+        return dict(state)
+
+    def write(self, state: Mapping[str, Any]) -> None:
+        """Replaces the file by a new state."""
+        with atomic(self.path) as temporary:
+            torch.save({"fingerprint": self.fingerprint, "state": dict(state)}, temporary)

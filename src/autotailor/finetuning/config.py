@@ -1,0 +1,178 @@
+"""Parameters of pretraining, weight-shared finetuning, calibration, and the uniformly scaled networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from autotailor.finetuning.errors import TrainingError
+from autotailor.sections import read_section
+
+OPTIMIZERS = ("adamw", "sgd")
+Config = TypeVar("Config", bound="LoopConfig")
+
+
+def _check_numbers(owner: object, least: Mapping[str, float], integers: tuple[str, ...] = ()) -> None:
+    """Raises TrainingError where a field is no finite number of at least its least value."""
+    for name, bound in least.items():
+        value = getattr(owner, name)
+        number = isinstance(value, int) or (isinstance(value, float) and name not in integers)
+        if isinstance(value, bool) or not number or not math.isfinite(value) or value < bound:
+            kind = "an integer" if name in integers else "a number"
+            raise TrainingError(f"{type(owner).__name__}.{name}: expected {kind} >= {bound}, not {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopConfig:
+    """Parameters of every training loop.
+
+    Attributes:
+        epochs: passes over the training stream.
+        batch_size: images per step.
+        optimizer: ``adamw`` or ``sgd`` (Nesterov, momentum 0.9).
+        lr: peak learning rate; it rises linearly over ``warmup`` (a part of all steps) and falls as a half cosine.
+        weight_decay: on weights with more than one axis.
+        label_smoothing: of the cross entropy.
+        gradient_norm: gradients are scaled down to this norm; 0 leaves them alone.
+        seed: of everything random in training, beside the data's own seed.
+        threads: of PyTorch; floating-point sums depend on it.
+        checkpoint_seconds: time between checkpoints; it has no influence on the result.
+    """
+
+    epochs: int
+    batch_size: int = 64
+    optimizer: str = "adamw"
+    lr: float = 4e-3
+    warmup: float = 0.05
+    weight_decay: float = 0.02
+    label_smoothing: float = 0.1
+    gradient_norm: float = 0.0
+    seed: int = 0
+    threads: int = 1
+    checkpoint_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 0, "batch_size": 2, "seed": 0, "threads": 1}
+        _check_numbers(self, least, integers=tuple(least))
+        _check_numbers(self, dict.fromkeys(("lr", "warmup", "weight_decay", "label_smoothing"), 0.0))
+        _check_numbers(self, {"gradient_norm": 0.0, "checkpoint_seconds": 0.0})
+        if self.optimizer not in OPTIMIZERS:
+            raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(OPTIMIZERS)}")
+        if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
+            raise TrainingError("training needs lr > 0, warmup <= 1 and label_smoothing < 1")
+
+    @property
+    def identity(self) -> str:
+        """Text of all parameters that have an influence on the result."""
+        return repr(replace(self, checkpoint_seconds=0.0))
+
+    @classmethod
+    def from_section(cls: type[Config], section: Mapping[str, Any]) -> Config:
+        """Reads a section of the configuration; nested sections become nested parameters.
+
+        Raises:
+            TrainingError: an unknown or missing key, or a value out of range.
+        """
+        if not isinstance(section, Mapping):
+            raise TrainingError(f"{cls.__name__}: expected a mapping of parameters, not {section!r}")
+        nested = {"calibration": CalibrationConfig, "distillation": DistillationConfig}
+        values = {
+            key: read_section(nested[key], value, f"{cls.__name__}.{key}", TrainingError) if key in nested else value
+            for key, value in section.items()
+        }
+        return read_section(cls, values, cls.__name__, TrainingError)
+
+
+@dataclass(frozen=True)
+class CalibrationConfig:
+    """BatchNorm recalibration: ``images`` fixed images of the training stream, in batches of ``batch_size``."""
+
+    images: int = 512
+    batch_size: int = 128
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, {"images": 2, "batch_size": 2}, integers=("images", "batch_size"))
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
+        """Reads a section of the configuration; raises TrainingError."""
+        return read_section(cls, section, "calibration", TrainingError)
+
+
+@dataclass(frozen=True)
+class DistillationConfig:
+    """Learning from the original network.
+
+    Attributes:
+        weight: of the teacher's soft labels; the true labels get the rest.
+        temperature: that both logits are divided by.
+    """
+
+    weight: float = 0.7
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, {"weight": 0.0, "temperature": 0.0})
+        if self.weight > 1 or self.temperature == 0:
+            raise TrainingError("distillation needs a weight between 0 and 1 and a temperature above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(LoopConfig):
+    """Training of the original network from scratch, by labels alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneConfig(LoopConfig):
+    """Weight-shared training.
+
+    Attributes:
+        name: of the file in conf/finetune, for people.
+        strategy: which SubNets each step trains: a name of ``autotailor.finetuning.sampling``.
+        subnets: SubNets that each step trains (the sandwich counts the largest and the smallest).
+        sort: whether channels are sorted by importance once before training.
+        distillation: from the original network; a strategy that distils in place uses it for the largest SubNet.
+        calibration: of every SubNet that is evaluated or exported.
+    """
+
+    name: str = ""
+    strategy: str = "sandwich"
+    subnets: int = 4
+    sort: bool = True
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
+    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_numbers(self, {"subnets": 1}, integers=("subnets",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledConfig(LoopConfig):
+    """Training of a uniformly scaled network for comparison.
+
+    Attributes:
+        epochs: training goes on for at least so many epochs and at least ``images`` images.
+        images: at least as many as the SuperNet saw, pretraining included.
+        lrs: learning rates that are tried; the validation set decides. ``lr`` itself is not used.
+        resolution: that images are resized to; 0 leaves them as they are.
+        distillation: from the same teacher.
+    """
+
+    epochs: int = 0
+    images: int = 0
+    lrs: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
+    resolution: int = 0
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_numbers(self, {"images": 0, "resolution": 0}, integers=("images", "resolution"))
+        if not self.lrs or any(not isinstance(lr, int | float) or not lr > 0 for lr in self.lrs):
+            raise TrainingError(f"ScaledConfig.lrs: expected learning rates above 0, not {self.lrs!r}")
+        if len(set(self.lrs)) != len(self.lrs):
+            raise TrainingError(f"ScaledConfig.lrs: {self.lrs} lists a learning rate twice")
+        if not self.epochs and not self.images:
+            raise TrainingError("ScaledConfig: set images to what the SuperNet saw, or epochs")

@@ -1,0 +1,223 @@
+"""The training loop that all training shares: resumable at any step, with bit-equal results.
+
+Nothing random is carried from step to step: the images depend on (seed, epoch, index), and everything else that is
+drawn in a step on (seed, step). So a checkpoint needs weights, optimizer, position and the losses so far; the
+random state of a step follows from its position.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import nn
+
+from autotailor.data.splits import TrainStream
+from autotailor.finetuning.checkpoint import Checkpoint
+from autotailor.finetuning.config import LoopConfig
+from autotailor.finetuning.errors import TrainingError
+
+logger = logging.getLogger(__name__)
+Row = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of training, as the function that computes gradients sees it.
+
+    Attributes:
+        images: ``[b, 3, R, R]``, channels last; labels: ``[b]``.
+        progress: part of the training that lies behind, 0 to 1.
+        random: draws of this step.
+    """
+
+    images: torch.Tensor
+    labels: torch.Tensor
+    progress: float
+    random: np.random.Generator
+
+
+# Adds gradients to the parameters and returns the loss.
+StepFunction = Callable[[Step], float]
+
+
+@dataclass
+class _Position:
+    """Where training stands: the next step, and what was recorded so far."""
+
+    epoch: int = 0
+    batch: int = 0
+    loss_sum: float = 0.0
+    history: list[Row] = field(default_factory=list)
+
+
+@contextmanager
+def deterministic(threads: int) -> Iterator[None]:
+    """Deterministic algorithms on a fixed number of threads; PyTorch's global state is put back afterwards."""
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined]
+
+
+def learning_rate(config: LoopConfig, step: int, steps: int) -> float:
+    """Linear warm-up, then half a cosine down to 0, at one of ``steps`` steps."""
+    warm = config.warmup * steps
+    factor = min(1.0, (step + 1) / warm) if warm > 0 else 1.0
+    return config.lr * factor * 0.5 * (1 + math.cos(math.pi * step / max(1, steps)))
+
+
+def make_optimizer(module: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
+    """Optimizer over a module's parameters; only those with more than one axis decay."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    if not parameters:
+        raise TrainingError(f"{type(module).__name__} has no parameters that could be trained")
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=config.lr, momentum=0.9, nesterov=True)
+    return torch.optim.AdamW(groups, lr=config.lr)
+
+
+def train(
+    module: nn.Module,
+    stream: TrainStream,
+    config: LoopConfig,
+    step: StepFunction,
+    path: Path,
+    identity: str,
+    title: str,
+) -> list[Row]:
+    """Trains a module in place, going on from a checkpoint where there is one.
+
+    Args:
+        module: whose parameters are trained and whose whole state is checkpointed.
+        stream: the images.
+        config: of the loop.
+        step: adds the gradients of one batch.
+        path: of the checkpoint.
+        identity: fingerprint of all that the run depends on.
+        title: of the progress bar.
+
+    Returns:
+        One row for each epoch: epoch, loss (mean over its steps), lr (of its last step).
+
+    Raises:
+        TrainingError: the loss is no longer a finite number, or there is nothing to train.
+    """
+    with deterministic(config.threads):
+        return _Loop(module, stream, config, step, Checkpoint(path, identity), title).run()
+
+
+class _Loop:
+    def __init__(
+        self,
+        module: nn.Module,
+        stream: TrainStream,
+        config: LoopConfig,
+        step: StepFunction,
+        checkpoint: Checkpoint,
+        title: str,
+    ) -> None:
+        self._module, self._stream, self._config = module, stream, config
+        self._step, self._checkpoint, self._title = step, checkpoint, title
+        module.to(memory_format=torch.channels_last)
+        self._optimizer = make_optimizer(module, config)
+        self._batches = stream.num_batches(config.batch_size)
+        self._steps = self._batches * config.epochs
+        self._position = _Position()
+
+    def run(self) -> list[Row]:
+        """All epochs that are left."""
+        self._restore()
+        at = self._position
+        saved = time.monotonic()
+        with _progress() as progress:
+            task = progress.add_task(self._title, total=self._steps, completed=at.epoch * self._batches + at.batch)
+            while at.epoch < self._config.epochs:
+                for images, labels in self._stream.batches(at.epoch, self._config.batch_size, start=at.batch):
+                    self._one_step(images, labels)
+                    progress.advance(task)
+                    if time.monotonic() - saved >= self._config.checkpoint_seconds:
+                        self._save()
+                        saved = time.monotonic()
+                self._end_epoch()
+        self._save()
+        return at.history
+
+    def _one_step(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        at, config = self._position, self._config
+        number = at.epoch * self._batches + at.batch
+        random = np.random.default_rng([config.seed, number])
+        torch.manual_seed(int(random.integers(2**62)))
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate(config, number, self._steps)
+        self._module.train()
+        self._optimizer.zero_grad(set_to_none=True)
+        loss = self._step(
+            Step(images.contiguous(memory_format=torch.channels_last), labels, number / self._steps, random)
+        )
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"{self._title}: the loss became {loss} in epoch {at.epoch}, step {at.batch}; "
+                f"lower lr (now {config.lr}) or set gradient_norm"
+            )
+        if config.gradient_norm:
+            nn.utils.clip_grad_norm_(self._module.parameters(), config.gradient_norm)
+        self._optimizer.step()
+        at.batch += 1
+        at.loss_sum += loss
+
+    def _end_epoch(self) -> None:
+        at = self._position
+        row = {
+            "epoch": at.epoch,
+            "loss": at.loss_sum / max(1, at.batch),
+            "lr": self._optimizer.param_groups[0]["lr"],
+        }
+        logger.info("%s: epoch %d, loss %.4f", self._title, row["epoch"], row["loss"])
+        at.history.append(row)
+        at.epoch, at.batch, at.loss_sum = at.epoch + 1, 0, 0.0
+
+    def _save(self) -> None:
+        self._checkpoint.write(
+            {
+                "module": self._module.state_dict(),
+                "optimizer": self._optimizer.state_dict(),
+                "position": vars(self._position),
+            }
+        )
+
+    def _restore(self) -> None:
+        state = self._checkpoint.read()
+        if state is None:
+            return
+        self._module.load_state_dict(state["module"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._position = _Position(**state["position"])
+        logger.info("%s goes on at epoch %d, step %d", self._title, self._position.epoch, self._position.batch)
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns)

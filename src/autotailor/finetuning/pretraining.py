@@ -1,0 +1,102 @@
+"""Rule pretrain: the original network from scratch, where there is nothing to download."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from autotailor.data.splits import DataSplits
+from autotailor.finetuning.checkpoint import fingerprint
+from autotailor.finetuning.config import PretrainConfig
+from autotailor.finetuning.distillation import label_loss
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.evaluation import correctness, percent
+from autotailor.finetuning.loop import Row, Step, deterministic, train
+
+StateDict = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class PretrainResult:
+    """A trained network.
+
+    Attributes:
+        state_dict: weights, contiguous.
+        metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), ``loss`` of the last epoch, ``images`` seen.
+        history: one row for each epoch.
+    """
+
+    state_dict: StateDict
+    metrics: dict[str, float]
+    history: list[Row]
+
+
+def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workdir: Path) -> PretrainResult:
+    """Trains a network by labels, in place; goes on from ``workdir/pretrain.ckpt`` where that is of this run.
+
+    Args:
+        network: images ``[n, 3, R, R]`` to logits ``[n, classes]``, with the weights that training starts from.
+        data: the splits.
+        config: of the training.
+        workdir: for the checkpoint; made where it is missing.
+
+    Raises:
+        TrainingError: the network does not fit the data, or training cannot go on.
+    """
+    check_network(network, data)
+
+    def step(batch: Step) -> float:
+        loss = label_loss(network(batch.images), batch.labels, config.label_smoothing)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    identity = fingerprint(["pretrain", config.identity, data.fingerprint, torch.__version__], network.state_dict())
+    history = train(network, data.train, config, step, Path(workdir) / "pretrain.ckpt", identity, "pretrain")
+    return PretrainResult(
+        {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()},
+        accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size),
+        history,
+    )
+
+
+def accuracies(network: nn.Module, data: DataSplits, threads: int, resolution: int = 0) -> dict[str, float]:
+    """``validation_accuracy`` and ``test_accuracy`` of a network, percent."""
+    with deterministic(threads):
+        return {
+            "validation_accuracy": percent(correctness(network, data.validation, resolution)),
+            "test_accuracy": percent(correctness(network, data.test, resolution)),
+        }
+
+
+def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> dict[str, float]:
+    """``loss`` of the last epoch, and ``images`` seen in all of them."""
+    per_epoch = data.train.num_batches(batch_size) * min(batch_size, len(data.train))
+    return {
+        "loss": history[-1]["loss"] if history else float("nan"),
+        "images": float(per_epoch * len(history)),
+    }
+
+
+@torch.no_grad()
+def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> None:
+    """Raises TrainingError unless the network turns the data's images into one logit for each class."""
+    if not isinstance(network, nn.Module):
+        raise TrainingError(f"expected a torch.nn.Module, not {type(network).__name__}")
+    size = resolution or data.resolution
+    was_training = network.training
+    try:
+        shape = tuple(network.eval()(torch.zeros(2, 3, size, size)).shape)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise TrainingError(
+            f"{type(network).__name__} cannot read images [n, 3, {size}, {size}] of data {data.name}: {error}"
+        ) from error
+    finally:
+        network.train(was_training)
+    if shape != (2, data.num_classes):
+        raise TrainingError(
+            f"{type(network).__name__} gives {list(shape)} for 2 images, expected [2, {data.num_classes}]: data "
+            f"{data.name} has {data.num_classes} classes; set model.num_classes"
+        )

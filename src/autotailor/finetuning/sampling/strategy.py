@@ -1,0 +1,101 @@
+"""What a sampling strategy is, and how they are found by name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from autotailor.finetuning.errors import TrainingError
+from autotailor.ir.stage import Stage
+from autotailor.ir.subnet import SubNet, largest, smallest
+from autotailor.ir.variable import Space, Variable
+
+Kind = TypeVar("Kind", bound="type[Strategy]")
+
+
+class Strategy(ABC):
+    """Draws the SubNets of one training step.
+
+    Args:
+        space: of the SuperNet.
+        stages: variable name to the stage it belongs to (variables of the whole network are left out).
+        count: SubNets per step.
+    """
+
+    in_place: ClassVar[bool] = False  # whether SubNets learn from the largest one of the same step
+
+    def __init__(self, space: Space, stages: Mapping[str, str], count: int) -> None:
+        self.space, self.stages, self.count = space, stages, count
+
+    @abstractmethod
+    def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
+        """``count`` SubNets, the largest first where it is among them; ``progress`` runs from 0 to 1."""
+
+    def largest(self) -> SubNet:
+        """The unmodified network."""
+        return largest(self.space)
+
+    def smallest(self) -> SubNet:
+        """The SubNet that leaves least of the network."""
+        return smallest(self.space)
+
+    def independent(self, random: np.random.Generator) -> SubNet:
+        """Every variable drawn uniformly for itself.
+
+        Not uniform over the distinct SubNets, of which nearly all are deep: every depth has to be trained alike.
+        """
+        return SubNet(self.space, tuple(int(random.integers(len(v.choices))) for v in self.space))
+
+
+def by_size(variable: Variable) -> tuple[int, ...]:
+    """Choice indices from the one that leaves most of the network to the one that leaves least."""
+    order = sorted(range(len(variable.choices)), key=lambda index: variable.choices[index])
+    return tuple(order if variable.kind == "depth" else reversed(order))
+
+
+def stages_of(space: Space, stages: Sequence[Stage]) -> dict[str, str]:
+    """Variable name to stage name, by the first part of the variable's name (``block7.expand_ratio``)."""
+    owners = {block.name: stage.name for stage in stages for block in stage.blocks}
+    owners |= {stage.name: stage.name for stage in stages}
+    named = {variable.name: owners.get(variable.name.split(".")[0]) for variable in space}
+    return {name: owner for name, owner in named.items() if owner is not None}
+
+
+_STRATEGIES: dict[str, type[Strategy]] = {}
+
+
+def register(name: str) -> Any:
+    """Class decorator: makes a strategy known under a name of the configuration."""
+
+    def add(strategy: Kind) -> Kind:
+        if name in _STRATEGIES:
+            raise TrainingError(f"sampling strategy {name!r} is registered twice; choose another name")
+        _STRATEGIES[name] = strategy
+        return strategy
+
+    return add
+
+
+def names() -> tuple[str, ...]:
+    """Names of all strategies, sorted."""
+    from autotailor.finetuning import sampling
+
+    for module in pkgutil.iter_modules(sampling.__path__):
+        importlib.import_module(f"{sampling.__name__}.{module.name}")
+    return tuple(sorted(_STRATEGIES))
+
+
+def create(name: str, space: Space, stages: Mapping[str, str], count: int) -> Strategy:
+    """A strategy by name.
+
+    Raises:
+        TrainingError: unknown name; the message lists the known ones.
+    """
+    if name not in names():
+        raise TrainingError(f"unknown sampling strategy {name!r}; known are {', '.join(names())}")
+    return _STRATEGIES[name](space, stages, count)

@@ -1,0 +1,101 @@
+"""For comparison: the same network scaled uniformly and trained alone, by the same teacher, as well as it can be."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from autotailor.data.splits import DataSplits, resize
+from autotailor.finetuning.checkpoint import fingerprint
+from autotailor.finetuning.config import ScaledConfig
+from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.loop import Row, Step, train
+from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics
+
+
+@dataclass(frozen=True)
+class ScaledResult:
+    """The best of the networks trained with the learning rates of the grid.
+
+    Attributes:
+        state_dict: weights, contiguous.
+        metrics: ``validation_accuracy``, ``test_accuracy`` (percent), ``lr``, ``loss``, ``images`` seen by each trial.
+        trials: one row for each learning rate: lr, validation_accuracy, loss.
+    """
+
+    state_dict: StateDict
+    metrics: dict[str, float]
+    trials: list[Row]
+
+
+def train_scaled(
+    factory: Callable[[], nn.Module],
+    teacher: nn.Module,
+    data: DataSplits,
+    config: ScaledConfig,
+    workdir: Path,
+) -> ScaledResult:
+    """Trains one network for each learning rate and keeps the one that is best on the validation set.
+
+    Args:
+        factory: the uniformly scaled network, untrained; it is called once for each learning rate and draws its
+            weights under ``config.seed``.
+        teacher: the original network (images at the data's resolution to logits).
+        data: the splits; the test set is looked at once, with the network that was kept.
+        config: of the training.
+        workdir: for one checkpoint per learning rate; made where it is missing.
+
+    Raises:
+        TrainingError: a network does not fit the data, or training cannot go on.
+    """
+    check_network(teacher, data)
+    teacher = copy.deepcopy(teacher).eval().requires_grad_(False)
+    per_epoch = data.train.num_batches(config.batch_size) * min(config.batch_size, len(data.train))
+    epochs = max(config.epochs, -(-config.images // per_epoch))
+    trials: list[Row] = []
+    best: tuple[dict[str, float], nn.Module] | None = None
+    for lr in config.lrs:
+        network, history = _train_one(factory, teacher, data, replace(config, lr=lr, epochs=epochs), Path(workdir))
+        found = accuracies(network, data, config.threads, config.resolution)
+        metrics = found | training_metrics(history, data, config.batch_size) | {"lr": lr}
+        trials.append({key: metrics[key] for key in ("lr", "validation_accuracy", "loss")})
+        if best is None or metrics["validation_accuracy"] > best[0]["validation_accuracy"]:
+            best = metrics, network
+    assert best is not None  # ScaledConfig refuses an empty grid
+    state = {name: tensor.detach().clone().contiguous() for name, tensor in best[1].state_dict().items()}
+    return ScaledResult(state, best[0], trials)
+
+
+def _train_one(
+    factory: Callable[[], nn.Module],
+    teacher: nn.Module,
+    data: DataSplits,
+    config: ScaledConfig,
+    workdir: Path,
+) -> tuple[nn.Module, list[Row]]:
+    """One network at one learning rate."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        network = factory()
+    check_network(network, data, config.resolution)
+
+    def step(batch: Step) -> float:
+        with torch.no_grad():
+            targets = teacher(batch.images)
+        images = resize(batch.images, config.resolution) if config.resolution else batch.images
+        loss = distillation_loss(network(images), batch.labels, targets, config.distillation, config.label_smoothing)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    identity = fingerprint(
+        ["scaled", config.identity, data.fingerprint, torch.__version__],
+        network.state_dict(),
+        teacher.state_dict(),
+    )
+    path = workdir / f"scaled_lr{config.lr:g}.ckpt"
+    return network, train(network, data.train, config, step, path, identity, f"scaled, lr {config.lr:g}")

@@ -1,0 +1,141 @@
+"""Rule finetune: weight-shared training of a SuperNet, the original network teaching."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from autotailor.data.splits import DataSplits, EvaluationSet, resize
+from autotailor.finetuning import sampling
+from autotailor.finetuning.calibration import Calibrator, resolution_of
+from autotailor.finetuning.checkpoint import fingerprint
+from autotailor.finetuning.config import FinetuneConfig
+from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.evaluation import BoolArray, correctness, percent
+from autotailor.finetuning.loop import Row, Step, deterministic, train
+from autotailor.finetuning.pretraining import accuracies, check_network, training_metrics
+from autotailor.finetuning.sampling.strategy import Strategy, stages_of
+from autotailor.ir.executor import ElasticModule, Statistics
+from autotailor.ir.subnet import SubNet, largest
+from autotailor.ir.supernet import SuperNet
+
+
+@dataclass(frozen=True)
+class FinetuneResult:
+    """A trained SuperNet.
+
+    Attributes:
+        net: with the trained weights and the largest SubNet's recalibrated statistics.
+        metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), each with ``original_``, ``largest_`` and
+            ``smallest_`` before it; ``loss`` of the last epoch, ``images`` seen.
+        history: one row for each epoch.
+    """
+
+    net: SuperNet
+    metrics: dict[str, float]
+    history: list[Row]
+
+
+def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: Path) -> FinetuneResult:
+    """Trains the shared weights of a SuperNet; goes on from ``workdir/finetune.ckpt`` where that is of this run.
+
+    Args:
+        net: the SuperNet; its largest SubNet, as handed in, is the teacher. It is not changed.
+        data: the splits.
+        config: of the training.
+        workdir: for the checkpoint; made where it is missing.
+
+    Raises:
+        TrainingError: the SuperNet does not fit the data, the strategy is unknown, or training cannot go on.
+    """
+    strategy = sampling.create(config.strategy, net.space, stages_of(net.space, net.stages), config.subnets)
+    teacher = net.build(net.largest()).eval().requires_grad_(False)
+    check_network(teacher, data, resolution_of(net.largest()))
+    if config.sort:
+        net = net.sort_channels()
+    module = net.module()
+    identity = fingerprint(
+        ["finetune", config.identity, data.fingerprint, repr(net.space), torch.__version__],
+        module.state_dict(),
+    )
+    step = WeightSharing(module, teacher, strategy, config)
+    history = train(module, data.train, config, step, Path(workdir) / "finetune.ckpt", identity, "finetune")
+    calibrator = Calibrator(data, config.calibration)
+    with deterministic(config.threads):
+        statistics = calibrator.statistics(module.eval(), net.largest())
+    metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())
+    original = accuracies(teacher, data, config.threads, resolution_of(net.largest()))
+    metrics |= {f"original_{name}": value for name, value in original.items()}
+    metrics |= training_metrics(history, data, config.batch_size)
+    return FinetuneResult(net.absorb(module, statistics), metrics, history)
+
+
+class WeightSharing:
+    """One step: the gradients of all SubNets that the strategy drew, averaged."""
+
+    def __init__(
+        self, module: ElasticModule, teacher: torch.nn.Module, strategy: Strategy, config: FinetuneConfig
+    ) -> None:
+        self._module, self._strategy, self._config = module, strategy, config
+        self._teacher = teacher.to(memory_format=torch.channels_last)
+        self._largest = largest(strategy.space)
+
+    def __call__(self, batch: Step) -> float:
+        """Adds gradients; returns the mean loss over the SubNets."""
+        subnets = self._strategy.draw(batch.progress, batch.random)
+        targets = self._original(batch.images)
+        total = 0.0
+        for subnet in subnets:
+            logits = self._logits(subnet, batch.images)
+            loss = distillation_loss(
+                logits, batch.labels, targets, self._config.distillation, self._config.label_smoothing
+            )
+            (loss / len(subnets)).backward()  # type: ignore[no-untyped-call]
+            total += loss.item() / len(subnets)
+            if self._strategy.in_place and subnet == self._largest:
+                targets = logits.detach()
+        return total
+
+    @torch.no_grad()
+    def _original(self, images: torch.Tensor) -> torch.Tensor:
+        """The teacher's logits, at its own resolution."""
+        resolution = resolution_of(self._largest)
+        logits: torch.Tensor = self._teacher(resize(images, resolution) if resolution else images)
+        return logits
+
+    def _logits(self, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
+        self._module.activate(subnet)
+        resolution = resolution_of(subnet)
+        logits: torch.Tensor = self._module(resize(images, resolution) if resolution else images)
+        return logits
+
+
+def evaluate(
+    module: ElasticModule,
+    subnet: SubNet,
+    images: EvaluationSet,
+    statistics: Statistics | None,
+    batch_size: int = 256,
+) -> BoolArray:
+    """Whether each image is classified rightly by a SubNet under given BatchNorm statistics: bool ``[n]``."""
+    if not isinstance(module, ElasticModule):
+        raise TrainingError(f"expected an elastic module (SuperNet.module()), not {type(module).__name__}")
+    module.activate(subnet)
+    module.statistics = statistics
+    return correctness(module, images, resolution_of(subnet), batch_size)
+
+
+def _metrics(
+    module: ElasticModule, data: DataSplits, calibrator: Calibrator, config: FinetuneConfig, *ends: SubNet
+) -> dict[str, float]:
+    """Accuracies of the largest and the smallest SubNet."""
+    found = {}
+    with deterministic(config.threads):
+        for name, subnet in zip(("largest", "smallest"), ends, strict=True):
+            statistics = calibrator.statistics(module.eval(), subnet)
+            for split, images in (("validation", data.validation), ("test", data.test)):
+                found[f"{name}_{split}_accuracy"] = percent(evaluate(module, subnet, images, statistics))
+    return found

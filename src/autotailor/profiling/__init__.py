@@ -1,0 +1,38 @@
+"""Operators x device -> LUT, and whole SubNets on the device (rules profile and validate)."""
+
+from __future__ import annotations
+
+from autotailor.profiling.device import DeviceConfig, Fingerprint
+from autotailor.profiling.endpoint import check, fusion_rules
+from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
+from autotailor.profiling.journal import Journal, Record
+from autotailor.profiling.lut import LUT, LUTRow
+from autotailor.profiling.networks import Measurement, convert, measure_networks, run_network
+from autotailor.profiling.profiler import profile
+from autotailor.profiling.runtimes import RUNTIMES, open_runtime
+from autotailor.profiling.transports import TRANSPORTS, open_transport
+from autotailor.profiling.validation import validate
+
+__all__ = [
+    "LUT",
+    "RUNTIMES",
+    "TRANSPORTS",
+    "DeviceConfig",
+    "DeviceError",
+    "Fingerprint",
+    "Journal",
+    "LUTError",
+    "LUTRow",
+    "Measurement",
+    "ProfilingError",
+    "Record",
+    "check",
+    "convert",
+    "fusion_rules",
+    "measure_networks",
+    "open_runtime",
+    "open_transport",
+    "profile",
+    "run_network",
+    "validate",
+]

@@ -1,0 +1,132 @@
+"""Whether LUT operators cover a converted network: every layer must be claimed by exactly one operator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.runtimes.ncnn_layers import layer, ncnn_shape
+
+FREE_LAYERS = frozenset({"Input", "Split", "Noop", "MemoryData"})
+"""Layers that no operator claims: they hand on blobs (measured: 0.1 to 0.3 us for each Split)."""
+
+Params = tuple[tuple[int, tuple[float, ...]], ...]
+Signature = tuple[str, Params, tuple[tuple[int, ...], ...]]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The bill of one network.
+
+    Attributes:
+        claimed: layers that an operator stands for.
+        unclaimed: layers that no operator stands for.
+        idle: operators that no layer asked for.
+        free: layers that cost nothing.
+    """
+
+    claimed: tuple[str, ...]
+    unclaimed: tuple[str, ...]
+    idle: tuple[OperatorFeature, ...]
+    free: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every layer is claimed, and every operator claims one."""
+        return not self.unclaimed and not self.idle
+
+
+def claims(param_path: Path, features: Sequence[OperatorFeature], input_shape: Sequence[int]) -> Claims:
+    """Matches the layers of a `.param` with the operators of the same SubNet (with their multiplicity).
+
+    Args:
+        param_path: what pnnx wrote.
+        features: the SubNet's operators, one for each place.
+        input_shape: ``[1, 3, r, r]``.
+    """
+    offers: dict[Signature, list[OperatorFeature]] = {}
+    for feature in features:
+        if not (feature.kind == "Flatten" and feature.inputs[0][2:] == (1, 1)):  # pnnx leaves it out
+            offers.setdefault(feature_signature(feature), []).append(feature)
+    claimed, unclaimed, free = [], [], []
+    for name, kind, signature in layer_signatures(param_path, ncnn_shape(tuple(input_shape))):
+        if kind in FREE_LAYERS:
+            free.append(name)
+        elif offers.get(signature):
+            offers[signature].pop()
+            claimed.append(name)
+        else:
+            unclaimed.append(name)
+    return Claims(tuple(claimed), tuple(unclaimed), tuple(f for rest in offers.values() for f in rest), tuple(free))
+
+
+def feature_signature(feature: OperatorFeature) -> Signature:
+    """Layer type, parameters and input shapes of what is written for an operator."""
+    words = layer(feature).line("k", [], []).split()[4:]
+    return _signature(layer(feature).type, _params(words), [ncnn_shape(shape) for shape in feature.inputs])
+
+
+def _signature(kind: str, params: Params, shapes: Sequence[tuple[int, ...]]) -> Signature:
+    """On 1x1 maps pnnx writes vectors for maps, and inner products for 1x1 convolutions: both count as the same."""
+    vectors = tuple(sorted(shape[:1] if shape[1:] == (1, 1) else shape for shape in shapes))
+    values = dict(params)
+    if kind == "Convolution" and values[1] == values[11] == (1.0,) and len(vectors[0]) == 1:
+        kept = {0: values[0], 1: values[5], 2: values[6], 9: values.get(9), 10: values.get(10)}
+        return "InnerProduct", tuple((key, value) for key, value in kept.items() if value is not None), vectors
+    return kind, params, vectors
+
+
+def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tuple[str, str, Signature]]:
+    """Name, type and signature of each layer; shapes come from running the network once on zero weights."""
+    lines = param_path.read_text().splitlines()[2:]
+    shapes = blob_shapes(param_path, input_shape)
+    found = []
+    for line in lines:
+        kind, name, inputs, outputs, *rest = line.split()
+        bottoms = rest[: int(inputs)]
+        params = _params(rest[int(inputs) + int(outputs) :])
+        found.append((name, kind, _signature(kind, params, [shapes[b] for b in bottoms])))
+    return found
+
+
+def _params(words: Sequence[str]) -> Params:
+    """Parameters by id; arrays without their length, numbers rounded to what single precision holds."""
+    read: dict[int, tuple[float, ...]] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        number = int(key)
+        values = [_number(v) for v in value.split(",")]
+        read[number if number >= 0 else -23300 - number] = tuple(values if number >= 0 else values[1:])
+    return tuple(sorted(read.items()))
+
+
+def _number(text: str) -> float:
+    if not re.fullmatch(r"[-+0-9.eE]+", text):
+        raise ProfilingError(f"parameter {text!r} of a .param is no number")
+    return float(f"{float(text):.6g}")
+
+
+def blob_shapes(param_path: Path, input_shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of all blobs without the batch."""
+    import ncnn
+    import numpy as np
+
+    net = ncnn.Net()
+    option = net.opt
+    option.lightmode = False
+    net.opt = option
+    if net.load_param(str(param_path)) != 0 or net.load_model(ncnn.DataReaderFromEmpty()) != 0:
+        raise ProfilingError(f"{param_path}: ncnn cannot load it")
+    extractor = net.create_extractor()
+    extractor.input("in0", ncnn.Mat(np.zeros(input_shape, dtype=np.float32)).clone())
+    shapes: dict[str, tuple[int, ...]] = {}
+    for blob in net.blobs():
+        code, mat = extractor.extract(blob.name)
+        if code != 0:
+            raise ProfilingError(f"{param_path}: ncnn cannot compute blob {blob.name}")
+        shapes[blob.name] = (mat.w,) if mat.dims == 1 else (mat.h, mat.w) if mat.dims == 2 else (mat.c, mat.h, mat.w)
+    return shapes

@@ -1,0 +1,147 @@
+"""Devices: what a configuration says about one, and the fingerprint that its measurements carry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from autotailor.profiling.errors import DeviceError
+
+PRECISIONS = ("fp32", "fp16")
+UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
+
+
+@dataclass(frozen=True)
+class DeviceConfig:
+    """One device, as ``conf/device/NAME.yaml`` describes it.
+
+    Attributes:
+        name: for results and messages.
+        transport: how commands and files get there (``local``, ``adb``, ``ssh``).
+        runtime: what executes networks there (``ncnn``).
+        threads: threads of the runtime.
+        cores: cores that measuring is pinned to; empty means wherever the system puts it.
+        precision: ``fp32`` or ``fp16`` (storage, packing and arithmetic of the runtime).
+        address: host name or address, for transports that need one.
+        serial: serial number, for transports that need one.
+        warmup: untimed runs of each network before it is timed.
+        precision_target: relative standard error at which an operator is known well enough.
+        max_minutes: time budget of profiling, in minutes.
+        evict_mb: memory that is read before each timed run of an operator, in MiB, so that its weights come from
+            where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
+        fusion: ``{"add": [[producer, follower], ...], "remove": [...]}``: corrections of the runtime's fusion
+            rules (paper, section 4.2.1: user-defined fusion rules).
+        options: switches of the runtime, by its own names.
+    """
+
+    name: str
+    transport: str = "local"
+    runtime: str = "ncnn"
+    threads: int = 1
+    cores: tuple[int, ...] = ()
+    precision: str = "fp32"
+    address: str | None = None
+    serial: str | None = None
+    warmup: int = 3
+    precision_target: float = 0.03
+    max_minutes: float = 3.0
+    evict_mb: float = 2.0
+    fusion: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value, minimum in (("threads", self.threads, 1), ("warmup", self.warmup, 0)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+                self._refuse(name, value, f"a whole number of at least {minimum}")
+        if self.precision not in PRECISIONS:
+            self._refuse("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
+        if any(not isinstance(c, int) or isinstance(c, bool) or c < 0 for c in self.cores):
+            self._refuse("cores", list(self.cores), "a list of core numbers, for instance [0] (empty: any core)")
+        if len(set(self.cores)) != len(self.cores):
+            self._refuse("cores", list(self.cores), "distinct core numbers")
+        if self.cores and len(self.cores) < self.threads:
+            self._refuse("threads", self.threads, f"at most the number of cores {list(self.cores)}")
+        if not 0 < float(self.precision_target) < 1:
+            self._refuse("precision_target", self.precision_target, "a relative standard error between 0 and 1")
+        if not float(self.max_minutes) > 0:
+            self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
+        if not 0 <= float(self.evict_mb) <= 1024:
+            self._refuse("evict_mb", self.evict_mb, "a number of MiB between 0 and 1024")
+        if unknown := set(self.fusion) - {"add", "remove"}:
+            self._refuse("fusion", sorted(unknown), "the keys add and remove, lists of [producer, follower]")
+
+    def _refuse(self, key: str, value: object, expected: str) -> None:
+        raise DeviceError(f"device {self.name}: {key} is {value!r}, expected {expected}")
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> DeviceConfig:
+        """Reads a plain mapping (the configuration's ``device`` section).
+
+        Raises:
+            DeviceError: an unknown or missing key, or a value that makes no sense.
+        """
+        known = [f.name for f in fields(cls)]
+        if unknown := sorted(set(section) - set(known)):
+            raise DeviceError(
+                f"device {section.get('name', '?')}: unknown keys {', '.join(unknown)}; known are {', '.join(known)}"
+            )
+        if not section.get("name"):
+            raise DeviceError("a device needs a name: set device.name")
+        values = {key: value for key, value in section.items() if value is not None}
+        values["cores"] = _core_numbers(section)
+        try:
+            return cls(**values)
+        except (TypeError, ValueError) as error:
+            raise DeviceError(f"device {section['name']}: {error}; compare it with conf/device/host.yaml") from error
+
+
+def _core_numbers(section: Mapping[str, Any]) -> tuple[int, ...]:
+    cores = section.get("cores")
+    if cores is None:
+        return ()
+    if not isinstance(cores, list | tuple):
+        raise DeviceError(f"device {section['name']}: cores is {cores!r}, expected a list of core numbers like [0]")
+    return tuple(cores)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a measurement depends on besides the operator: it is part of the LUT's key.
+
+    Attributes:
+        facts: hardware, runtime and version, options, precision, threads, cores; JSON values only.
+    """
+
+    facts: Mapping[str, Any]
+
+    def to_json(self) -> str:
+        """Canonical JSON."""
+        return json.dumps(self.facts, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+
+def fingerprint(device: DeviceConfig, hardware: Mapping[str, Any], runtime: Mapping[str, Any]) -> Fingerprint:
+    """Fingerprint of a device from what its transport and runtime found.
+
+    Args:
+        device: its configuration.
+        hardware: facts of ``Transport.probe``; those that change without changing a latency are left out.
+        runtime: name, version and options.
+    """
+    return Fingerprint(
+        {
+            "hardware": {k: v for k, v in sorted(hardware.items()) if k not in UNSTABLE_FACTS},
+            "runtime": dict(runtime),
+            "precision": device.precision,
+            "threads": device.threads,
+            "cores": list(device.cores),
+            "evict_mb": float(device.evict_mb),
+        }
+    )

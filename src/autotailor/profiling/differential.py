@@ -1,0 +1,52 @@
+"""The replica differential's arithmetic: from the runner's numbers to a latency and its standard error.
+
+latency = (T(R2) - T(R1)) / (R2 - R1) - sink, one estimate for each block of passes; drift is taken out by the anchor
+operator of the same batch; the median of all blocks is robust against what else the machine does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.profiling.runtimes.base import Program
+
+NS_PER_MS = 1e6
+MAD_TO_SIGMA = 1.4826
+MEDIAN_EFFICIENCY = 1.2533
+"""Standard error of a median over that of a mean, for normal errors."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A latency and its standard error, in milliseconds, from ``repeats`` passes."""
+
+    latency_ms: float
+    standard_error: float
+    repeats: int
+
+    @property
+    def relative_error(self) -> float:
+        """Standard error over latency."""
+        return self.standard_error / self.latency_ms if self.latency_ms > 0 else float("inf")
+
+
+def block_latencies(program: Program, short: Sequence[float], long: Sequence[float]) -> npt.NDArray[np.float64]:
+    """Latencies in milliseconds, one for each block: of one replica, or of a whole network."""
+    if program.short is None:
+        return np.asarray(long, dtype=np.float64) / NS_PER_MS
+    count = min(len(short), len(long))
+    difference = np.asarray(long[:count]) - np.asarray(short[:count])
+    return np.asarray(difference / (program.copies[1] - program.copies[0]) / NS_PER_MS, dtype=np.float64)
+
+
+def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:
+    """Median of block estimates, and its standard error from their median absolute deviation."""
+    values = np.asarray(blocks, dtype=np.float64)
+    middle = float(np.median(values))
+    sigma = MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
+    return Estimate(middle, MEDIAN_EFFICIENCY * sigma / math.sqrt(len(values)), repeats)

@@ -1,0 +1,17 @@
+"""Errors of profiling: each message names the object, what was expected, and the remedy."""
+
+from __future__ import annotations
+
+from autotailor.ir.errors import AutoTailorError
+
+
+class DeviceError(AutoTailorError):
+    """A device's configuration is wrong, or the device cannot be used."""
+
+
+class ProfilingError(AutoTailorError):
+    """Operators or networks cannot be measured."""
+
+
+class LUTError(AutoTailorError):
+    """A look-up table of latencies cannot be read, or does not fit."""

@@ -1,0 +1,132 @@
+"""The look-up table of operator latencies (design, section 5): a CSV that outlives the run and the model."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotailor.artifacts import atomic
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.errors import LUTError
+
+COLUMNS = (
+    "operator_id",
+    "feature",
+    "fingerprint",
+    "latency_ms",
+    "standard_error",
+    "repeats",
+    "energy_mj",
+    "resident_weight_mb",
+    "workspace_mb",
+)
+OPTIONAL = ("energy_mj", "resident_weight_mb", "workspace_mb")
+
+
+@dataclass(frozen=True)
+class LUTRow:
+    """One operator on one device.
+
+    Attributes:
+        feature: the operator.
+        fingerprint: id of the device's fingerprint.
+        latency_ms: milliseconds.
+        standard_error: of the latency, in milliseconds.
+        repeats: passes that it was measured in.
+        energy_mj, resident_weight_mb, workspace_mb: where known.
+    """
+
+    feature: OperatorFeature
+    fingerprint: str
+    latency_ms: float
+    standard_error: float
+    repeats: int
+    energy_mj: float | None = None
+    resident_weight_mb: float | None = None
+    workspace_mb: float | None = None
+
+
+@dataclass(frozen=True)
+class LUT:
+    """Latencies of distinct operators on one device.
+
+    Attributes:
+        rows: one for each operator, in the order they were asked for.
+    """
+
+    rows: tuple[LUTRow, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[LUTRow]:
+        return iter(self.rows)
+
+    @property
+    def fingerprint(self) -> str:
+        """Id of the device's fingerprint."""
+        return self.rows[0].fingerprint if self.rows else ""
+
+    def latencies(self) -> dict[str, float]:
+        """Operator id to milliseconds."""
+        return {row.feature.id: row.latency_ms for row in self.rows}
+
+    def standard_errors(self) -> dict[str, float]:
+        """Operator id to the standard error in milliseconds."""
+        return {row.feature.id: row.standard_error for row in self.rows}
+
+    def write(self, path: Path) -> None:
+        """Writes the CSV at once or not at all."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self.rows:
+            extras = ["" if (value := getattr(row, name)) is None else repr(value) for name in OPTIONAL]
+            numbers = [repr(row.latency_ms), repr(row.standard_error), str(row.repeats)]
+            writer.writerow([row.feature.id, row.feature.to_json(), row.fingerprint, *numbers, *extras])
+        with atomic(path) as temporary:
+            temporary.write_text(text.getvalue())
+
+    @classmethod
+    def read(cls, path: Path) -> LUT:
+        """Reads the CSV.
+
+        Raises:
+            LUTError: no such file, missing columns, a row that makes no sense, or two devices in one file.
+        """
+        try:
+            text = Path(path).read_text()
+        except OSError as error:
+            raise LUTError(f"{path}: cannot be read ({error.strerror}); run the rule profile to make it") from error
+        reader = csv.DictReader(io.StringIO(text))
+        required = [name for name in COLUMNS if name not in OPTIONAL]
+        if missing := [name for name in required if name not in (reader.fieldnames or ())]:
+            raise LUTError(
+                f"{path}: no LUT, the columns {', '.join(missing)} are missing; expected {', '.join(required)}"
+            )
+        rows = tuple(_read_row(path, number, row) for number, row in enumerate(reader, 2))
+        if len(fingerprints := {row.fingerprint for row in rows}) > 1:
+            raise LUTError(
+                f"{path}: latencies of {len(fingerprints)} devices in one LUT; profile into one file per device"
+            )
+        if len({row.feature.id for row in rows}) != len(rows):
+            raise LUTError(f"{path}: an operator appears twice; run the rule profile again")
+        return cls(rows)
+
+
+def _read_row(path: Path, number: int, row: dict[str, str]) -> LUTRow:
+    try:
+        feature = OperatorFeature.from_json(row["feature"])
+        latency, error = float(row["latency_ms"]), float(row["standard_error"])
+        extras = {name: float(row[name]) for name in OPTIONAL if row.get(name)}
+        read = LUTRow(feature, row["fingerprint"], latency, error, int(row["repeats"]), **extras)
+    except (ValueError, KeyError, TypeError) as reason:
+        raise LUTError(f"{path}, line {number}: not a row of a LUT ({reason}); run the rule profile again") from reason
+    if feature.id != row["operator_id"]:
+        raise LUTError(f"{path}, line {number}: id {row['operator_id']} is not that of its feature ({feature.id})")
+    if not 0 <= latency < float("inf"):
+        raise LUTError(f"{path}, line {number}: latency {latency} ms, expected a number of at least 0")
+    return read

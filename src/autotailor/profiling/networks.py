@@ -1,0 +1,95 @@
+"""Whole networks on a device: converted, timed, and run on images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.differential import robust
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.journal import Record
+from autotailor.profiling.lut import LUT
+from autotailor.profiling.profiler import estimates
+from autotailor.profiling.runtimes import open_runtime
+from autotailor.profiling.session import Batch, Session
+
+NETWORKS_PER_BATCH = 32
+BATCH_MB = 2048.0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Latency of a whole network: what calling the runtime costs is taken off.
+
+    Attributes:
+        key: the name it was handed in with.
+        latency_ms: milliseconds, drift corrected where a reference was given.
+        standard_error: of the latency, in milliseconds.
+        repeats: passes that it was measured in.
+        raw_ms: milliseconds without drift correction.
+    """
+
+    key: str
+    latency_ms: float
+    standard_error: float
+    repeats: int
+    raw_ms: float
+
+
+def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
+    """Converts an ONNX file into the files of the device's runtime, in single precision."""
+    open_runtime(device).convert(onnx_path, directory)
+
+
+def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:
+    """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` of a converted network, run here with the device's options."""
+    return open_runtime(device).run(directory, images)
+
+
+def measure_networks(
+    networks: Mapping[str, tuple[Path, tuple[int, ...]]],
+    device: DeviceConfig,
+    *,
+    seconds_each: float = 0.5,
+    lut: LUT | None = None,
+    anchor_ms: float | None = None,
+) -> list[Measurement]:
+    """Times whole networks, interleaved with each other and with the anchor operator.
+
+    Args:
+        networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
+        device: where.
+        seconds_each: seconds of measuring for each network.
+        lut: latencies are scaled to the machine's speed while this LUT was measured, where it holds the anchor.
+        anchor_ms: the same, from the anchor's latency itself.
+    """
+    with Session(device) as session:
+        programs = [session.runtime.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
+        groups = [programs[i : i + NETWORKS_PER_BATCH] for i in range(0, len(programs), NETWORKS_PER_BATCH)]
+        records: list[Record] = []
+        failures = session.measure([Batch(tuple(g), seconds_each * len(g)) for g in groups], records.extend)
+        if failures:
+            raise ProfilingError(
+                f"device {device.name}: networks cannot be run: "
+                + "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
+            )
+        reference = anchor_ms or (lut.latencies().get(session.anchor.key) if lut else None)
+        anchor = session.anchor.key
+    corrected = estimates(records, anchor)
+    scale = reference / corrected[anchor].latency_ms if reference else 1.0
+    by_key = {record.key: record for record in records}
+    return [
+        Measurement(
+            key,
+            corrected[key].latency_ms * scale,
+            corrected[key].standard_error * scale,
+            corrected[key].repeats,
+            robust(by_key[key].blocks, 1).latency_ms,
+        )
+        for key in networks
+    ]

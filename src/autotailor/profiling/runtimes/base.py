@@ -1,0 +1,106 @@
+"""The interface that every runtime offers, and what it hands to the runner on a device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.feature import FusionRules, OperatorFeature
+
+
+@dataclass(frozen=True)
+class Program:
+    """One thing that the runner times: a replica network of an operator, or a whole network.
+
+    Attributes:
+        key: for the result's line.
+        param: the network's text; None: read it from ``param_path``.
+        inputs: shapes without the batch, in the order of the blobs in0, in1, ...
+        long: the blob to extract.
+        short: the blob that ends the shorter run of the replica differential; None: one length only.
+        copies: replicas in the short and the long run.
+        sink: whether each replica ends in a sink, whose cost is not the operator's.
+        param_path: a network's file on the device.
+        bin_path: its weights; None: zero weights.
+        memory_mb: what its weights take, roughly.
+    """
+
+    key: str
+    param: str | None
+    inputs: tuple[tuple[int, ...], ...]
+    long: str
+    short: str | None = None
+    copies: tuple[int, int] = (0, 1)
+    sink: bool = False
+    param_path: str | None = None
+    bin_path: str | None = None
+    memory_mb: float = 0.0
+
+    def to_manifest(self) -> dict[str, Any]:
+        """The part of it that the runner reads."""
+        return {
+            "key": self.key,
+            "param": self.param,
+            "param_path": self.param_path,
+            "bin_path": self.bin_path,
+            "inputs": self.inputs,
+            "short": self.short,
+            "long": self.long,
+        }
+
+
+class Runtime(ABC):
+    """What executes networks on a device."""
+
+    name: str
+    fusion: FusionRules
+
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """Name, version and options, for the fingerprint."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises DeviceError when the runtime is not installed or cannot do what is asked."""
+
+    @abstractmethod
+    def runner(self, manifest: str) -> list[str]:
+        """The command that times the programs of a manifest and prints one JSON line for each."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What the runner sets before it loads anything: options, threads, cores, warm-up."""
+
+    @abstractmethod
+    def replicas(self, feature: OperatorFeature) -> Program:
+        """The replica network of an operator; raises ProfilingError for kinds it cannot write."""
+
+    @abstractmethod
+    def anchor(self) -> OperatorFeature:
+        """The operator that is measured in every batch, to correct the machine's drift."""
+
+    @abstractmethod
+    def sink(self) -> Program:
+        """Replicas of nothing: what a replica costs besides its operator."""
+
+    @abstractmethod
+    def harness(self) -> Program:
+        """A network of nothing: what calling the runtime costs."""
+
+    @abstractmethod
+    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+        """A converted network in a folder on the device."""
+
+    @abstractmethod
+    def convert(self, onnx_path: Path, directory: Path) -> None:
+        """Converts an ONNX file into the runtime's own files in a folder."""
+
+    @abstractmethod
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` through a converted network, on this machine."""

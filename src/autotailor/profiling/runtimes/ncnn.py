@@ -1,0 +1,169 @@
+"""ncnn, converted to by pnnx, with single-precision weights unless the device asks for less."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.feature import FusionRules, OperatorFeature, freeze_attributes
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import DeviceError, ProfilingError
+from autotailor.profiling.runtimes import ncnn_runner
+from autotailor.profiling.runtimes.base import Program, Runtime
+from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
+from autotailor.profiling.runtimes.ncnn_replicas import harness_program, replica_program, sink_program
+
+PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
+RUNS = 3
+"""Timed runs in a row, after one that is not timed."""
+FP16_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
+FP32_OPTIONS = ("use_bf16_packed", "use_bf16_storage", "use_int8_inference")
+
+
+class NcnnRuntime(Runtime):
+    """Times with the ncnn wheel; a device without Python will have a runner of its own."""
+
+    name = "ncnn"
+
+    def __init__(self, device: DeviceConfig) -> None:
+        self.device = device
+        self.fusion = corrected(NCNN_FUSION, device)
+
+    def facts(self) -> Mapping[str, Any]:
+        """Version and options."""
+        return {"name": self.name, "version": importlib.metadata.version("ncnn"), "options": self.options()}
+
+    def options(self) -> dict[str, bool]:
+        """Ncnn's switches: those of the precision, then those of the configuration."""
+        half = self.device.precision == "fp16"
+        options = dict.fromkeys(FP16_OPTIONS, half) | dict.fromkeys(FP32_OPTIONS, False)
+        return options | {key: bool(value) for key, value in sorted(self.device.options.items())}
+
+    def check(self) -> None:
+        """Ncnn and pnnx must be installed; options must be ncnn's."""
+        for package in ("ncnn", "pnnx"):
+            if importlib.util.find_spec(package) is None:
+                raise DeviceError(f"device {self.device.name}: the Python package {package} is missing: install it")
+        import ncnn
+
+        known = {name for name in dir(ncnn.Option()) if name.startswith("use_")}
+        if unknown := sorted(set(self.device.options) - known):
+            raise DeviceError(
+                f"device {self.device.name}: unknown ncnn options {', '.join(unknown)}; "
+                f"known are {', '.join(sorted(known))}"
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """What the runner sets."""
+        return {
+            "options": self.options(),
+            "threads": self.device.threads,
+            "cores": list(self.device.cores),
+            "warmup": self.device.warmup,
+            "runs": RUNS,
+            "evict_mb": self.device.evict_mb,
+        }
+
+    def runner(self, manifest: str) -> list[str]:
+        """The runner in a process of its own: a crash costs one batch."""
+        return [sys.executable, "-P", ncnn_runner.__file__, manifest]  # -P: this folder holds an ncnn.py
+
+    def replicas(self, feature: OperatorFeature) -> Program:
+        """The replica network of an operator."""
+        return replica_program(feature)
+
+    def anchor(self) -> OperatorFeature:
+        """A 3x3 convolution in the middle of what networks hold."""
+        shape = (1, 48, 14, 14)
+        attributes = {"group": 1, "pads": (1, 1, 1, 1), "strides": (1, 1), "dilations": (1, 1)}
+        return OperatorFeature("Conv", (shape,), (shape,), ((48, 48, 3, 3), (48,)), freeze_attributes(attributes))
+
+    def sink(self) -> Program:
+        """Replicas of nothing."""
+        return sink_program()
+
+    def harness(self) -> Program:
+        """A network of nothing."""
+        return harness_program()
+
+    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+        """A converted network."""
+        return Program(
+            key=key,
+            param=None,
+            inputs=tuple(inputs),
+            long="out0",
+            param_path=str(directory / PARAM),
+            bin_path=str(directory / WEIGHTS),
+            memory_mb=2 * (directory / WEIGHTS).stat().st_size / 2**20,
+        )
+
+    def convert(self, onnx_path: Path, directory: Path) -> None:
+        """Writes ``model.ncnn.param`` and ``model.ncnn.bin`` (single precision) into a folder.
+
+        Raises:
+            ProfilingError: pnnx fails or leaves no files.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in (PARAM, WEIGHTS):
+            (directory / name).unlink(missing_ok=True)
+        scratch = {key: str(directory / f".{key}") for key in ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")}
+        files = scratch | {"ncnnparam": str(directory / PARAM), "ncnnbin": str(directory / WEIGHTS)}
+        command = [pnnx_binary(), str(onnx_path), "fp16=0", *(f"{key}={path}" for key, path in files.items())]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
+        for path in scratch.values():
+            Path(path).unlink(missing_ok=True)
+        onnx_path.with_suffix(".pnnxsim.onnx").unlink(missing_ok=True)
+        if done.returncode != 0 or not (directory / PARAM).exists() or not (directory / WEIGHTS).exists():
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+            raise ProfilingError(f"{onnx_path}: pnnx cannot convert it (exit code {done.returncode}):\n{tail}")
+
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        import ncnn
+
+        net = ncnn.Net()
+        ncnn_runner.configure(net, self.settings())
+        param, weights = directory / PARAM, directory / WEIGHTS
+        if not param.exists() or net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
+            raise ProfilingError(f"{directory}: ncnn cannot load {PARAM} and {WEIGHTS}; convert the network again")
+        return np.stack([_forward(net, image, directory) for image in images])
+
+
+def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.NDArray[np.float32]:
+    array = np.ascontiguousarray(image, dtype=np.float32)
+    extractor = net.create_extractor()
+    extractor.input("in0", ncnn_runner.to_mat(array))
+    code, result = extractor.extract("out0")
+    if code != 0:
+        raise ProfilingError(f"{directory}: ncnn cannot run it on an image of shape {list(image.shape)}")
+    return np.array(result, dtype=np.float32).reshape(-1)
+
+
+def pnnx_binary() -> str:
+    """The converter inside the pnnx wheel; importing the wheel's module would import torch for nothing."""
+    spec = importlib.util.find_spec("pnnx")
+    name = "pnnx.exe" if platform.system() == "Windows" else "pnnx"
+    if spec is None or spec.origin is None or not (Path(spec.origin).parent / name).exists():
+        raise DeviceError("the converter pnnx is missing: install the Python package pnnx")
+    return str(Path(spec.origin).parent / name)
+
+
+def corrected(rules: FusionRules, device: DeviceConfig) -> FusionRules:
+    """Fusion rules with the corrections of the configuration (paper, section 4.2.1)."""
+    added = frozenset((str(a), str(b)) for a, b in device.fusion.get("add", ()))
+    removed = frozenset((str(a), str(b)) for a, b in device.fusion.get("remove", ()))
+    if unknown := sorted(removed - rules.fuses - rules.folds):
+        raise DeviceError(f"device {device.name}: fusion.remove names {unknown}, which are no rules of {rules.name}")
+    if not added and not removed:
+        return rules
+    return FusionRules(f"{rules.name}+custom", rules.folds - removed, (rules.fuses | added) - removed, rules.free)

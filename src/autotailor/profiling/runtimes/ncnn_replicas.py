@@ -1,0 +1,122 @@
+"""Replica networks: R copies of an operator, each with its own weights, reading one packed input.
+
+For R = 2 and a convolution::
+
+    in0 -> ReLU (packs) -> Split -> conv k1 -> Noop c1 <- in_sink
+                                 -> conv k2 -> Noop c2 <- c1
+
+Extracting ``c1`` runs one copy, ``c2`` two: what they share cancels in the difference. A Noop takes the
+running sink and a copy's output and hands on the sink, so that outputs are freed one by one, and it asks for the
+packed layout as a next layer would. Operators that run in place stand in a chain instead, each on the memory of
+the one before, as they do behind their producer.
+"""
+
+from __future__ import annotations
+
+import math
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.ncnn_layers import Layer, layer, ncnn_shape
+
+MAGIC = "7767517"
+TARGET_US = 150.0
+"""A long run should last about this long: far above the cost of a call, short enough for many repeats."""
+MOST_COPIES = 12
+MEMORY_MB = 192.0
+PACKER = Layer("ReLU")
+
+
+def param_text(lines: list[str]) -> str:
+    """A `.param` from its layers' lines."""
+    blobs = sum(int(line.split()[3]) for line in lines)
+    return f"{MAGIC}\n{len(lines)} {blobs}\n" + "\n".join(lines) + "\n"
+
+
+def estimated_us(feature: OperatorFeature) -> float:
+    """A guess of the latency in microseconds, only for planning how often to repeat."""
+    outputs = math.prod(feature.outputs[0])
+    moved = sum(math.prod(s) for s in (*feature.inputs, *feature.outputs, *feature.weights))
+    products = outputs * math.prod(feature.weights[0][1:]) if feature.kind == "Conv" else 0
+    return 1.0 + products / 30e3 + moved / 4e3
+
+
+def weight_mb(feature: OperatorFeature) -> float:
+    """Memory of one copy's weights; Winograd's copies of 3x3 kernels take up to four times as much."""
+    size = sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
+    return size * (5 if feature.kind == "Conv" and feature.weights[0][2:] == (3, 3) else 2)
+
+
+def copies(feature: OperatorFeature) -> tuple[int, int]:
+    """Replicas in the short and the long run."""
+    wanted = round(TARGET_US / estimated_us(feature))
+    bounded = min(MOST_COPIES, int(MEMORY_MB / max(weight_mb(feature), 1e-6)))
+    return 1, 1 + max(2, min(wanted, bounded))
+
+
+def replica_program(feature: OperatorFeature) -> Program:
+    """The replica network of a fused operator."""
+    made = layer(feature)
+    short, long = copies(feature)
+    shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
+    if made.in_place and len(shapes) == 1:
+        param, prefix = _chain(made, long), "k"
+    else:
+        param, prefix = _fan(made, len(shapes), long), "c"
+        shapes = (*shapes, (4,))
+    return Program(
+        key=feature.id,
+        param=param,
+        inputs=shapes,
+        short=f"{prefix}{short}",
+        long=f"{prefix}{long}",
+        copies=(short, long),
+        sink=prefix == "c",
+        memory_mb=long * weight_mb(feature),
+    )
+
+
+def sink_program(count: int = 16) -> Program:
+    """What the sink of one replica costs: a chain of Noops.
+
+    They hand on a blob that nobody shares: of a shared one ncnn would make a copy for a layer that may run in place.
+    """
+    return Program("sink", _chain(Layer("Noop"), count), ((4,),), f"k{count}", "k1", (1, count))
+
+
+def harness_program() -> Program:
+    """A network that does nothing: what one call costs."""
+    return Program(
+        "harness", param_text(["Input in0 0 1 in0", Layer("Noop").line("k", ["in0"], ["out0"])]), ((4,),), "out0"
+    )
+
+
+def _sources(count: int, replicas: int) -> list[str]:
+    """Inputs in the packed layout, one output for each replica, and the first sink."""
+    lines = [f"Input in{j} 0 1 in{j}" for j in range(count + 1)]
+    for j in range(count):
+        lines.append(PACKER.line(f"pack{j}", [f"in{j}"], [f"packed{j}"]))
+        lines.append(Layer("Split").line(f"split{j}", [f"packed{j}"], [f"in{j}_{i}" for i in range(1, replicas + 1)]))
+    return lines
+
+
+def _sink(count: int, i: int, output: str) -> str:
+    """Sink i: hands on the sink before it, frees the copy's output."""
+    before = f"in{count}" if i == 1 else f"c{i - 1}"
+    return Layer("Noop").line(f"sink{i}", [before, output], [f"c{i}"])
+
+
+def _fan(made: Layer, count: int, replicas: int) -> str:
+    """Copies side by side."""
+    lines = _sources(count, replicas)
+    for i in range(1, replicas + 1):
+        lines.append(made.line(f"copy{i}", [f"in{j}_{i}" for j in range(count)], [f"o{i}"]))
+        lines.append(_sink(count, i, f"o{i}"))
+    return param_text(lines)
+
+
+def _chain(made: Layer, replicas: int) -> str:
+    """Copies one behind the other, in place."""
+    lines = ["Input in0 0 1 in0", PACKER.line("pack0", ["in0"], ["k0"])]
+    lines += [made.line(f"copy{i}", [f"k{i - 1}"], [f"k{i}"]) for i in range(1, replicas + 1)]
+    return param_text(lines)

@@ -1,0 +1,161 @@
+"""A session on a device: programs go out in batches, records of measurements come back."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
+from autotailor.profiling.differential import block_latencies, robust
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.journal import Record
+from autotailor.profiling.runtimes import Runtime, open_runtime
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.transports import Transport, open_transport
+
+BLOCKS = 8
+LEAST_PASSES = 8
+SINK, HARNESS = "sink", "harness"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Programs that are measured in turn for some seconds; the anchor and the sink are added to them."""
+
+    programs: tuple[Program, ...]
+    seconds: float
+
+
+@dataclass
+class Lines:
+    """What the runner has printed so far, by batch."""
+
+    programs: dict[int, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    finished: int = 0
+
+
+class Session:
+    """Holds the device (one session at a time), its transport and its runtime; use it in a ``with``."""
+
+    def __init__(self, device: DeviceConfig) -> None:
+        self.device = device
+        self.transport: Transport = open_transport(device)
+        self.runtime: Runtime = open_runtime(device)
+        self.transport.check()
+        self.runtime.check()
+        self.fingerprint: Fingerprint = fingerprint(device, self.transport.probe(), self.runtime.facts())
+        self.anchor = self.runtime.replicas(self.runtime.anchor())
+        self._lock = FileLock(Path(tempfile.gettempdir()) / f"autotailor-device-{device.name}.lock")
+
+    def __enter__(self) -> Session:
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.transport.cleanup()
+        self._lock.release()
+
+    def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
+        """Measures batches; hands on the records of each as soon as it is done.
+
+        A crash of the runner costs one batch: its programs are tried again one by one, the rest goes on.
+
+        Returns:
+            Program key to the reason why it cannot be measured.
+        """
+        failures: dict[str, str] = {}
+        waiting = list(batches)
+        while waiting:
+            lines = Lines()
+            code = self._run(waiting, lines, on_records)
+            failures.update(lines.failures)
+            unfinished = waiting[lines.finished :]
+            if not unfinished:
+                break
+            if code >= 0:
+                raise ProfilingError(
+                    f"device {self.device.name}: the runner ended with exit code {code} before its work was done: "
+                    f"{self.transport.last_error or 'it said nothing'}"
+                )
+            batch, waiting = unfinished[0], unfinished[1:]
+            if len(batch.programs) > 1:
+                each = batch.seconds / len(batch.programs)
+                waiting = [Batch((program,), each) for program in batch.programs] + waiting
+            else:
+                failures[batch.programs[0].key] = f"the runtime crashed (signal {-code})"
+        return failures
+
+    def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
+        """One process of the runner over all batches: its exit code."""
+        helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
+        manifest = {
+            "settings": self.runtime.settings(),
+            "batches": [
+                {
+                    "seconds": batch.seconds,
+                    "least_passes": LEAST_PASSES,
+                    "blocks": BLOCKS,
+                    "programs": [program.to_manifest() for program in (*helpers, *batch.programs)],
+                }
+                for batch in batches
+            ],
+        }
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(manifest, file)
+            file.flush()
+            path = self.transport.push(Path(file.name), "manifest.json")
+
+        def on_line(text: str) -> None:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                return  # what a library prints between the runner's lines
+            self._take(line, batches, lines, on_records)
+
+        return self.transport.run(self.runtime.runner(path), on_line)
+
+    def _take(
+        self,
+        line: Mapping[str, Any],
+        batches: Sequence[Batch],
+        lines: Lines,
+        on_records: Callable[[list[Record]], None],
+    ) -> None:
+        """Takes one line of the runner in."""
+        match line["event"]:
+            case "program":
+                lines.programs.setdefault(line["batch"], {})[line["key"]] = line
+            case "failed":
+                lines.failures[line["key"]] = line["reason"]
+            case "batch":
+                batch = batches[line["batch"]]
+                on_records(self._records(batch, lines.programs.get(line["batch"], {}), line["seconds"]))
+                lines.finished += 1
+
+    def _records(self, batch: Batch, found: Mapping[str, Mapping[str, Any]], seconds: float) -> list[Record]:
+        """Records of a batch: what replicas and calls cost besides is taken off."""
+        helpers = {p.key: p for p in (self.anchor, self.runtime.sink(), self.runtime.harness())}
+        if missing := sorted(set(helpers) - set(found)):
+            raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
+        costs = {key: robust(_blocks(program, found[key]), 1).latency_ms for key, program in helpers.items()}
+        anchor_ms = costs[self.anchor.key] - costs[SINK]
+        programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
+        share = seconds / max(1, len(programs))
+        records = []
+        for program in programs:
+            besides = costs[SINK] * program.sink if program.short else costs[HARNESS]
+            blocks = tuple(float(v) for v in _blocks(program, found[program.key]) - besides)
+            passes = int(found[program.key]["passes"])
+            records.append(Record(self.fingerprint.id, program.key, blocks, anchor_ms, passes, share))
+        return records
+
+
+def _blocks(program: Program, line: Mapping[str, Any]) -> Any:
+    return block_latencies(program, line["short"], line["long"])

@@ -1,0 +1,110 @@
+"""Predicted against measured latency of whole SubNets: the LUT's proof."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+from scipy.stats import kendalltau
+
+from autotailor.ir.subnet import SubNet, largest, sample, smallest, stack
+from autotailor.ir.term import Metric
+from autotailor.ir.variable import Space
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.lut import LUT
+from autotailor.profiling.networks import Measurement, convert, measure_networks
+
+COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms")
+
+
+def validation_subnets(space: Space, count: int, seed: int) -> tuple[SubNet, ...]:
+    """The largest, the smallest, and distinct random SubNets: ``count`` in all (fewer in a small space)."""
+    rng = random.Random(seed)
+    chosen = dict.fromkeys((largest(space), smallest(space)))
+    for _ in range(20 * count):
+        if len(chosen) >= min(count, space.num_distinct):
+            break
+        chosen[sample(space, rng)] = None
+    return tuple(chosen)
+
+
+def validate(
+    net: Any,
+    metric: Metric,
+    subnets: Sequence[SubNet],
+    device: DeviceConfig,
+    workdir: Path,
+    *,
+    lut: LUT | None = None,
+    seconds_each: float = 0.3,
+) -> pd.DataFrame:
+    """Measures whole SubNets twice, interleaved, and compares them with what the LUT predicts.
+
+    Args:
+        net: the SuperNet; only its weights' shapes matter here.
+        metric: its latency in milliseconds.
+        subnets: which SubNets.
+        device: where.
+        workdir: for converted networks; what is there is used again.
+        lut: corrects the machine's drift since it was measured, by the anchor operator.
+        seconds_each: seconds of measuring for each SubNet and round.
+
+    Returns:
+        One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms``, ``relative_error`` (predicted over
+        measured, minus 1), ``noise_floor`` (relative difference between the two rounds), ``raw_ms`` (measured, not
+        drift corrected).
+    """
+    networks = {}
+    for subnet in track(subnets, description="converting SubNets"):
+        networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
+    rounds = [measure_networks(networks, device, seconds_each=seconds_each, lut=lut) for _ in range(2)]
+    return table(subnets, metric, rounds[0], rounds[1])
+
+
+def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:
+    """Folder of a SubNet in the runtime's files."""
+    folder = workdir / subnet.id
+    if not (folder / "done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        net.export_onnx(subnet, folder / "model.onnx")
+        convert(folder / "model.onnx", folder, device)
+        (folder / "done").touch()
+    return folder
+
+
+def input_shape(net: Any, subnet: SubNet) -> tuple[int, ...]:
+    """Input shape ``[1, 3, r, r]`` of a SubNet."""
+    if "resolution" in subnet.space.positions:
+        resolution = int(subnet["resolution"])
+        return (*net.input_shape[:2], resolution, resolution)
+    return tuple(net.input_shape)
+
+
+def table(
+    subnets: Sequence[SubNet], metric: Metric, first: Sequence[Measurement], second: Sequence[Measurement]
+) -> pd.DataFrame:
+    """The rows of ``validation.csv``."""
+    predicted = metric.predict(stack(subnets))
+    a = np.array([m.latency_ms for m in first])
+    b = np.array([m.latency_ms for m in second])
+    measured = (a + b) / 2
+    return pd.DataFrame(
+        {
+            "subnet": [subnet.id for subnet in subnets],
+            "predicted_ms": predicted,
+            "measured_ms": measured,
+            "relative_error": predicted / measured - 1,
+            "noise_floor": np.abs(a - b) / measured,
+            "raw_ms": [(m.raw_ms + n.raw_ms) / 2 for m, n in zip(first, second, strict=True)],
+        }
+    )[list(COLUMNS)]
+
+
+def kendall_tau(frame: pd.DataFrame) -> float:
+    """Kendall's tau of predicted against measured latency."""
+    return float(kendalltau(frame["predicted_ms"], frame["measured_ms"]).statistic)

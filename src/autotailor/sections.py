@@ -1,0 +1,35 @@
+"""Sections of the configuration into frozen dataclasses: unknown and missing keys are refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from autotailor.ir.errors import AutoTailorError
+
+Config = TypeVar("Config")
+
+
+def read_section(config: type[Config], section: Mapping[str, Any], where: str, error: type[AutoTailorError]) -> Config:
+    """A dataclass from its section of the configuration.
+
+    Args:
+        config: a dataclass; it checks its own values.
+        section: plain values by field name; lists become tuples.
+        where: what is being read, for messages.
+        error: what to raise.
+
+    Raises:
+        AutoTailorError: of the type ``error``: not a mapping, a key that is not known, or one that is missing.
+    """
+    if not isinstance(section, Mapping):
+        raise error(f"{where}: expected a mapping of parameters, not {section!r}")
+    fields = {f.name: f for f in dataclasses.fields(config)}  # type: ignore[arg-type]
+    if unknown := sorted(set(map(str, section)) - set(fields)):
+        raise error(f"{where}: unknown keys {unknown}; known are {sorted(fields)}")
+    absent = dataclasses.MISSING
+    required = {f.name for f in fields.values() if f.default is absent and f.default_factory is absent}
+    if missing := sorted(required - set(section)):
+        raise error(f"{where}: missing keys {missing}")
+    return config(**{key: tuple(value) if isinstance(value, list) else value for key, value in section.items()})

@@ -1,0 +1,48 @@
+"""Parameters of the sensitivity stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autotailor.finetuning import CalibrationConfig
+from autotailor.sections import read_section
+from autotailor.sensitivity.errors import SensitivityError
+
+
+@dataclass(frozen=True)
+class SensitivityConfig:
+    """How accuracies are measured.
+
+    Attributes:
+        batch_size: images per forward pass.
+        validate_subnets: random SubNets whose predicted accuracy is compared with the measured one, on the test set.
+        seed: of those SubNets.
+        threads: of PyTorch.
+        calibration: BatchNorm recalibration, the same as in finetuning.
+    """
+
+    batch_size: int = 256
+    validate_subnets: int = 20
+    seed: int = 0
+    threads: int = 1
+    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch_size", 1), ("validate_subnets", 2), ("seed", 0), ("threads", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SensitivityError(f"sensitivity.{name}: expected an integer >= {least}, not {value!r}")
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> SensitivityConfig:
+        """Reads a section of the configuration.
+
+        Raises:
+            SensitivityError: an unknown key, or a value out of range.
+        """
+        values: Mapping[str, Any] = section
+        if isinstance(section, Mapping) and "calibration" in section:
+            values = {**section, "calibration": CalibrationConfig.from_section(section["calibration"])}
+        return read_section(cls, values, "sensitivity", SensitivityError)

@@ -1,0 +1,7 @@
+"""Errors of the sensitivity room."""
+
+from autotailor.ir.errors import AutoTailorError
+
+
+class SensitivityError(AutoTailorError):
+    """Sensitivities cannot be measured, or do not fit the space."""

@@ -1,0 +1,177 @@
+"""Rule sensitivity: the accuracy drop of each single modification (paper, section 4.2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+
+from autotailor.data.splits import DataSplits, EvaluationSet
+from autotailor.finetuning import Calibrator, evaluate
+from autotailor.finetuning.checkpoint import fingerprint
+from autotailor.finetuning.loop import deterministic
+from autotailor.ir.subnet import SubNet, largest, stack
+from autotailor.ir.supernet import SuperNet
+from autotailor.ir.term import Metric, Term
+from autotailor.ir.variable import Modification, Space, Variable
+from autotailor.sensitivity.config import SensitivityConfig
+from autotailor.sensitivity.errors import SensitivityError
+from autotailor.sensitivity.journal import BoolArray, Journal
+from autotailor.sensitivity.statistics import accuracy, accuracy_drop
+
+COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")
+VALIDATION_COLUMNS = ("subnet", "assignment", "predicted", "measured", "standard_error")
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """What single modifications cost, on the validation set.
+
+    Attributes:
+        rows: variable, choice, accuracy_drop (points; negative where accuracy rose), standard_error (points,
+            paired, clustered by base image). One row per modification; the unmodified choices have 0 and 0.
+        baseline: accuracy of the largest SubNet, percent.
+        baseline_standard_error: of it, points.
+    """
+
+    rows: pd.DataFrame
+    baseline: float
+    baseline_standard_error: float
+
+
+def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal: Path) -> Sensitivity:
+    """Evaluates every single modification of the largest SubNet on the validation set.
+
+    Args:
+        net: the trained SuperNet.
+        data: its validation set is used.
+        config: parameters.
+        journal: goes on from here where it is of the same network, data and parameters.
+    """
+    base = net.largest()
+    singles = {
+        (v.name, choice): base.transform(Modification(v.name, choice)) for v in net.space for choice in v.choices
+    }
+    right = _evaluate_all(net, data, data.validation, [base, *singles.values()], config, journal, "sensitivity")
+    groups = data.validation.groups
+    rows = [
+        (variable, choice, *accuracy_drop(right[base.id], right[subnet.id], groups))
+        for (variable, choice), subnet in singles.items()
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"choice": object})
+    frame["choice"] = pd.Series([row[1] for row in rows], dtype=object)  # integers stay integers
+    return Sensitivity(frame, *accuracy(right[base.id], groups))
+
+
+def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric:
+    """Accuracy in percent: baseline minus the sum of drops (paper, eq. 3); blocks that depth removed do not count.
+
+    Args:
+        space: of the SuperNet.
+        rows: columns variable, choice, accuracy_drop; every modification that is not a default.
+        baseline: accuracy of the largest SubNet, percent.
+
+    Raises:
+        SensitivityError: a modification is missing, occurs twice, is not of the space, or has no finite drop.
+    """
+    if missing := [c for c in COLUMNS[:3] if c not in rows.columns]:
+        raise SensitivityError(f"sensitivities lack the columns {missing}; found {list(rows.columns)}")
+    drops: dict[tuple[str, float], float] = {}
+    for variable, choice, drop in zip(rows["variable"], rows["choice"], rows["accuracy_drop"], strict=True):
+        key = (str(variable), float(choice))
+        if key in drops or not np.isfinite(drop):
+            raise SensitivityError(f"sensitivity of {variable} = {choice}: occurs twice or is not finite ({drop})")
+        drops[key] = float(drop)
+    terms = tuple(
+        Term((v.name,), -np.array([_drop(drops, v, i) for i in range(len(v.choices))]), v.gate, v.name) for v in space
+    )
+    if drops:
+        raise SensitivityError(f"sensitivities of another space: {sorted(drops)[0]} is none of its modifications")
+    return Metric("accuracy", "%", space, terms, float(baseline))
+
+
+def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int) -> float:
+    """Takes one drop out of the table; 0 for the unmodified choice."""
+    found = drops.pop((variable.name, float(variable.choices[index])), None)
+    if index == variable.default:
+        return 0.0
+    if found is None:
+        raise SensitivityError(
+            f"sensitivity of {variable.name} = {variable.choices[index]} is missing; run the sensitivity rule again"
+        )
+    return found
+
+
+def validation_subnets(net: SuperNet, config: SensitivityConfig) -> tuple[SubNet, ...]:
+    """The SubNets that ``validate_accuracy`` is meant for: distinct, uniform, drawn from ``config.seed``."""
+    random = np.random.default_rng(config.seed)
+    wanted = min(config.validate_subnets, net.space.num_distinct)
+    found: dict[SubNet, None] = {}
+    while len(found) < wanted:
+        found[net.sample(random)] = None
+    return tuple(found)
+
+
+def validate_accuracy(
+    net: SuperNet,
+    data: DataSplits,
+    sensitivity: Sensitivity,
+    subnets: Sequence[SubNet],
+    config: SensitivityConfig,
+    journal: Path,
+) -> pd.DataFrame:
+    """Predicted against measured accuracy of whole SubNets, on the test set.
+
+    Predicted is the *test* accuracy of the largest SubNet minus the sum of drops measured on the *validation* set:
+    the sum is under test, not the difference between two sets of images.
+
+    Returns:
+        subnet (id), assignment (JSON), predicted (percent), measured (percent), standard_error (points, of the
+        measured drop against the largest SubNet: paired, clustered by base image).
+    """
+    if not subnets:
+        raise SensitivityError("validate_accuracy needs at least one SubNet")
+    base = net.largest()
+    right = _evaluate_all(net, data, data.test, [base, *subnets], config, journal, "accuracy validation")
+    groups = data.test.groups
+    constant, _ = accuracy(right[base.id], groups)
+    predicted = accuracy_metric(net.space, sensitivity.rows, constant).predict(stack(subnets))
+    rows = []
+    for subnet, value in zip(subnets, predicted, strict=True):
+        _, error = accuracy_drop(right[base.id], right[subnet.id], groups)
+        rows.append((subnet.id, subnet.to_json(), float(value), accuracy(right[subnet.id], groups)[0], error))
+    return pd.DataFrame(rows, columns=list(VALIDATION_COLUMNS))
+
+
+def _evaluate_all(
+    net: SuperNet,
+    data: DataSplits,
+    images: EvaluationSet,
+    subnets: Iterable[SubNet],
+    config: SensitivityConfig,
+    path: Path,
+    title: str,
+) -> dict[str, BoolArray]:
+    """Correctness by SubNet id, each SubNet recalibrated; what the journal knows is not evaluated again."""
+    wanted = {subnet.id: subnet for subnet in subnets}
+    if any(subnet.space != net.space for subnet in wanted.values()):
+        raise SensitivityError(f"{title}: a SubNet is not of the space of {net.name}")
+    module = net.module().eval()
+    identity = fingerprint(
+        [title, repr((config.calibration, config.batch_size)), data.fingerprint, repr(largest(net.space))],
+        module.state_dict(),
+    )
+    journal = Journal(Path(path), identity)
+    missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
+    with deterministic(config.threads):
+        calibrator = Calibrator(data, config.calibration) if missing else None
+        for subnet in track(missing, description=title):
+            assert calibrator is not None
+            statistics = calibrator.statistics(module, subnet)
+            journal.add(subnet.id, evaluate(module, subnet, images, statistics, config.batch_size))
+    found = {id_: journal.get(id_) for id_ in wanted}
+    return {id_: right for id_, right in found.items() if right is not None}

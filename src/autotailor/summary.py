@@ -1,0 +1,129 @@
+"""``summary.csv``: the exported SubNets and the original network, predicted and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pandas as pd
+
+from autotailor.data import EvaluationSet
+from autotailor.export import accuracy_of_onnx
+from autotailor.ir.subnet import SubNet, largest
+from autotailor.ir.supernet import SuperNet
+from autotailor.ir.term import Metric
+from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
+from autotailor.sensitivity import accuracy
+
+ORIGINAL = "original"
+SECONDS_EACH = 1.0
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What is predicted of a SubNet: accuracy (percent), latency (ms), parameters and MACs (millions)."""
+
+    accuracy: Metric
+    latency: Metric
+    parameters: Metric
+    macs: Metric
+
+
+def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Path:
+    """The original network as ONNX and in the runtime's files.
+
+    Args:
+        net: the SuperNet as compiled: its largest SubNet is the original network.
+        device: for its runtime.
+        directory: where the files go.
+
+    Returns:
+        Path of the ONNX file.
+    """
+    path = directory / ORIGINAL / "model.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    net.export_onnx(net.largest(), path)
+    convert(path, path.parent, device)
+    return path
+
+
+def summarise(
+    predictions: Predictions,
+    subnets: Mapping[str, SubNet],
+    models: Mapping[str, Path],
+    test: EvaluationSet,
+    device: DeviceConfig,
+    lut: LUT,
+) -> pd.DataFrame:
+    """One row for each exported SubNet and one for the original network.
+
+    Args:
+        predictions: the metrics; accuracy is that of the validation set.
+        subnets: name to SubNet.
+        models: name to ONNX file, beside the files of the runtime; ``original`` among them.
+        test: the test set.
+        device: where latencies are measured, all networks interleaved.
+        lut: corrects the machine's drift since it was measured.
+
+    Returns:
+        Columns name, subnet (id), latency_ms_predicted, latency_ms_measured, latency_ms_standard_error,
+        accuracy_predicted, accuracy_measured (test set, percent), accuracy_standard_error (clustered by base
+        image), parameters_m, macs_m, size_mb (of the ONNX file).
+    """
+    table = _predicted(predictions, subnets)
+    for measured in (_measured_latency(models, device, lut), _measured_accuracy(models, test)):
+        table = table.merge(measured, on="name", validate="one_to_one")
+    return table[
+        [
+            "name",
+            "subnet",
+            *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error")),
+            *(f"accuracy_{kind}" for kind in ("predicted", "measured", "standard_error")),
+            "parameters_m",
+            "macs_m",
+            "size_mb",
+        ]
+    ]
+
+
+def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:
+    """The original has the shape of the largest SubNet, so its latency is predicted, its accuracy is not."""
+    rows = {**subnets, ORIGINAL: largest(predictions.latency.space)}
+    array = np.stack([subnet.to_array() for subnet in rows.values()])
+    is_original = np.array([name == ORIGINAL for name in rows])
+    return pd.DataFrame(
+        {
+            "name": list(rows),
+            "subnet": ["" if name == ORIGINAL else subnet.id for name, subnet in rows.items()],
+            "latency_ms_predicted": predictions.latency.predict(array),
+            "accuracy_predicted": np.where(is_original, np.nan, predictions.accuracy.predict(array)),
+            "parameters_m": predictions.parameters.predict(array),
+            "macs_m": predictions.macs.predict(array),
+        }
+    )
+
+
+def _measured_latency(models: Mapping[str, Path], device: DeviceConfig, lut: LUT) -> pd.DataFrame:
+    """Latency (ms) with its standard error."""
+    networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
+    rows = measure_networks(networks, device, seconds_each=SECONDS_EACH, lut=lut)
+    columns = ["name", "latency_ms_measured", "latency_ms_standard_error"]
+    return pd.DataFrame([(row.key, row.latency_ms, row.standard_error) for row in rows], columns=columns)
+
+
+def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:
+    """Accuracy of ONNX files on the test set (percent) with its standard error, and their size (MB)."""
+    rows = [
+        (name, *accuracy(accuracy_of_onnx(path, test), test.groups), path.stat().st_size / 1e6)
+        for name, path in models.items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "accuracy_measured", "accuracy_standard_error", "size_mb"])
+
+
+def input_shape(path: Path) -> tuple[int, ...]:
+    """Shape ``[1, 3, r, r]`` of an ONNX file's input."""
+    shape = onnx.load(str(path), load_external_data=False).graph.input[0].type.tensor_type.shape
+    return tuple(dimension.dim_value for dimension in shape.dim)

@@ -1,0 +1,64 @@
+"""What the networks of the zoo share: channel rounding, convolution with BatchNorm, seeded initial weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from autotailor.ir.errors import AutoTailorError
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class ZooError(AutoTailorError):
+    """A network of the zoo cannot be built as asked."""
+
+
+def scale_channels(channels: int, width: float, divisor: int) -> int:
+    """Channel count of a uniformly scaled network: nearest multiple of ``divisor``, at least one of it."""
+    return max(divisor, int(channels * width / divisor + 0.5) * divisor)
+
+
+def check_arguments(network: str, num_classes: int, width: float) -> None:
+    """Raises ZooError unless there are at least two classes and the width factor is positive and finite."""
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
+        raise ZooError(f"{network}: num_classes must be an integer of at least 2, not {num_classes!r}")
+    if isinstance(width, bool) or not isinstance(width, int | float) or not math.isfinite(width) or width <= 0:
+        raise ZooError(f"{network}: width must be a positive factor such as 0.5 or 1.0, not {width!r}")
+
+
+def conv_bn(
+    inputs: int,
+    outputs: int,
+    kernel: int = 1,
+    stride: int = 1,
+    groups: int = 1,
+    activation: nn.Module | None = None,
+) -> nn.Sequential:
+    """Conv without bias -> BatchNorm -> activation (none when None), padded to keep size / stride."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
+    return nn.Sequential(*layers, *([activation] if activation is not None else []))
+
+
+def seeded(make: Callable[[], Network], seed: int) -> Network:
+    """A network with all weights drawn from ``seed`` alone; the global random state is left as it was.
+
+    He initialisation for convolutions; the classifier gets a standard deviation of 0.01.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make()
+        for layer in network.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(layer, nn.Linear):
+                nn.init.normal_(layer.weight, 0.0, 0.01)
+                nn.init.zeros_(layer.bias)
+    return network

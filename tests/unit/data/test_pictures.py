@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from autotailor import data
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two classes, pictures of several sizes."""
+    random = np.random.default_rng(0)
+    for part, count in (("train", 6), ("val", 4)):
+        for name in ("cat", "dog"):
+            folder = tmp_path / part / name
+            folder.mkdir(parents=True)
+            for i in range(count):
+                pixels = random.integers(0, 255, (20 + 5 * i, 40, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / f"{i}.png")
+    return tmp_path
+
+
+def section(root: Path, **more: object) -> dict[str, object]:
+    return {"name": "mine", "kind": "folder", "root": str(root), "resolution": 16, **more}
+
+
+def test_a_folder_gives_three_splits_without_overlap(root: Path) -> None:
+    splits = data.load(section(root))
+    assert (splits.name, splits.num_classes, len(splits.train)) == ("mine", 2, 12)
+    assert len(splits.validation) == len(splits.test) == 4
+    assert not set(splits.validation.groups) & set(splits.test.groups)
+    images, labels = next(splits.validation.batches(4))
+    assert images.shape == (4, 3, 16, 16)
+    assert torch.equal(labels, torch.from_numpy(splits.validation.labels))
+
+
+def test_training_pictures_depend_on_seed_epoch_and_index_alone(root: Path) -> None:
+    stream = data.load(section(root)).train
+    whole = torch.cat([images for images, _ in stream.batches(1, 12)])
+    parts = torch.cat([images for images, _ in stream.batches(1, 3, start=2)])
+    assert torch.equal(parts, whole[6:])
+    assert not torch.equal(whole, next(stream.batches(2, 12))[0])
+    parallel = data.load(section(root, workers=1)).train
+    assert torch.equal(next(parallel.batches(1, 12))[0], whole)
+
+
+def test_reading_pictures_leaves_the_global_random_state_alone(root: Path) -> None:
+    stream = data.load(section(root)).train
+    before = torch.get_rng_state()
+    list(stream.batches(0, 4))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_test_folder_is_used_where_there_is_one(root: Path) -> None:
+    (root / "val").rename(root / "test")
+    (root / "train").rename(root / "val")
+    (root / "test").joinpath("x").mkdir()
+    (root / "test" / "x").rmdir()
+    (root / "train").mkdir()
+    for name in ("cat", "dog"):
+        (root / "train" / name).mkdir()
+        Image.new("RGB", (20, 20)).save(root / "train" / name / "0.png")
+    splits = data.load(section(root))
+    assert (len(splits.train), len(splits.validation), len(splits.test)) == (2, 12, 8)
+
+
+def test_missing_folders_are_named_before_any_work(tmp_path: Path, root: Path) -> None:
+    with pytest.raises(data.DataError, match=r"set data\.root"):
+        data.check({"name": "mine", "kind": "folder", "resolution": 16})
+    with pytest.raises(data.DataError, match=r"nowhere/train is missing.*put images there"):
+        data.check(section(tmp_path / "nowhere"))
+    (root / "val" / "dog").rename(root / "val" / "wolf")
+    with pytest.raises(data.DataError, match="other classes"):
+        data.load(section(root))
+
+
+def test_an_empty_class_folder_is_named(root: Path) -> None:
+    (root / "train" / "empty").mkdir()
+    with pytest.raises(data.DataError, match="at least one image"):
+        data.load(section(root))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"resolution": 2}, {"crop": 0}, {"std": [1, 1, 0]}, {"scale": [0.9, 0.1]}, {"workers": -1}, {"colour": True}],
+    ids=str,
+)
+def test_parameters_out_of_range_are_refused_by_name(root: Path, change: dict[str, object]) -> None:
+    with pytest.raises(data.DataError, match=next(iter(change))):
+        data.load(section(root, **change))
+
+
+def test_missing_torchvision_files_are_named_with_their_place(tmp_path: Path) -> None:
+    cifar = {
+        "name": "cifar10", "kind": "torchvision", "dataset": "CIFAR10", "root": str(tmp_path), "resolution": 32,
+        "download": False,
+    }  # fmt: skip
+    with pytest.raises(data.DataError, match=r"cifar-10-python.tar.gz.*into .*by hand"):
+        data.check(cifar)
+    with pytest.raises(data.DataError, match=r"one of .*CIFAR10"):
+        data.check({**cifar, "dataset": "CIFAR11"})
+
+
+def test_a_download_that_fails_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torchvision
+
+    def refuse(self: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(torchvision.datasets.CIFAR10, "download", refuse)
+    cifar = {"name": "c", "kind": "torchvision", "dataset": "CIFAR10", "root": str(tmp_path), "resolution": 32}
+    with pytest.raises(data.DataError, match=r"could not be downloaded \(no route to host\)"):
+        data.check(cifar)
+
+
+def test_a_torchvision_dataset_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torchvision
+
+    class Fake(torchvision.datasets.VisionDataset):
+        def __init__(self, root: str, train: bool = True, download: bool = False) -> None:
+            self.targets = [0, 1, 2] * 4
+
+        def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+            return Image.new("L", (28, 28), index), self.targets[index]
+
+    monkeypatch.setattr(torchvision.datasets, "Fake", Fake, raising=False)
+    splits = data.load({"name": "f", "kind": "torchvision", "dataset": "Fake", "root": str(tmp_path), "resolution": 32})
+    assert (splits.num_classes, len(splits.train), len(splits.validation)) == (3, 12, 6)
+    assert next(splits.train.batches(0, 4))[0].shape == (4, 3, 32, 32)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autotailor.finetuning import (
+    CalibrationConfig,
+    DistillationConfig,
+    FinetuneConfig,
+    PretrainConfig,
+    ScaledConfig,
+    TrainingError,
+    sampling,
+)
+
+CONF = Path(__file__).parents[3] / "conf"
+
+
+def read(path: Path) -> dict[str, object]:
+    return yaml.safe_load(path.read_text().replace("${seed}", "0").replace("${threads}", "1"))
+
+
+def test_every_configured_strategy_exists_and_every_strategy_is_configured() -> None:
+    configs = [FinetuneConfig.from_section(read(path)) for path in (CONF / "finetune").glob("*.yaml")]
+    assert {config.strategy for config in configs} == set(sampling.names())
+
+
+@pytest.mark.parametrize("name", ["resnet_digits", "mobilenet_digits"])
+def test_the_models_pretraining_is_accepted(name: str) -> None:
+    section = read(CONF / "model" / f"{name}.yaml")["pretrain"]
+    assert PretrainConfig.from_section(section).epochs > 0  # type: ignore[arg-type]
+
+
+def test_nested_sections_become_nested_parameters() -> None:
+    config = FinetuneConfig.from_section({"epochs": 1, "calibration": {"images": 7}, "distillation": {"weight": 1}})
+    assert config.calibration == CalibrationConfig(images=7)
+    assert config.distillation == DistillationConfig(weight=1)
+
+
+def test_identity_leaves_out_what_has_no_influence() -> None:
+    assert PretrainConfig(epochs=1).identity == PretrainConfig(epochs=1, checkpoint_seconds=99).identity
+    assert PretrainConfig(epochs=1).identity != PretrainConfig(epochs=1, lr=1e-3).identity
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"epochs": -1}, "epochs"),
+        ({"epochs": 1.5}, "epochs"),
+        ({"epochs": True}, "epochs"),
+        ({"batch_size": 1}, "batch_size"),
+        ({"lr": 0}, "lr"),
+        ({"lr": float("nan")}, "lr"),
+        ({"lr": "fast"}, "lr"),
+        ({"threads": 0}, "threads"),
+        ({"optimizer": "lion"}, "adamw, sgd"),
+        ({"subnets": 0}, "subnets"),
+        ({"calibration": {"images": 0}}, "images"),
+        ({"calibration": {"pictures": 5}}, "pictures"),
+        ({"distillation": {"weight": 2}}, "weight"),
+        ({"distillation": {"temperature": 0}}, "temperature"),
+        ({"epoch": 3}, "unknown keys"),
+    ],
+    ids=str,
+)
+def test_parameters_out_of_range_are_refused_by_name(change: dict[str, object], says: str) -> None:
+    with pytest.raises(TrainingError, match=says):
+        FinetuneConfig.from_section({"epochs": 1, **change})
+
+
+def test_epochs_are_required_and_a_section_is_a_mapping() -> None:
+    with pytest.raises(TrainingError, match="missing keys"):
+        PretrainConfig.from_section({})
+    with pytest.raises(TrainingError, match="mapping"):
+        PretrainConfig.from_section("fast")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "bad", [{}, {"images": 9, "lrs": []}, {"images": 9, "lrs": [1e-3, 1e-3]}, {"images": -1}], ids=str
+)
+def test_scaled_training_needs_images_and_a_grid(bad: dict[str, object]) -> None:
+    with pytest.raises(TrainingError, match=r"images|lrs"):
+        ScaledConfig.from_section(bad)

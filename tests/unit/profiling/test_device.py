@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autotailor.profiling import RUNTIMES, TRANSPORTS, DeviceConfig, DeviceError, check, fusion_rules
+from autotailor.profiling.device import fingerprint
+
+CONF = Path(__file__).parents[3] / "conf" / "device"
+
+
+def device(**values: object) -> DeviceConfig:
+    return DeviceConfig.from_section({"name": "test", **values})
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_configured_device_is_read(path: Path) -> None:
+    assert DeviceConfig.from_section(yaml.safe_load(path.read_text())).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"threads": 0}, "threads is 0"),
+        ({"threads": True}, "threads is True"),
+        ({"threads": 2, "cores": [0]}, "at most the number of cores"),
+        ({"cores": "0"}, "list of core numbers"),
+        ({"cores": [0, 0]}, "distinct"),
+        ({"precision": "int3"}, "fp32, fp16"),
+        ({"precision_target": 3}, "between 0 and 1"),
+        ({"max_minutes": 0}, "positive"),
+        ({"evict_mb": -1}, "MiB"),
+        ({"fusion": {"addd": []}}, "add and remove"),
+        ({"thread": 1}, "unknown keys thread; known are name"),
+        ({"max_minutes": "long"}, "host.yaml"),
+    ],
+)
+def test_senseless_values_are_refused(values: dict[str, object], words: str) -> None:
+    with pytest.raises(DeviceError, match=words):
+        device(**values)
+
+
+def test_a_device_needs_a_name() -> None:
+    with pytest.raises(DeviceError, match=r"device\.name"):
+        DeviceConfig.from_section({"threads": 1})
+
+
+@pytest.mark.parametrize("name", [name for name, made in TRANSPORTS.items() if made is None])
+def test_transports_that_are_not_built_are_refused_before_work(name: str) -> None:
+    with pytest.raises(DeviceError, match=f"{name}' is not built yet.*local"):
+        check(device(transport=name))
+
+
+@pytest.mark.parametrize("name", [name for name, made in RUNTIMES.items() if made is None])
+def test_runtimes_that_are_not_built_are_refused_before_work(name: str) -> None:
+    with pytest.raises(DeviceError, match=f"{name}' is not built yet.*ncnn"):
+        check(device(runtime=name))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"transport": "pigeon"}, "known are local, adb, ssh"),
+        ({"runtime": "abacus"}, "known are ncnn"),
+        ({"cores": [4711]}, r"\[4711\] do not exist"),
+        ({"options": {"use_magic": True}}, "use_magic"),
+        ({"fusion": {"remove": [["Conv", "Softmax"]]}}, "no rules of ncnn"),
+    ],
+)
+def test_check_names_what_is_known(values: dict[str, object], words: str) -> None:
+    with pytest.raises(DeviceError, match=words):
+        check(device(**values))
+
+
+def test_host_can_be_used() -> None:
+    check(device())
+
+
+def test_fusion_is_corrected_by_the_configuration() -> None:
+    rules = fusion_rules(device(fusion={"add": [["Conv", "HardSwish"]], "remove": [["Conv", "Mish"]]}))
+    assert ("Conv", "HardSwish") in rules.fuses
+    assert ("Conv", "Mish") not in rules.fuses
+    assert ("Add", "Relu") not in fusion_rules(device()).fuses
+
+
+def test_fingerprint_changes_with_all_that_changes_a_latency() -> None:
+    base = fingerprint(device(), {"cpu": "a", "memory_gb": 1}, {"name": "ncnn", "version": "1"})
+    same = fingerprint(device(max_minutes=9), {"memory_gb": 2, "cpu": "a"}, {"version": "1", "name": "ncnn"})
+    assert base.id == same.id
+    others = [
+        fingerprint(device(threads=2), {"cpu": "a"}, {"name": "ncnn", "version": "1"}),
+        fingerprint(device(precision="fp16"), {"cpu": "a"}, {"name": "ncnn", "version": "1"}),
+        fingerprint(device(cores=[0]), {"cpu": "a"}, {"name": "ncnn", "version": "1"}),
+        fingerprint(device(), {"cpu": "b"}, {"name": "ncnn", "version": "1"}),
+        fingerprint(device(), {"cpu": "a"}, {"name": "ncnn", "version": "2"}),
+    ]
+    assert len({base.id, *(other.id for other in others)}) == 6

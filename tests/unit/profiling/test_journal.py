@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autotailor.profiling import Journal, ProfilingError, Record
+from autotailor.profiling.differential import block_latencies, robust
+from autotailor.profiling.profiler import estimates, make_batches
+from autotailor.profiling.runtimes.base import Program
+
+RECORD = Record("f", "a", (0.1, 0.2, 0.3), 0.04, 10, 0.5)
+PROGRAM = Program("a", "", ((4,),), "c9", "c1", (1, 9), sink=True)
+
+
+def test_records_come_back_in_order_and_by_device(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "new" / "journal.jsonl")
+    assert journal.records("f") == []
+    other = Record("g", "a", (1.0,), 0.04, 1, 0.1)
+    journal.append([RECORD, other])
+    journal.append([RECORD])
+    assert Journal(journal.path).records("f") == [RECORD, RECORD]
+
+
+def test_a_half_written_last_line_is_cut_off(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.append([RECORD])
+    whole = journal.path.read_bytes()
+    for length in range(1, len(whole)):
+        journal.path.write_bytes(whole + whole[:length])
+        again = Journal(journal.path)
+        assert len(again.records("f")) == 1 + (length == len(whole))
+        again.append([RECORD])
+        assert len(Journal(journal.path).records("f")) == 2
+
+
+def test_a_broken_line_inside_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text("nonsense\n")
+    with pytest.raises(ProfilingError, match="line 1"):
+        Journal(path).records("f")
+
+
+def test_fixed_costs_cancel_in_the_differential() -> None:
+    latencies = block_latencies(PROGRAM, [5e3 + 2e3, 5e3 + 2e3], [5e3 + 9 * 2e3, 5e3 + 9 * 2e3 + 800])
+    assert latencies == pytest.approx([2e-3, 2.1e-3])
+
+
+def test_the_estimate_survives_outliers() -> None:
+    rng = np.random.default_rng(0)
+    blocks = rng.normal(1.0, 0.01, 100)
+    blocks[:20] += 5
+    estimate = robust(blocks, 7)
+    assert estimate.latency_ms == pytest.approx(1.0, abs=0.01)
+    assert 0.0005 < estimate.standard_error < 0.005
+
+
+def test_standard_error_covers_what_repetition_shows() -> None:
+    rng = np.random.default_rng(1)
+    runs = [robust(rng.normal(1.0, 0.1, 64), 1) for _ in range(400)]
+    spread = np.std([run.latency_ms for run in runs])
+    assert np.mean([run.standard_error for run in runs]) == pytest.approx(spread, rel=0.15)
+
+
+def test_drift_is_taken_out_by_the_anchor() -> None:
+    slow = [Record("f", key, (value * 1.5,) * 8, 0.06, 1, 1.0) for key, value in (("anchor", 0.04), ("a", 0.1))]
+    fast = [Record("f", key, (value,) * 8, 0.04, 1, 1.0) for key, value in (("anchor", 0.04), ("b", 0.1))]
+    known = estimates([*slow, *fast], "anchor")
+    assert known["a"].latency_ms == pytest.approx(known["b"].latency_ms)
+
+
+def test_batches_are_bounded_in_number_and_memory() -> None:
+    small = [Program(str(i), "", (), "c2", memory_mb=1.0) for i in range(40)]
+    large = [Program(f"l{i}", "", (), "c2", memory_mb=700.0) for i in range(3)]
+    batches = make_batches([*small, *large], 0.1)
+    assert [program for batch in batches for program in batch.programs] == [*small, *large]
+    assert max(len(batch.programs) for batch in batches) <= 16
+    assert max(sum(p.memory_mb for p in batch.programs) for batch in batches) <= 1024

@@ -1,0 +1,112 @@
+"""Measuring for real, on this machine; only orders of magnitude are asserted."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
+from autotailor.profiling import LUT, DeviceConfig, ProfilingError, profile
+from autotailor.profiling.transports import TRANSPORTS, LocalTransport
+
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "max_minutes": 0.05})
+
+
+def conv(channels: int, side: int) -> OperatorFeature:
+    shape = (1, channels, side, side)
+    attributes = freeze_attributes({"pads": (1, 1, 1, 1), "strides": (1, 1), "group": 1})
+    weights = ((channels, channels, 3, 3), (channels,))
+    return OperatorFeature("Conv", (shape,), (shape,), weights, attributes, (Follower("Relu"),))
+
+
+def of_every_kind() -> list[OperatorFeature]:
+    """One operator for each kind that can be written."""
+    image, vector, narrow = (1, 16, 8, 8), (1, 16), (1, 16, 1, 1)
+    window = freeze_attributes({"kernel_shape": (2, 2), "strides": (2, 2)})
+    unary = ["Relu", "Sigmoid", "Tanh", "Mish", "Gelu", "Swish", "LeakyRelu", "Clip", "HardSwish", "HardSigmoid"]
+    return [
+        conv(16, 8),
+        OperatorFeature("Gemm", (vector,), ((1, 4),), ((4, 16), (4,))),
+        OperatorFeature("MatMul", ((1, 8, 16),), ((1, 8, 4),), ((16, 4),)),
+        OperatorFeature("MaxPool", (image,), ((1, 16, 4, 4),), (), window),
+        OperatorFeature("AveragePool", (image,), ((1, 16, 4, 4),), (), window),
+        OperatorFeature("GlobalAveragePool", (image,), (vector,), followers=(Follower("Flatten"),)),
+        OperatorFeature("ReduceMean", (image,), (narrow,), (), freeze_attributes({"axes": (2, 3), "keepdims": 1})),
+        *(OperatorFeature(kind, (image, image), (image,)) for kind in ("Add", "Sub", "Div")),
+        OperatorFeature("Mul", (image, narrow), (image,)),
+        *(OperatorFeature(kind, (image,), (image,)) for kind in unary),
+        OperatorFeature("Softmax", (vector,), (vector,)),
+        OperatorFeature("Concat", (image, image), ((1, 32, 8, 8),), (), freeze_attributes({"axis": 1})),
+        OperatorFeature("Flatten", (image,), ((1, 1024),)),
+        OperatorFeature("Reshape", (image,), ((1, 16, 64),)),
+    ]
+
+
+def test_every_kind_can_be_measured(tmp_path: Path) -> None:
+    from autotailor.profiling.runtimes.ncnn_layers import LAYERS
+
+    operators = of_every_kind()
+    assert {feature.kind for feature in operators} == set(LAYERS)
+    lut = profile(operators, DEVICE, tmp_path / "journal.jsonl")
+    assert all(0 < row.latency_ms < 5 for row in lut)
+
+
+def test_an_interrupted_run_repeats_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    small, large = conv(16, 8), conv(64, 16)
+    first = profile([small], DEVICE, journal)
+    with journal.open("a") as file:
+        file.write('{"schema": 1, "finger')
+    lines = journal.read_text().splitlines()[:-1]
+    both = profile([large, small], DEVICE, journal, places=[1, 3])
+    text = journal.read_text().splitlines()
+    assert text[: len(lines)] == lines
+    assert small.id not in {json.loads(line)["key"] for line in text[len(lines) :]}
+    assert both.latencies()[large.id] > 3 * first.latencies()[small.id]
+    again = profile([large, small], DEVICE, journal, places=[1, 3])
+    assert journal.read_text().splitlines() == text
+    assert again == both
+    both.write(tmp_path / "lut.csv")
+    assert LUT.read(tmp_path / "lut.csv") == both
+
+
+class CrashingTransport(LocalTransport):
+    """A runner that dies when it meets a certain operator."""
+
+    victim = ""
+
+    def run(self, command: Sequence[str], on_line: Callable[[str], None]) -> int:
+        manifest = json.loads((self.folder / "manifest.json").read_text())
+        for index, batch in enumerate(manifest["batches"]):
+            keys = [program["key"] for program in batch["programs"]]
+            if self.victim in keys:
+                return -11
+            for key in keys:
+                line = {
+                    "event": "program",
+                    "batch": index,
+                    "key": key,
+                    "passes": 9,
+                    "short": [1e4] * 8,
+                    "long": [9e4] * 8,
+                }
+                on_line(json.dumps(line))
+            on_line(json.dumps({"event": "batch", "batch": index, "seconds": 0.1}))
+        return 0
+
+
+def test_a_crash_costs_one_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 40)]
+    monkeypatch.setitem(TRANSPORTS, "local", CrashingTransport)
+    monkeypatch.setattr(CrashingTransport, "victim", operators[20].id)
+    with pytest.raises(ProfilingError, match=f"1 operators.*{operators[20].id}: the runtime crashed"):
+        profile(operators, DEVICE, tmp_path / "journal.jsonl")
+    measured = {json.loads(line)["key"] for line in (tmp_path / "journal.jsonl").read_text().splitlines()}
+    assert {feature.id for feature in operators} - measured == {operators[20].id}
+
+
+def test_a_runner_that_ends_early_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotailor.profiling.runtimes.ncnn_runner.__file__", str(tmp_path / "missing.py"))
+    with pytest.raises(ProfilingError, match="exit code 2"):
+        profile([conv(8, 8)], DEVICE, tmp_path / "journal.jsonl")

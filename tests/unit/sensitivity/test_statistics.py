@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autotailor.sensitivity import SensitivityError, accuracy, accuracy_drop, clustered_mean, kendall_tau
+
+
+def test_groups_of_one_give_the_usual_standard_error() -> None:
+    values = np.random.default_rng(0).normal(size=50)
+    mean, error = clustered_mean(values, np.arange(50))
+    assert mean == pytest.approx(values.mean())
+    assert error == pytest.approx(values.std(ddof=1) / np.sqrt(50))
+
+
+def test_copies_of_one_image_carry_no_further_information() -> None:
+    values = np.random.default_rng(0).integers(0, 2, 40)
+    _, single = clustered_mean(values, np.arange(40))
+    _, copied = clustered_mean(np.repeat(values, 7), np.repeat(np.arange(40), 7))
+    assert copied == pytest.approx(single)
+
+
+def test_the_standard_error_is_that_of_repeated_draws() -> None:
+    random = np.random.default_rng(1)
+    means, errors = [], []
+    for _ in range(400):
+        difficulty = random.random(60)
+        right = random.random((7, 60)) < difficulty
+        mean, error = clustered_mean(right.ravel(), np.tile(np.arange(60), 7))
+        means.append(mean)
+        errors.append(error)
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
+
+
+def test_drops_are_paired() -> None:
+    before = np.array([1, 1, 1, 1, 0, 0, 1, 1], dtype=bool)
+    after = before.copy()
+    after[0] = False
+    drop, error = accuracy_drop(before, after, np.arange(8))
+    assert drop == pytest.approx(12.5)
+    assert error == pytest.approx(12.5)
+    assert accuracy_drop(before, before, np.arange(8)) == (0.0, 0.0)
+    assert accuracy(before, np.arange(8))[0] == 75.0
+
+
+def test_one_group_has_no_standard_error() -> None:
+    assert np.isnan(clustered_mean([1.0, 0.0], [3, 3])[1])
+
+
+@pytest.mark.parametrize(("values", "groups"), [([], []), ([1, 2], [1]), ([[1]], [[1]])])
+def test_shapes_that_do_not_fit_are_refused(values: list[object], groups: list[object]) -> None:
+    with pytest.raises(SensitivityError, match="groups"):
+        clustered_mean(values, groups)
+
+
+def test_comparing_other_images_is_refused() -> None:
+    with pytest.raises(SensitivityError, match="same images"):
+        accuracy_drop([1, 0], [1], [0, 1])
+
+
+def test_kendall_tau() -> None:
+    assert kendall_tau([1, 2, 3, 4], [10, 20, 30, 40]) == 1.0
+    assert kendall_tau([1, 2, 3], [3, 2, 1]) == -1.0
+    assert kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(2 / 3)
+    assert np.isnan(kendall_tau([1, 1, 1], [1, 2, 3]))
+    for bad in (([1], [1]), ([1, 2], [1]), ([1, np.nan], [1, 2])):
+        with pytest.raises(SensitivityError, match="tau"):
+            kendall_tau(*bad)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotailor import artifacts
+from autotailor.artifacts import ArtifactError, Provenance
+
+
+def test_atomic_leaves_the_old_file_and_nothing_else_after_an_error(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "file.txt"
+    with artifacts.atomic(target) as path:
+        path.write_text("old")
+    with pytest.raises(RuntimeError), artifacts.atomic(target) as path:
+        path.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert list(target.parent.iterdir()) == [target]
+    with pytest.raises(ArtifactError, match="nothing was written"), artifacts.atomic(target):
+        pass
+
+
+def test_json_carries_its_schema_version(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    artifacts.write_json(path, {"a": 1})
+    assert artifacts.read_json(path) == {"schema_version": 1, "a": 1}
+    path.write_text('{"schema_version": 99}')
+    with pytest.raises(ArtifactError, match="schema version 99, expected 1"):
+        artifacts.read_json(path)
+    path.write_text("{")
+    with pytest.raises(ArtifactError, match="no JSON"):
+        artifacts.read_json(path)
+    with pytest.raises(ArtifactError, match="no such artifact"):
+        artifacts.read_json(tmp_path / "absent.json")
+
+
+def _rule(directory: Path, rule: str, sections: dict[str, object], inputs: list[Path], name: str) -> Path:
+    """Runs a made-up rule that writes one artifact."""
+    provenance = Provenance(rule, sections, inputs)
+    output = directory / name
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(f"{rule} {sections}")
+    provenance.write(directory / "provenance" / f"{rule}.json", [output])
+    return output
+
+
+def test_lineages_are_inherited_and_data_sets_do_not_mix(tmp_path: Path) -> None:
+    compiled = _rule(tmp_path, "compile", {"space": 1, "data": "digits"}, [], "compiled.pt")
+    lut = _rule(tmp_path / "host", "profile", {"device": "host"}, [compiled], "lut.csv")
+    exported = _rule(tmp_path / "host", "export", {"tolerance": 1}, [lut], "exports/largest/model.onnx")
+    assert artifacts.read_lineage(exported)[1] == {
+        key: artifacts.digest(value)
+        for key, value in {"space": 1, "data": "digits", "device": "host", "tolerance": 1}.items()
+    }
+    with pytest.raises(ArtifactError, match=r"section 'data': the configuration has .*of rule profile has"):
+        Provenance("search", {"data": "cifar10"}, [lut])
+    other = _rule(tmp_path / "other", "compile", {"space": 2}, [], "compiled.pt")
+    with pytest.raises(ArtifactError, match=r"section 'space'"):
+        Provenance("search", {}, [compiled, other])
+
+
+def test_a_changed_or_unknown_artifact_is_refused(tmp_path: Path) -> None:
+    compiled = _rule(tmp_path, "compile", {"space": 1}, [], "compiled.pt")
+    compiled.write_text("changed by hand")
+    with pytest.raises(ArtifactError, match="not what rule compile wrote"):
+        artifacts.read_lineage(compiled)
+    (tmp_path / "own.pt").touch()
+    with pytest.raises(ArtifactError, match="no record"):
+        artifacts.read_lineage(tmp_path / "own.pt")
+
+
+def test_the_key_follows_sections_and_contents(tmp_path: Path) -> None:
+    compiled = _rule(tmp_path, "compile", {"space": 1}, [], "compiled.pt")
+    key = Provenance("finetune", {"epochs": 1}, [compiled]).key
+    assert Provenance("finetune", {"epochs": 1}, [compiled]).key == key
+    assert Provenance("finetune", {"epochs": 2}, [compiled]).key != key
+    compiled = _rule(tmp_path, "compile", {"space": 2}, [], "compiled.pt")
+    assert Provenance("finetune", {"epochs": 1}, [compiled]).key != key
+
+
+def test_the_code_digest_ignores_comments_but_no_statement(tmp_path: Path) -> None:
+    module = tmp_path / "ir" / "a.py"
+    module.parent.mkdir()
+    digests = []
+    for text in ("x = 1\n", "# a comment\nx  =  1\n", "x = 2\n", "not python ("):
+        module.write_text(text)
+        digests.append(artifacts.code_digest(tmp_path, ["ir"]))
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3

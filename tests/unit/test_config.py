@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotailor import config
+from autotailor.config import ConfigError
+
+ROOT = Path(__file__).parents[2]
+CONF = ROOT / "conf"
+SCHEMAS = ROOT / "workflow" / "schemas"
+
+MODELS = config.options(CONF, "model")
+DEVICES = config.options(CONF, "device")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_model_and_device_composes_to_plain_values_of_the_schema(model: str, device: str) -> None:
+    composed = config.compose(CONF, model, device)
+    config.validate(composed, SCHEMAS / "conf.schema.yaml", "conf")
+    assert composed["model"]["name"] == model
+    assert composed["device"]["name"] == device
+    assert type(composed["model"]["space"]) is dict
+
+
+@pytest.mark.parametrize("group", ["data", "finetune", "search"])
+def test_every_file_of_a_group_can_be_chosen(group: str) -> None:
+    for name in config.options(CONF, group):
+        composed = config.compose(CONF, "resnet_digits", "host", [f"{group}={name}"])
+        assert composed[group]["name"] == name
+
+
+def test_an_override_changes_one_value_and_what_refers_to_it() -> None:
+    base = config.compose(CONF, "resnet_digits", "host")
+    changed = config.compose(CONF, "resnet_digits", "host", ["finetune.epochs=1"])
+    assert changed["finetune"].pop("epochs") == 1
+    del base["finetune"]["epochs"]
+    assert changed == base
+    assert config.compose(CONF, "resnet_digits", "host", ["seed=7"])["finetune"]["seed"] == 7
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("finetune.epoch=1", r"Did you mean 'finetune.epochs'\? Known: .*finetune.calibration"),
+        ("finetun.epochs=1", "unknown key 'finetun.epochs'.*Known: .*finetune"),
+        ("finetune.epochs.deep=1", "unknown key"),
+        ("+finetune.new=1", "changed, not added"),
+        ("~finetune.epochs", "changed, not added"),
+        ("data=digit", "unknown data 'digit'. Did you mean 'digits'"),
+        ("finetune.epochs", "expected key=value"),
+        ("model=resnet_digits", "--config model="),
+    ],
+)
+def test_an_override_of_something_unknown_lists_what_exists(override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.compose(CONF, "resnet_digits", "host", [override])
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=f"unknown model 'resnet_digts'.*{', '.join(MODELS)}"):
+        config.compose(CONF, "resnet_digts", "host")
+    with pytest.raises(ConfigError, match=f"unknown device 'toaster'.*{', '.join(DEVICES)}"):
+        config.compose(CONF, "resnet_digits", "toaster")
+
+
+def test_a_value_of_the_wrong_type_is_named() -> None:
+    composed = config.compose(CONF, "resnet_digits", "host", ["threads=many"])
+    with pytest.raises(ConfigError, match=r"threads is 'many', but is not of type 'integer'"):
+        config.validate(composed, SCHEMAS / "conf.schema.yaml", "conf")
+
+
+def test_unknown_config_keys_list_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"unknown key 'devise'. Did you mean 'device'\? Known: device, model, overrides"):
+        config.validate({"devise": "host"}, SCHEMAS / "config.schema.yaml", "--config")
+
+
+def test_a_model_may_choose_its_own_data_and_an_override_still_wins(tmp_path: Path) -> None:
+    for group, name, text in [
+        ("data", "ours", "name: ours"),
+        ("data", "theirs", "name: theirs"),
+        ("device", "here", "name: here"),
+        ("model", "mine", "defaults: [{override /data@_global_.data: theirs}]\nname: mine"),
+        (".", "config", "defaults: [{data: ours}, {model: mine}, {device: here}, _self_]"),
+    ]:
+        path = tmp_path / group / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert config.compose(tmp_path, "mine", "here")["data"] == {"name": "theirs"}
+    assert config.compose(tmp_path, "mine", "here", ["data=ours"])["data"] == {"name": "ours"}
+
+
+def test_files_of_the_model_are_looked_for_before_any_work() -> None:
+    with pytest.raises(ConfigError, match=r"model\.weights: no file .*nowhere\.pt; put it there"):
+        config.check_files({"source": "timm:resnet18", "weights": "nowhere.pt"})
+    config.check_files({"source": "timm:resnet18", "weights": None})
+
+
+def test_devices_that_are_not_built_yet_are_refused() -> None:
+    from autotailor.ir.errors import AutoTailorError
+
+    with pytest.raises(AutoTailorError, match="not built yet"):
+        config.check(config.compose(CONF, "resnet_digits", "orin"))
+    config.check(config.compose(CONF, "resnet_digits", "host"))
+
+
+def test_flatten() -> None:
+    assert config.flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": None}) == {"a.b": 1, "a.c.d": [2], "e": None}

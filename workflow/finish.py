@@ -1,0 +1,24 @@
+"""Prints the front, where the time went, and where the report is: the end of `make run`.
+
+python workflow/finish.py MODEL DEVICE
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from autotailor.reporting import print_front
+
+
+def main() -> None:
+    """Reads the artifacts of one model and device."""
+    directory = Path("results", *sys.argv[1:3])
+    timings = pd.read_csv(directory / "timings.csv")
+    print_front(pd.read_csv(directory / "summary.csv"), timings, (directory / "report.html").resolve())
+
+
+if __name__ == "__main__":
+    main()

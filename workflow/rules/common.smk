@@ -1,0 +1,130 @@
+"""Configuration and helpers; the rules are in the other files of this folder."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from autotailor import artifacts, tracking
+from autotailor import config as configuration
+from autotailor.ir.errors import AutoTailorError
+
+WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
+ROOT = WORKFLOW.parent
+SOURCE = ROOT / "src" / "autotailor"
+RESULTS = "results"
+LOGS = "logs"
+TRACKING = Path(RESULTS) / ".tracking"
+
+
+def load_configuration():
+    """The composed configuration as plain values; one message, before any rule, where it cannot be had."""
+    try:
+        schemas = WORKFLOW / "schemas"
+        configuration.validate(dict(config), schemas / "config.schema.yaml", "--config")
+        for key, value in {
+            "model": "resnet_digits",
+            "device": "host",
+            "overrides": [],
+        }.items():
+            config.setdefault(key, value)
+        composed = configuration.compose(
+            ROOT / "conf", config["model"], config["device"], config["overrides"]
+        )
+        configuration.validate(composed, schemas / "conf.schema.yaml", "conf")
+        if workflow.is_main_process:
+            configuration.check(composed)
+        return composed
+    except AutoTailorError as error:
+        sys.exit(f"autotailor: {error}")
+
+
+CONFIG = load_configuration()
+MODEL, DEVICE = config["model"], config["device"]
+BUDGETS = CONFIG["export"]["budgets"]
+COUNT = BUDGETS if isinstance(BUDGETS, int) else len(BUDGETS)
+EXPORTS = ["largest", *(f"budget_{number:02d}" for number in range(1, COUNT + 1))]
+TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
+RUN = tracking.RunKey(
+    MODEL, DEVICE, artifacts.digest(CONFIG), configuration.flatten(CONFIG)
+)
+
+# Timing on this machine wants it alone; a remote device only wants itself alone.
+MEASURING_THREADS = (
+    (workflow.cores or os.cpu_count())
+    if CONFIG["device"]["transport"] == "local"
+    else 1
+)
+TRAINING_THREADS = CONFIG["threads"]
+workflow.global_resources[f"device_{DEVICE}"] = 1
+
+# Read by the scripts, no reason to run a rule again.
+config["tracking"] = {
+    "folder": str(TRACKING),
+    "run": {
+        "model": RUN.model,
+        "device": RUN.device,
+        "config_hash": RUN.config_hash,
+        "params": dict(RUN.params),
+    },
+    "root": str(ROOT),
+}
+
+SECTIONS = {
+    **{name: CONFIG[name] for name in CONFIG if name != "model"},
+    "network": {
+        key: CONFIG["model"][key]
+        for key in ("name", "source", "resolution", "num_classes")
+    },
+    "weights": CONFIG["model"]["weights"],
+    "pretrain": CONFIG["model"]["pretrain"],
+    "space": CONFIG["model"]["space"],
+    "calibration": CONFIG["finetune"]["calibration"],
+    "runtime": {
+        key: CONFIG["device"].get(key)
+        for key in ("name", "transport", "runtime", "precision", "fusion", "options")
+    },
+    "budgets": BUDGETS,
+    "tolerance": CONFIG["export"]["tolerance"],
+    "configuration": CONFIG,
+}
+
+
+def sections(*names):
+    """The configuration sections that a rule depends on, and no other."""
+    return {name: SECTIONS[name] for name in names}
+
+
+def code(*packages):
+    """Hash of the package's modules that a rule uses: Snakemake sees changes in scripts only."""
+    return artifacts.code_digest(SOURCE, ("ir", *packages))
+
+
+def pretrained(wildcards):
+    """The weights of the original network, where they are trained here."""
+    return f"{RESULTS}/{wildcards.model}/pretrained.pt" if TRAINED_HERE else []
+
+
+def training_metrics(wildcards):
+    """What the trainings of the original network and of the SuperNet say about themselves."""
+    names = ["pretrain", "finetune"] if TRAINED_HERE else ["finetune"]
+    return [f"{RESULTS}/{wildcards.model}/{name}.json" for name in names]
+
+
+def comparison(wildcards):
+    """The comparison with uniform scaling, where `make compare` has been run."""
+    path = f"{RESULTS}/{wildcards.model}/{wildcards.device}/compare.csv"
+    return [path] if os.path.exists(path) else []
+
+
+def start_tracking():
+    """Creates the store and the parent run before the first rule."""
+    if not tracking.start(Path("mlflow.db"), TRACKING, RUN):
+        logger.warning(
+            f"MLflow does not record this run now, see {TRACKING / 'recorder.log'}; the next one will."
+        )
+
+
+def stop_tracking(status):
+    """Closes the parent run."""
+    tracking.stop(TRACKING, status)

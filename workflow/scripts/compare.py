@@ -1,0 +1,27 @@
+"""Rule compare: the original network scaled uniformly and trained alone."""
+
+from pathlib import Path
+
+import autotailor
+from stage import stage
+
+from autotailor import artifacts, comparison, data, finetuning, profiling
+
+with stage(snakemake) as this:
+    training = finetuning.FinetuneConfig.from_section(this.params["finetune"])
+    seen = {Path(path).stem: artifacts.read_json(path)["images"] for path in snakemake.input.training}
+    table = comparison.compare(
+        this.params["network"]["source"],
+        autotailor.load(snakemake.input.original),
+        data.load(this.params["data"]),
+        comparison.CompareConfig.from_section(this.params["compare"]),
+        training,
+        images=int(seen.get("pretrain", 0) + seen["finetune"] * training.subnets),
+        device=profiling.DeviceConfig.from_section(this.params["device"]),
+        workdir=this.work,
+    )
+    with artifacts.atomic(snakemake.output.comparison) as path:
+        table.to_csv(path, index=False)
+    for row in table.to_dict("records"):
+        keys = ("latency_ms_measured", "accuracy_measured")
+        this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys}, step=row["seed"])

@@ -1,0 +1,23 @@
+"""Rule compile: the original network as a SuperNet."""
+
+import autotailor
+from stage import stage
+
+from autotailor import artifacts
+
+with stage(snakemake) as this:
+    network = this.params["network"]
+    weights = snakemake.input[0] if this.params["weights"] == "pretrain" else this.params["weights"]
+    net = autotailor.compile(
+        network["source"],
+        this.params["space"],
+        name=network["name"],
+        resolution=network["resolution"],
+        weights=weights,
+    )
+    with artifacts.atomic(snakemake.output.onnx) as path:
+        net.export_onnx(net.largest(), path)
+    artifacts.write_json(snakemake.output.space, net.describe())
+    with artifacts.atomic(snakemake.output.supernet) as path:
+        net.save(path)
+    this.run.metrics({"modifications": net.space.num_modifications, "blocks": len(net.blocks)})

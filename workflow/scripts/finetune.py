@@ -1,0 +1,21 @@
+"""Rule finetune: weight-shared training of the SuperNet."""
+
+import autotailor
+import pandas as pd
+from stage import stage
+
+from autotailor import artifacts, data, finetuning
+
+with stage(snakemake) as this:
+    net = autotailor.load(snakemake.input.supernet)
+    splits = data.load(this.params["data"])
+    config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
+    result = finetuning.finetune(net, splits, config, this.work)
+    for step, row in enumerate(result.history):
+        this.run.metrics({key: value for key, value in row.items() if isinstance(value, (int, float))}, step)
+    this.run.metrics(result.metrics)
+    with artifacts.atomic(snakemake.output.supernet) as path:
+        result.net.save(path)
+    with artifacts.atomic(snakemake.output.history) as path:
+        pd.DataFrame(result.history).to_csv(path, index=False)
+    artifacts.write_json(snakemake.output.metrics, result.metrics)

@@ -1,0 +1,31 @@
+"""Rule measure: the exported SubNets and the original network, predicted against measured."""
+
+from pathlib import Path
+
+import autotailor
+import pandas as pd
+from stage import stage
+
+from autotailor import artifacts, data, profiling, search, sensitivity, summary
+
+with stage(snakemake) as this:
+    net = autotailor.load(snakemake.input.supernet)
+    device = profiling.DeviceConfig.from_section(this.params["device"])
+    lut = profiling.LUT.read(Path(snakemake.input.lut))
+    baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
+    predictions = summary.Predictions(
+        sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline),
+        net.latency(lut.latencies(), profiling.fusion_rules(device)),
+        net.parameters(),
+        net.macs(),
+    )
+    models = {Path(path).parent.name: Path(path) for path in snakemake.input.onnx}
+    models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
+    subnets = search.read_budgets(Path(snakemake.input.front), net.space)
+    test = data.load(this.params["data"]).test
+    table = summary.summarise(predictions, subnets, models, test, device, lut)
+    with artifacts.atomic(snakemake.output.summary) as path:
+        table.to_csv(path, index=False)
+    for row in table.to_dict("records"):
+        keys = ("latency_ms_measured", "accuracy_measured", "size_mb")
+        this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys})

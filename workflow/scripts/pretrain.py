@@ -1,0 +1,20 @@
+"""Rule pretrain: the original network, trained from scratch where there is nothing to download."""
+
+import pandas as pd
+import torch
+from stage import stage
+
+from autotailor import artifacts, data, finetuning
+from autotailor.compiler.sources import create_network
+
+with stage(snakemake) as this:
+    network = create_network(this.params["network"]["source"])
+    splits = data.load(this.params["data"])
+    config = finetuning.PretrainConfig.from_section(this.params["pretrain"])
+    result = finetuning.pretrain(network, splits, config, this.work)
+    this.run.metrics(result.metrics)
+    with artifacts.atomic(snakemake.output.weights) as path:
+        torch.save(result.state_dict, path)
+    with artifacts.atomic(snakemake.output.history) as path:
+        pd.DataFrame(result.history).to_csv(path, index=False)
+    artifacts.write_json(snakemake.output.metrics, result.metrics)

@@ -1,0 +1,32 @@
+"""Rule report: report.html, which opens by itself, and its figures."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from stage import stage
+
+from autotailor import artifacts, reporting
+
+with stage(snakemake) as this:
+    folder = Path(snakemake.log[0]).parent
+    logs = sorted([*folder.parent.glob("*.tsv"), *folder.glob("*.tsv")], key=lambda log: log.stat().st_mtime)
+    with artifacts.atomic(snakemake.output.configuration) as path:
+        path.write_text(json.dumps(this.params["configuration"], indent=2) + "\n", encoding="utf-8")
+    with artifacts.atomic(snakemake.output.timings) as path:
+        rows = [
+            (log.stem, pd.read_csv(log, sep="\t")["s"].iloc[0])
+            for log in sorted(logs, key=lambda path: path.stat().st_mtime)
+        ]
+        pd.DataFrame(rows, columns=["stage", "seconds"]).to_csv(path, index=False)
+    tables = {name: Path(path) for name, path in snakemake.input.items() if path}
+    inputs = reporting.ReportInputs(
+        model=snakemake.wildcards.model,
+        device=snakemake.wildcards.device,
+        timings=Path(snakemake.output.timings),
+        configuration=Path(snakemake.output.configuration),
+        **tables,
+    )
+    reporting.build_report(inputs, Path(snakemake.output.report))
+    for name in reporting.FIGURES:
+        reporting.write_figure(name, inputs, Path(snakemake.output[name]))

@@ -1,0 +1,24 @@
+"""Rule sensitivity: the accuracy drop of each single modification, and how well their sum predicts."""
+
+import autotailor
+from stage import stage
+
+from autotailor import artifacts, data, sensitivity
+
+with stage(snakemake) as this:
+    net = autotailor.load(snakemake.input.supernet)
+    splits = data.load(this.params["data"])
+    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
+    config = sensitivity.SensitivityConfig.from_section(section)
+    result = sensitivity.measure(net, splits, config, this.work / "sensitivity.jsonl")
+    subnets = sensitivity.validation_subnets(net, config)
+    table = sensitivity.validate_accuracy(net, splits, result, subnets, config, this.work / "validation.jsonl")
+    with artifacts.atomic(snakemake.output.sensitivity) as path:
+        result.rows.to_csv(path, index=False)
+    baseline = {"accuracy": result.baseline, "standard_error": result.baseline_standard_error, "set": "validation"}
+    artifacts.write_json(snakemake.output.baseline, baseline)
+    with artifacts.atomic(snakemake.output.validation) as path:
+        table.to_csv(path, index=False)
+    tau = sensitivity.kendall_tau(table["predicted"], table["measured"])
+    this.run.metrics({"baseline_accuracy": result.baseline, "kendall_tau": tau})
+    print(f"accuracy predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")

@@ -1,0 +1,119 @@
+"""What the script of every rule has in common; the scripts themselves only call the package."""
+
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+from autotailor import artifacts, tracking
+from autotailor.config import flatten
+from autotailor.ir.errors import AutoTailorError
+
+WATCH_SECONDS = 1.0
+WORK = Path("results/.work").resolve()  # absolute: converters run in directories of their own
+KEPT = {".csv", ".json", ".html", ".svg"}  # artifacts that MLflow keeps too; weights stay in results
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One running rule.
+
+    Attributes:
+        params: the configuration sections it was given.
+        work: directory for checkpoints and journals, of this configuration and these inputs only.
+        devices: directory for journals of measurements, which serve every model on a device.
+        run: its child run.
+    """
+
+    params: dict
+    work: Path
+    devices: Path
+    run: tracking.Child
+
+
+def _watch(process: psutil.Process) -> None:
+    """Ends this process and its children when the Snakemake that started it is gone.
+
+    A rule that outlives a killed Snakemake would work beside its own second run.
+    """
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(WATCH_SECONDS)
+    for child in psutil.Process().children(recursive=True):
+        child.kill()
+    os._exit(1)
+
+
+def _follow_snakemake() -> None:
+    """Starts the watch on the nearest ancestor that is a Snakemake."""
+    for ancestor in psutil.Process().parents():
+        if any("snakemake" in part for part in ancestor.cmdline()[:3]):
+            threading.Thread(target=_watch, args=(ancestor,), daemon=True).start()
+            return
+
+
+def _log_to(path: str | None) -> None:
+    """Messages go to the console and to the rule's log."""
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if path:
+        handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
+    logging.captureWarnings(True)
+
+
+def _sweep(outputs: list[Path]) -> None:
+    """Removes what a killed run left of its temporary files."""
+    for output in outputs:
+        for left in output.parent.glob(f".{output.name}.*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _child(snakemake):
+    """The child run of the rule."""
+    settings = snakemake.config["tracking"]
+    tags = {
+        "rule": snakemake.rule,
+        **{f"wildcard.{key}": value for key, value in snakemake.wildcards.items()},
+        "git_commit": tracking.git_commit(Path(settings["root"])),
+        "config_hash": settings["run"]["config_hash"],
+    }
+    key = tracking.RunKey(**settings["run"])
+    return tracking.child(Path(settings["folder"]), key, tags, flatten(snakemake.params.sections))
+
+
+@contextmanager
+def stage(snakemake):
+    """Runs the block as a rule: console, log, work directory, child run, provenance.
+
+    PyTorch gets the threads that the configuration gives to the rule, one otherwise: its sums depend on them.
+    """
+    _follow_snakemake()
+    _log_to(snakemake.log[0] if snakemake.log else None)
+    params = snakemake.params.sections
+    torch.set_num_threads(params.get("threads", 1))
+    record = Path(snakemake.output.provenance)
+    outputs = [Path(path) for path in snakemake.output if Path(path) != record]
+    _sweep(outputs)
+    try:
+        with _child(snakemake) as run:
+            provenance = artifacts.Provenance(snakemake.rule, params, [Path(path) for path in snakemake.input])
+            code = snakemake.params.code
+            work = WORK / snakemake.wildcards.model / f"{snakemake.rule}-{provenance.key}-{code}"
+            yield Stage(params, work, WORK / "devices" / code, run)
+            provenance.write(record, outputs)
+            for path in outputs:
+                if path.suffix in KEPT:
+                    run.artifact(path)
+    except AutoTailorError as error:
+        logging.error("Error in rule %s: %s", snakemake.rule, error)
+        sys.exit(1)
+    except Exception:
+        logging.exception("Error in rule %s", snakemake.rule)
+        sys.exit(1)
