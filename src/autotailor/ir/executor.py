@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -90,6 +91,10 @@ class GraphModule(nn.Module):
         """A weight as the operators see it."""
         value: Tensor = getattr(self, self.weight_names[name])
         return value
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of all weights as they are now, by the graph's names."""
+        return {n: getattr(self, a).detach().cpu().numpy().copy() for n, a in self.weight_names.items()}
 
     def forward(self, x: Tensor) -> Tensor:
         values: dict[str, Tensor] = {self.graph.input: x}

@@ -217,8 +217,7 @@ class SuperNet:
 
     def absorb(self, module: ElasticModule, statistics: Statistics | None = None) -> SuperNet:
         """A SuperNet with a module's weights; ``statistics`` are those of the largest SubNet."""
-        weights = {n: getattr(module, a).detach().cpu().numpy().copy() for n, a in module.weight_names.items()}
-        absorbed = self.with_weights(weights)
+        absorbed = self.with_weights(module.arrays())
         return absorbed if statistics is None else replace(absorbed, graph=_with_statistics(absorbed.graph, statistics))
 
     def sort_channels(self) -> SuperNet:

@@ -1,0 +1,48 @@
+"""Uniform scaling: every width of a network times one factor, the classic alternative to a SuperNet."""
+
+from __future__ import annotations
+
+from autotailor.ir.architecture import Architecture, Scaled
+from autotailor.ir.dimension import Atom
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.graph import Graph
+from autotailor.ir.propagation import Propagation, propagate
+from autotailor.ir.slicing import slice_graph
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.variable import Space, Variable
+
+WIDTH = "width"
+
+
+def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
+    """The graph with every group of coupled channels at ``width`` times its size, weights sliced.
+
+    Args:
+        graph: the original network.
+        width: factor, in (0, 1].
+        divisor: widths are rounded to its multiples.
+
+    Raises:
+        SpaceError: the factor is out of range.
+    """
+    if not 0 < width <= 1:
+        raise SpaceError(f"uniform scaling of {graph.name}: the factor must lie in (0, 1], not {width}")
+    propagation = propagate(graph)
+    choices = (width, 1.0) if width < 1 else (1.0,)
+    space = Space((Variable(WIDTH, WIDTH, choices, len(choices) - 1),))
+    rules = {
+        atom: Scaled(WIDTH, None, divisor, granule, 1.0) for atom, granule in _channel_atoms(graph, propagation).items()
+    }
+    return slice_graph(graph, propagation, Architecture(space, rules), (), SubNet(space, (0,)))
+
+
+def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
+    """Atoms of channels, with the channels that one unit of each stands for."""
+    spatial = {atom for dimension in propagation.dimensions[graph.input] for atom in dimension.atoms()}
+    found: dict[Atom, int] = {}
+    for node in graph.nodes:
+        for name in node.outputs:
+            for dimension in propagation.dimensions[name][1:2]:
+                for atom in set(dimension.atoms()) - spatial:
+                    found.setdefault(atom, max(1, dimension.meta // atom.meta if len(set(dimension.atoms())) == 1 else 1))
+    return found
