@@ -34,12 +34,12 @@ def planned(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which every rule seems to have run."""
     directory = tmp_path_factory.mktemp("finished")
-    plan = snakemake(directory, "-n", "--quiet", "none")
-    for block in re.findall(r"^    output: (.*)$", plan.stdout + plan.stderr, re.MULTILINE):
-        for name in block.split(", "):
-            path = directory / name
+    summary = snakemake(directory, "--summary").stdout
+    for line in summary.splitlines():
+        if line.startswith("results/"):
+            path = directory / line.split("\t")[0]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(name)
+            path.write_text(line)
     assert snakemake(directory, "--touch").returncode == 0
     return directory
 
@@ -59,7 +59,6 @@ def test_nothing_to_do_after_a_run(finished: Path) -> None:
         ("finetune.epochs=1", "finetune sensitivity search export measure report"),
         ("device.serial=other", "profile validate search export measure report"),
         ("search.population=10", "search export measure report"),
-        ("validate.subnets=30", "validate report"),
     ],
 )
 def test_a_change_reruns_what_depends_on_it(finished: Path, override: str, expected: str) -> None:
@@ -71,8 +70,6 @@ def test_a_change_reruns_what_depends_on_it(finished: Path, override: str, expec
     [
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: mobilenet_digits"),
         (["device=orin"], "transport 'ssh' is not built yet"),
-        (["colour=red"], "unknown key 'colour'. Known: device, model, overrides"),
-        (["overrides=[finetune.epoch=1]"], "unknown key 'finetune.epoch'. Did you mean 'finetune.epochs'?"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
     ],
 )

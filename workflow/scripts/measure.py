@@ -19,7 +19,7 @@ with stage(snakemake) as this:
         net.parameters(),
         net.macs(),
     )
-    models = {Path(path).parent.name: Path(path) for path in snakemake.input.onnx}
+    models = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
     subnets = search.read_budgets(Path(snakemake.input.front), net.space)
     test = data.load(this.params["data"]).test

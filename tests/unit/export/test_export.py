@@ -1,0 +1,76 @@
+"""Exported files: verified, verifiable by hand, and refused when they are wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import tiny_data
+import torch
+
+import autotailor
+from autotailor.data import resize
+from autotailor.export import ExportError, accuracy_of_onnx, export
+from autotailor.finetuning import CalibrationConfig, calibrate
+from autotailor.profiling import DeviceConfig, open_runtime
+from autotailor.sensitivity import evaluate
+
+RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test"}))
+CALIBRATION = CalibrationConfig(images=48, batch_size=24)
+FILES = {"model.onnx", "model.pt", "model.ncnn.param", "model.ncnn.bin", "subnet.json", "verification.json"}
+
+
+@pytest.fixture(scope="module")
+def exported(resnet_net: autotailor.SuperNet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("export")
+    splits = tiny_data.splits()
+    subnet = resnet_net.smallest()
+    statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
+    verification = export(resnet_net, subnet, statistics, directory, splits.test, RUNTIME)
+    assert verification.passed
+    return directory
+
+
+def test_every_file_is_there(exported: Path, resnet_net: autotailor.SuperNet) -> None:
+    assert FILES <= {path.name for path in exported.iterdir()}
+    subnet = json.loads((exported / "subnet.json").read_text())
+    assert subnet["assignment"] == resnet_net.smallest().assignment
+    assert subnet["input_shape"] == [1, 3, 20, 20]
+
+
+def test_the_verification_holds_when_repeated_by_hand(exported: Path) -> None:
+    verification = json.loads((exported / "verification.json").read_text())
+    images, _ = next(iter(tiny_data.splits().test.batches(verification["images"]["shape"][0])))
+    images = resize(images, verification["images"]["shape"][-1]).numpy()
+    session = onnxruntime.InferenceSession(str(exported / "model.onnx"))
+    logits = np.concatenate([session.run(None, {"input": image[None]})[0] for image in images])
+    reference = np.array(verification["reference"])
+    assert np.abs(logits - reference).max() / np.abs(reference).max() < 1e-4
+    assert [c["runtime"] for c in verification["comparisons"]] == ["onnxruntime", "torch", "ncnn"]
+    assert all(0 <= c["max_relative_error"] < 1e-4 for c in verification["comparisons"])
+
+
+def test_the_pytorch_file_takes_any_batch(exported: Path) -> None:
+    module = torch.export.load(str(exported / "model.pt")).module()
+    assert module(torch.randn(5, 3, 20, 20)).shape == (5, 5)
+
+
+def test_a_runtime_that_computes_something_else_is_caught(
+    resnet_net: autotailor.SuperNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RUNTIME, "run", lambda directory, x: np.zeros((len(x), 5), dtype=np.float32))
+    splits, subnet = tiny_data.splits(), resnet_net.largest()
+    statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
+    with pytest.raises(ExportError, match=r"model\.ncnn differs from the SuperNet"):
+        export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME)
+
+
+def test_accuracy_of_the_file_is_that_of_the_supernet(exported: Path, resnet_net: autotailor.SuperNet) -> None:
+    splits, module = tiny_data.splits(), resnet_net.module().eval()
+    statistics = calibrate(module, resnet_net.smallest(), splits, CALIBRATION)
+    by_file = accuracy_of_onnx(exported / "model.onnx", splits.test)
+    by_supernet = evaluate(module, resnet_net.smallest(), splits.test, statistics)
+    assert np.array_equal(by_file, by_supernet)
