@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pandas as pd
-import torch
-from torch import nn
 
-from autotailor.compiler.sources import export_module
 from autotailor.data import DataSplits
-from autotailor.finetuning import FinetuneConfig, ScaledConfig, ScaledResult, train_scaled
+from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.evaluation import correctness
+from autotailor.finetuning.initialisation import initialise
 from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.executor import GraphModule
+from autotailor.ir.graph import Graph
+from autotailor.ir.onnx_writer import to_onnx
 from autotailor.ir.supernet import SuperNet
+from autotailor.ir.uniform import scale_uniformly
 from autotailor.profiling import DeviceConfig, convert, measure_networks
 from autotailor.sections import read_section
 from autotailor.sensitivity import accuracy
@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 class ComparisonError(AutoTailorError):
-    """The original network cannot be scaled."""
+    """The section ``compare`` is not what it should be."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,14 @@ class CompareConfig:
     """Section ``compare``.
 
     Attributes:
-        widths: factors of all channel counts.
+        names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each gets
+            the narrowest network of ``widths`` that is not faster than it.
+        widths: factors of all channel counts to choose from.
         seeds: each network is trained once with each.
         lrs: learning rates that are tried for each; the validation set decides.
     """
 
+    names: tuple[str, ...]
     widths: tuple[float, ...]
     seeds: tuple[int, ...]
     lrs: tuple[float, ...]
@@ -60,40 +63,25 @@ class CompareConfig:
         return read_section(cls, section, "compare", ComparisonError)
 
 
-def scalable(source: str) -> Callable[..., nn.Module]:
-    """The factory of a source ``module:factory``, which must take ``width`` and ``seed``.
-
-    Raises:
-        ComparisonError: the source is something else, or does not take them.
-    """
-    module, _, name = source.partition(":")
-    factory = None if module in ("", "timm") else getattr(importlib.import_module(module), name, None)
-    if factory is None or not {"width", "seed"} <= set(inspect.signature(factory).parameters):
-        raise ComparisonError(
-            f"model.source {source!r} cannot be scaled: expected module:factory whose factory takes width and seed"
-        )
-    return factory  # type: ignore[no-any-return]
-
-
 def compare(
-    source: str,
     original: SuperNet,
     data: DataSplits,
     config: CompareConfig,
     training: FinetuneConfig,
     *,
+    summary: pd.DataFrame,
     images: int,
     device: DeviceConfig,
     workdir: Path,
 ) -> pd.DataFrame:
-    """Trains the scaled networks and measures them, all interleaved.
+    """Scales the network to the latencies of exported SubNets, trains it alone, and measures it.
 
     Args:
-        source: ``module:factory``.
         original: the SuperNet as compiled; its largest SubNet, the original network, is the teacher.
         data: the splits.
         config: what to compare with.
         training: of the SuperNet; the scaled networks share its loop and its teacher.
+        summary: ``summary.csv``: the exported SubNets with their measured latency.
         images: that the SuperNet saw, pretraining included; each scaled network sees at least as many.
         device: where latencies are measured.
         workdir: for checkpoints and converted networks.
@@ -101,31 +89,42 @@ def compare(
     Returns:
         One row for each width and seed, see ``COLUMNS``.
     """
-    factory = scalable(source)
+    divisor = int((original.space_config or {}).get("divisor", 8))
+    graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
+    latencies = _latencies(graphs, device, workdir)
     teacher = original.build(original.largest())
-    results: dict[tuple[float, int], tuple[ScaledResult, nn.Module]] = {}
-    for width in config.widths:
-        for seed in config.seeds:
-            folder = workdir / f"width_{width:g}_seed_{seed}"
-            scaled = _scaled_config(training, config, images, seed)
-
-            def make(width: float = width, seed: int = seed) -> nn.Module:
-                return factory(num_classes=data.num_classes, width=width, seed=seed)
-
-            result = train_scaled(make, teacher, data, scaled, folder)
-            network = make().eval()
-            network.load_state_dict(result.state_dict)
-            results[width, seed] = result, network
-    latencies = _latencies(
-        {width: results[width, config.seeds[0]][1] for width in config.widths}, data, device, workdir
-    )
-    torch.set_num_threads(training.threads)
     rows = []
-    for (width, seed), (result, network) in results.items():
-        value, error = accuracy(correctness(network, data.test), data.test.groups)
-        seen, lr = result.metrics["images"], result.metrics["lr"]
-        rows.append((f"width {width:g}", width, seed, latencies[width], value, error, seen, lr))
+    for width in _matching_widths(summary, latencies, config.names):
+        for seed in config.seeds:
+            scaled = _scaled_config(training, config, images, seed)
+            graph = initialise(graphs[width], seed)
+            folder = workdir / f"width_{width:g}_seed_{seed}"
+            result = train_scaled(lambda graph=graph: GraphModule(graph), teacher, data, scaled, folder)  # type: ignore[misc]
+            network = GraphModule(graph)
+            network.load_state_dict(result.state_dict)
+            value, error = accuracy(correctness(network.eval(), data.test), data.test.groups)
+            seen, lr = result.metrics["images"], result.metrics["lr"]
+            rows.append((f"width {width:g}", width, seed, latencies[width], value, error, seen, lr))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _matching_widths(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> list[float]:
+    """For each SubNet the fastest scaled network that is not faster than it: the comparison favours the network.
+
+    Raises:
+        ComparisonError: an exported SubNet of that name does not exist.
+    """
+    table = summary.set_index("name")
+    wanted = tuple(names) or tuple(n for n in table.index if n not in ("largest", "original"))
+    unknown = sorted(set(wanted) - set(table.index))
+    if unknown:
+        raise ComparisonError(f"compare.names: {unknown} are no exported SubNets; those are {sorted(table.index)}")
+    found = set()
+    for name in wanted:
+        target = float(table.loc[name, "latency_ms_measured"])  # type: ignore[arg-type]
+        slower = [width for width, latency in latencies.items() if latency >= target]
+        found.add(min(slower, key=lambda width: latencies[width]) if slower else max(latencies))
+    return sorted(found)
 
 
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:
@@ -135,16 +134,13 @@ def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int,
     return ScaledConfig(epochs=0, images=images, seed=seed, lrs=config.lrs, **values)
 
 
-def _latencies(
-    networks: Mapping[float, nn.Module], data: DataSplits, device: DeviceConfig, workdir: Path
-) -> dict[float, float]:
-    """Latency (ms) of one network for each width."""
+def _latencies(graphs: Mapping[float, Graph], device: DeviceConfig, workdir: Path) -> dict[float, float]:
+    """Latency (ms) of each width, all measured in interleaved rounds."""
     converted = {}
-    for width, network in networks.items():
+    for width, graph in graphs.items():
         folder = workdir / f"width_{width:g}"
         folder.mkdir(parents=True, exist_ok=True)
-        onnx.save(export_module(network, data.resolution), str(folder / "model.onnx"))
+        onnx.save(to_onnx(graph), str(folder / "model.onnx"))
         convert(folder / "model.onnx", folder, device)
-        converted[str(width)] = (folder, (1, 3, data.resolution, data.resolution))
-    rows = measure_networks(converted, device, seconds_each=1.0)
-    return {float(row.key): row.latency_ms for row in rows}
+        converted[str(width)] = (folder, graph.shapes[graph.input])
+    return {float(row.key): row.latency_ms for row in measure_networks(converted, device, seconds_each=1.0)}

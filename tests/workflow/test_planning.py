@@ -12,7 +12,19 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-STAGES = "pretrain compile finetune enumerate profile validate sensitivity search export measure report".split()
+STAGES = [
+    "pretrain",
+    "compile",
+    "finetune",
+    "enumerate",
+    "profile",
+    "validate",
+    "sensitivity",
+    "search",
+    "export",
+    "measure",
+    "report",
+]
 
 
 def snakemake(directory: Path, *arguments: str, overrides: list[str] | None = None) -> subprocess.CompletedProcess[str]:

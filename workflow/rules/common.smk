@@ -12,9 +12,7 @@ from autotailor.ir.errors import AutoTailorError
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
 ROOT = WORKFLOW.parent
 SOURCE = ROOT / "src" / "autotailor"
-RESULTS = "results"
-LOGS = "logs"
-TRACKING = Path(RESULTS) / ".tracking"
+TRACKING = Path("results/.tracking")
 
 
 def load_configuration():
@@ -96,24 +94,24 @@ def sections(*names):
 
 
 def code(*packages):
-    """Hash of the package's modules that a rule uses: Snakemake sees changes in scripts only."""
+    """Hash of the modules that a script calls; of itself Snakemake sees changes in scripts only."""
     return artifacts.code_digest(SOURCE, ("ir", *packages))
 
 
 def pretrained(wildcards):
     """The weights of the original network, where they are trained here."""
-    return f"{RESULTS}/{wildcards.model}/pretrained.pt" if TRAINED_HERE else []
+    return f"results/{wildcards.model}/pretrained.pt" if TRAINED_HERE else []
 
 
 def training_metrics(wildcards):
     """What the trainings of the original network and of the SuperNet say about themselves."""
     names = ["pretrain", "finetune"] if TRAINED_HERE else ["finetune"]
-    return [f"{RESULTS}/{wildcards.model}/{name}.json" for name in names]
+    return [f"results/{wildcards.model}/{name}.json" for name in names]
 
 
 def comparison(wildcards):
     """The comparison with uniform scaling, where `make compare` has been run."""
-    path = f"{RESULTS}/{wildcards.model}/{wildcards.device}/compare.csv"
+    path = f"results/{wildcards.model}/{wildcards.device}/compare.csv"
     return [path] if os.path.exists(path) else []
 
 

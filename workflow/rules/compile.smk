@@ -2,14 +2,14 @@ rule compile:
     input:
         pretrained=pretrained,
     output:
-        onnx=RESULTS + "/{model}/model.onnx",
-        space=RESULTS + "/{model}/space.json",
-        supernet=RESULTS + "/{model}/compiled.pt",
-        provenance=RESULTS + "/{model}/provenance/compile.json",
+        onnx="results/{model}/model.onnx",
+        space="results/{model}/space.json",
+        supernet="results/{model}/compiled.pt",
+        provenance="results/{model}/provenance/compile.json",
     log:
-        LOGS + "/{model}/compile.log",
+        "logs/{model}/compile.log",
     benchmark:
-        LOGS + "/{model}/compile.tsv"
+        "logs/{model}/compile.tsv"
     conda:
         "../envs/autotailor.yaml"
     params:

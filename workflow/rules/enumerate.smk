@@ -1,13 +1,13 @@
 rule enumerate:
     input:
-        supernet=RESULTS + "/{model}/compiled.pt",
+        supernet="results/{model}/compiled.pt",
     output:
-        operators=RESULTS + "/{model}/{device}/operators.csv",
-        provenance=RESULTS + "/{model}/{device}/provenance/enumerate.json",
+        operators="results/{model}/{device}/operators.csv",
+        provenance="results/{model}/{device}/provenance/enumerate.json",
     log:
-        LOGS + "/{model}/{device}/enumerate.log",
+        "logs/{model}/{device}/enumerate.log",
     benchmark:
-        LOGS + "/{model}/{device}/enumerate.tsv"
+        "logs/{model}/{device}/enumerate.tsv"
     conda:
         "../envs/autotailor.yaml"
     params:

@@ -1,19 +1,19 @@
 rule export:
     input:
-        supernet=RESULTS + "/{model}/supernet.pt",
-        front=RESULTS + "/{model}/{device}/front.json",
+        supernet="results/{model}/supernet.pt",
+        front="results/{model}/{device}/front.json",
     output:
-        subnet=RESULTS + "/{model}/{device}/exports/{name}/subnet.json",
-        onnx=RESULTS + "/{model}/{device}/exports/{name}/model.onnx",
-        param=RESULTS + "/{model}/{device}/exports/{name}/model.ncnn.param",
-        bin=RESULTS + "/{model}/{device}/exports/{name}/model.ncnn.bin",
-        torch=RESULTS + "/{model}/{device}/exports/{name}/model.pt",
-        verification=RESULTS + "/{model}/{device}/exports/{name}/verification.json",
-        provenance=RESULTS + "/{model}/{device}/provenance/export_{name}.json",
+        subnet="results/{model}/{device}/exports/{name}/subnet.json",
+        onnx="results/{model}/{device}/exports/{name}/model.onnx",
+        param="results/{model}/{device}/exports/{name}/model.ncnn.param",
+        bin="results/{model}/{device}/exports/{name}/model.ncnn.bin",
+        torch="results/{model}/{device}/exports/{name}/model.pt",
+        verification="results/{model}/{device}/exports/{name}/verification.json",
+        provenance="results/{model}/{device}/provenance/export_{name}.json",
     log:
-        LOGS + "/{model}/{device}/export_{name}.log",
+        "logs/{model}/{device}/export_{name}.log",
     benchmark:
-        LOGS + "/{model}/{device}/export_{name}.tsv"
+        "logs/{model}/{device}/export_{name}.tsv"
     conda:
         "../envs/autotailor.yaml"
     params:

@@ -1,15 +1,15 @@
 rule finetune:
     input:
-        supernet=RESULTS + "/{model}/compiled.pt",
+        supernet="results/{model}/compiled.pt",
     output:
-        supernet=RESULTS + "/{model}/supernet.pt",
-        history=RESULTS + "/{model}/finetune_history.csv",
-        metrics=RESULTS + "/{model}/finetune.json",
-        provenance=RESULTS + "/{model}/provenance/finetune.json",
+        supernet="results/{model}/supernet.pt",
+        history="results/{model}/finetune_history.csv",
+        metrics="results/{model}/finetune.json",
+        provenance="results/{model}/provenance/finetune.json",
     log:
-        LOGS + "/{model}/finetune.log",
+        "logs/{model}/finetune.log",
     benchmark:
-        LOGS + "/{model}/finetune.tsv"
+        "logs/{model}/finetune.tsv"
     conda:
         "../envs/autotailor.yaml"
     threads: TRAINING_THREADS

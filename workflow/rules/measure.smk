@@ -1,32 +1,32 @@
 rule measure:
     input:
-        original=RESULTS + "/{model}/compiled.pt",
-        supernet=RESULTS + "/{model}/supernet.pt",
-        lut=RESULTS + "/{model}/{device}/lut.csv",
-        sensitivity=RESULTS + "/{model}/sensitivity.csv",
-        baseline=RESULTS + "/{model}/sensitivity.json",
-        front=RESULTS + "/{model}/{device}/front.json",
+        original="results/{model}/compiled.pt",
+        supernet="results/{model}/supernet.pt",
+        lut="results/{model}/{device}/lut.csv",
+        sensitivity="results/{model}/sensitivity.csv",
+        baseline="results/{model}/sensitivity.json",
+        front="results/{model}/{device}/front.json",
         onnx=expand(
-            RESULTS + "/{model}/{device}/exports/{name}/model.onnx",
+            "results/{model}/{device}/exports/{name}/model.onnx",
             name=EXPORTS,
             allow_missing=True,
         ),
         param=expand(
-            RESULTS + "/{model}/{device}/exports/{name}/model.ncnn.param",
+            "results/{model}/{device}/exports/{name}/model.ncnn.param",
             name=EXPORTS,
             allow_missing=True,
         ),
     output:
         summary=report(
-            RESULTS + "/{model}/{device}/summary.csv",
+            "results/{model}/{device}/summary.csv",
             caption="../report/summary.rst",
             category="Front",
         ),
-        provenance=RESULTS + "/{model}/{device}/provenance/measure.json",
+        provenance="results/{model}/{device}/provenance/measure.json",
     log:
-        LOGS + "/{model}/{device}/measure.log",
+        "logs/{model}/{device}/measure.log",
     benchmark:
-        LOGS + "/{model}/{device}/measure.tsv"
+        "logs/{model}/{device}/measure.tsv"
     conda:
         "../envs/autotailor.yaml"
     threads: MEASURING_THREADS

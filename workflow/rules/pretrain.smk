@@ -1,13 +1,13 @@
 rule pretrain:
     output:
-        weights=RESULTS + "/{model}/pretrained.pt",
-        history=RESULTS + "/{model}/pretrain_history.csv",
-        metrics=RESULTS + "/{model}/pretrain.json",
-        provenance=RESULTS + "/{model}/provenance/pretrain.json",
+        weights="results/{model}/pretrained.pt",
+        history="results/{model}/pretrain_history.csv",
+        metrics="results/{model}/pretrain.json",
+        provenance="results/{model}/provenance/pretrain.json",
     log:
-        LOGS + "/{model}/pretrain.log",
+        "logs/{model}/pretrain.log",
     benchmark:
-        LOGS + "/{model}/pretrain.tsv"
+        "logs/{model}/pretrain.tsv"
     conda:
         "../envs/autotailor.yaml"
     threads: TRAINING_THREADS

@@ -1,13 +1,13 @@
 rule profile:
     input:
-        operators=RESULTS + "/{model}/{device}/operators.csv",
+        operators="results/{model}/{device}/operators.csv",
     output:
-        lut=RESULTS + "/{model}/{device}/lut.csv",
-        provenance=RESULTS + "/{model}/{device}/provenance/profile.json",
+        lut="results/{model}/{device}/lut.csv",
+        provenance="results/{model}/{device}/provenance/profile.json",
     log:
-        LOGS + "/{model}/{device}/profile.log",
+        "logs/{model}/{device}/profile.log",
     benchmark:
-        LOGS + "/{model}/{device}/profile.tsv"
+        "logs/{model}/{device}/profile.tsv"
     conda:
         "../envs/autotailor.yaml"
     threads: MEASURING_THREADS

@@ -1,23 +1,23 @@
 rule search:
     input:
-        supernet=RESULTS + "/{model}/supernet.pt",
-        lut=RESULTS + "/{model}/{device}/lut.csv",
-        sensitivity=RESULTS + "/{model}/sensitivity.csv",
-        baseline=RESULTS + "/{model}/sensitivity.json",
+        supernet="results/{model}/supernet.pt",
+        lut="results/{model}/{device}/lut.csv",
+        sensitivity="results/{model}/sensitivity.csv",
+        baseline="results/{model}/sensitivity.json",
     output:
         pareto=report(
-            RESULTS + "/{model}/{device}/pareto.csv",
+            "results/{model}/{device}/pareto.csv",
             caption="../report/pareto.rst",
             category="Front",
         ),
-        yardstick=RESULTS + "/{model}/{device}/search.json",
-        front=RESULTS + "/{model}/{device}/front.json",
-        contributors=RESULTS + "/{model}/{device}/contributors.csv",
-        provenance=RESULTS + "/{model}/{device}/provenance/search.json",
+        yardstick="results/{model}/{device}/search.json",
+        front="results/{model}/{device}/front.json",
+        contributors="results/{model}/{device}/contributors.csv",
+        provenance="results/{model}/{device}/provenance/search.json",
     log:
-        LOGS + "/{model}/{device}/search.log",
+        "logs/{model}/{device}/search.log",
     benchmark:
-        LOGS + "/{model}/{device}/search.tsv"
+        "logs/{model}/{device}/search.tsv"
     conda:
         "../envs/autotailor.yaml"
     params:

@@ -1,23 +1,23 @@
 rule sensitivity:
     input:
-        supernet=RESULTS + "/{model}/supernet.pt",
+        supernet="results/{model}/supernet.pt",
     output:
         sensitivity=report(
-            RESULTS + "/{model}/sensitivity.csv",
+            "results/{model}/sensitivity.csv",
             caption="../report/sensitivity.rst",
             category="Accuracy",
         ),
-        baseline=RESULTS + "/{model}/sensitivity.json",
+        baseline="results/{model}/sensitivity.json",
         validation=report(
-            RESULTS + "/{model}/accuracy_validation.csv",
+            "results/{model}/accuracy_validation.csv",
             caption="../report/accuracy_validation.rst",
             category="Accuracy",
         ),
-        provenance=RESULTS + "/{model}/provenance/sensitivity.json",
+        provenance="results/{model}/provenance/sensitivity.json",
     log:
-        LOGS + "/{model}/sensitivity.log",
+        "logs/{model}/sensitivity.log",
     benchmark:
-        LOGS + "/{model}/sensitivity.tsv"
+        "logs/{model}/sensitivity.tsv"
     conda:
         "../envs/autotailor.yaml"
     threads: TRAINING_THREADS

@@ -1,18 +1,18 @@
 rule validate:
     input:
-        supernet=RESULTS + "/{model}/compiled.pt",
-        lut=RESULTS + "/{model}/{device}/lut.csv",
+        supernet="results/{model}/compiled.pt",
+        lut="results/{model}/{device}/lut.csv",
     output:
         validation=report(
-            RESULTS + "/{model}/{device}/validation.csv",
+            "results/{model}/{device}/validation.csv",
             caption="../report/validation.rst",
             category="Latency",
         ),
-        provenance=RESULTS + "/{model}/{device}/provenance/validate.json",
+        provenance="results/{model}/{device}/provenance/validate.json",
     log:
-        LOGS + "/{model}/{device}/validate.log",
+        "logs/{model}/{device}/validate.log",
     benchmark:
-        LOGS + "/{model}/{device}/validate.tsv"
+        "logs/{model}/{device}/validate.tsv"
     conda:
         "../envs/autotailor.yaml"
     threads: MEASURING_THREADS

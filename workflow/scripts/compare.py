@@ -1,22 +1,21 @@
 """Rule compare: the original network scaled uniformly and trained alone."""
 
-from pathlib import Path
-
 import autotailor
+import pandas as pd
 from stage import stage
 
 from autotailor import artifacts, comparison, data, finetuning, profiling
 
 with stage(snakemake) as this:
     training = finetuning.FinetuneConfig.from_section(this.params["finetune"])
-    seen = {Path(path).stem: artifacts.read_json(path)["images"] for path in snakemake.input.training}
+    seen = [artifacts.read_json(path)["images"] for path in snakemake.input.training]
     table = comparison.compare(
-        this.params["network"]["source"],
         autotailor.load(snakemake.input.original),
         data.load(this.params["data"]),
         comparison.CompareConfig.from_section(this.params["compare"]),
         training,
-        images=int(seen.get("pretrain", 0) + seen["finetune"] * training.subnets),
+        summary=pd.read_csv(snakemake.input.summary),
+        images=int(sum(seen)),
         device=profiling.DeviceConfig.from_section(this.params["device"]),
         workdir=this.work,
     )

@@ -41,4 +41,5 @@ def _draw(node: Node, weight: Array, rng: np.random.Generator) -> Array:
         fan_out = weight.size / weight.shape[1] / node.get("group", 1)
         return rng.normal(0.0, np.sqrt(2.0 / fan_out), weight.shape).astype(weight.dtype)
     fan_in = weight.shape[1] if node.get("transB", 0) else weight.shape[0]
-    return rng.uniform(-1.0, 1.0, weight.shape).astype(weight.dtype) / np.sqrt(np.float32(fan_in))
+    drawn: Array = rng.uniform(-1.0, 1.0, weight.shape) / np.sqrt(fan_in)
+    return drawn.astype(weight.dtype)
