@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import networks
 import pytest
 import torch
 
 import autotailor
+import networks
 
 torch.set_num_threads(2)
 

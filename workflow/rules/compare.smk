@@ -2,7 +2,7 @@ rule compare:
     input:
         original="results/{model}/compiled.pt",
         training=training_metrics,
-        summary=RESULTS + "/{model}/{device}/summary.csv",
+        summary="results/{model}/{device}/summary.csv",
     output:
         comparison=report(
             "results/{model}/{device}/compare.csv",

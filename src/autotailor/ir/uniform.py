@@ -44,5 +44,7 @@ def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
         for name in node.outputs:
             for dimension in propagation.dimensions[name][1:2]:
                 for atom in set(dimension.atoms()) - spatial:
-                    found.setdefault(atom, max(1, dimension.meta // atom.meta if len(set(dimension.atoms())) == 1 else 1))
+                    found.setdefault(
+                        atom, max(1, dimension.meta // atom.meta if len(set(dimension.atoms())) == 1 else 1)
+                    )
     return found

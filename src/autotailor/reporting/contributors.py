@@ -38,9 +38,7 @@ def describe(feature: OperatorFeature) -> str:
         return feature.kind
     out, per_group, height, width = feature.weights[0]
     group = int(feature.attribute("group", 1))
-    name = (
-        "Depthwise" if group > 1 and per_group == 1 and group == out else "Grouped" if group > 1 else "Conv"
-    )
+    name = "Depthwise" if group > 1 and per_group == 1 and group == out else "Grouped" if group > 1 else "Conv"
     return f"{name} {height}×{width}"
 
 

@@ -91,9 +91,9 @@ def contributors_figure(tables: Tables) -> Figure:
 
 def _by_kind(axes: Axes, table: pd.DataFrame, names: list[str]) -> None:
     """Stacked bars: one for each SubNet, one colour for each kind."""
-    sums = table.pivot_table(
-        index="name", columns="kind", values="latency_ms", aggfunc="sum", fill_value=0.0
-    ).loc[names]
+    sums = table.pivot_table(index="name", columns="kind", values="latency_ms", aggfunc="sum", fill_value=0.0).loc[
+        names
+    ]
     kinds = list(sums.sum().sort_values(ascending=False, kind="stable").index)
     shown, rest = kinds[: len(SERIES) - 1], kinds[len(SERIES) - 1 :]
     if rest:
@@ -118,9 +118,7 @@ def _by_place(axes: Axes, table: pd.DataFrame, top: pd.DataFrame, first: str, se
     axes.barh(lines - (0.2 if second else 0), top["latency_ms"], height=0.38, color=LIGHT, label=first)
     if second:
         other = table[table["name"] == second].set_index("place")["latency_ms"]
-        axes.barh(
-            lines + 0.2, [other.get(p, 0.0) for p in top["place"]], height=0.38, color=BLUE, label=second
-        )
+        axes.barh(lines + 0.2, [other.get(p, 0.0) for p in top["place"]], height=0.38, color=BLUE, label=second)
     axes.set_yticks(lines, labels, fontsize=8.5)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)

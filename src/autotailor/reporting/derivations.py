@@ -174,9 +174,7 @@ DERIVATIONS: dict[str, Derivation] = {
         "mean of predicted minus measured, in points",
         _of("accuracy_validation", lambda t: (t["predicted"] - t["measured"]).mean()),
     ),
-    "accuracy_subnets": Derivation(
-        ("accuracy_validation",), "SubNets measured", _of("accuracy_validation", len)
-    ),
+    "accuracy_subnets": Derivation(("accuracy_validation",), "SubNets measured", _of("accuracy_validation", len)),
     "front_subnets": Derivation(("pareto",), "SubNets on the front", _of("pareto", len)),
     "lut_operators": Derivation(("lut",), "operators measured", _of("lut", len)),
     "lut_precision": Derivation(
@@ -196,9 +194,7 @@ DERIVATIONS: dict[str, Derivation] = {
     "total_seconds": Derivation(("timings",), "all stages", _of("timings", lambda t: t["seconds"].sum())),
     "stage_share": Derivation(("timings",), "share of all stages", _stage_share),
     "speedup": Derivation(("summary",), "latency of the reference over that of this network", _speedup),
-    "accuracy_change": Derivation(
-        ("summary",), "accuracy minus that of the reference, in points", _accuracy_change
-    ),
+    "accuracy_change": Derivation(("summary",), "accuracy minus that of the reference, in points", _accuracy_change),
     "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
         ("summary", "compare"), "accuracy of scaled networks at this latency, interpolated", _scaled_accuracy

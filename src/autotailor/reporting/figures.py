@@ -127,9 +127,7 @@ def _scaled(tables: Tables, axes: Axes) -> None:
     if compare is None:
         return
     means = scaled_means(compare)
-    axes.plot(
-        means["latency_ms_measured"], means["accuracy_measured"], "--", color=GREEN, linewidth=1, zorder=2
-    )
+    axes.plot(means["latency_ms_measured"], means["accuracy_measured"], "--", color=GREEN, linewidth=1, zorder=2)
     errors = compare["accuracy_standard_error"].fillna(0) if "accuracy_standard_error" in compare else None
     axes.errorbar(
         compare["latency_ms_measured"],
@@ -155,16 +153,10 @@ def latency_figure(tables: Tables) -> Figure:
         measured, predicted = validation["measured_ms"], validation["predicted_ms"]
         low, high = padded(min(measured.min(), predicted.min()), max(measured.max(), predicted.max()))
         line = np.array([low, high])
-        left.fill_between(
-            line, line * 0.9, line * 1.1, color=BLUE, alpha=0.07, linewidth=0, label="within 10 %"
-        )
-        left.fill_between(
-            line, line * 0.95, line * 1.05, color=BLUE, alpha=0.12, linewidth=0, label="within 5 %"
-        )
+        left.fill_between(line, line * 0.9, line * 1.1, color=BLUE, alpha=0.07, linewidth=0, label="within 10 %")
+        left.fill_between(line, line * 0.95, line * 1.05, color=BLUE, alpha=0.12, linewidth=0, label="within 5 %")
         diagonal(left, low, high, "predicted = measured")
-        left.plot(
-            measured, predicted, "o", color=BLUE, markersize=6, markeredgecolor="white", linestyle="none"
-        )
+        left.plot(measured, predicted, "o", color=BLUE, markersize=6, markeredgecolor="white", linestyle="none")
         left.set(
             xlabel="measured (ms)",
             ylabel="predicted (ms)",
@@ -227,9 +219,7 @@ def accuracy_figure(tables: Tables) -> Figure:
             capsize=2,
             label="SubNet, with one standard error",
         )
-        axes.set(
-            xlabel="predicted (%)", ylabel="measured (%)", xlim=(low, high), ylim=(low, high), aspect="equal"
-        )
+        axes.set(xlabel="predicted (%)", ylabel="measured (%)", xlim=(low, high), ylim=(low, high), aspect="equal")
         axes.set_title("Accuracy of validation SubNets")
         axes.legend(loc="upper left")
         return figure

@@ -110,9 +110,7 @@ def _top_places(tables: Tables) -> list[str]:
     if table is None:
         return []
     names = [n for n in (derivations.LARGEST, derivations.featured(tables)) if n in set(table["name"])]
-    slowest = [
-        table[table["name"] == n].nlargest(6, "latency_ms", keep="first") for n in dict.fromkeys(names)
-    ]
+    slowest = [table[table["name"] == n].nlargest(6, "latency_ms", keep="first") for n in dict.fromkeys(names)]
     return [str(row) for part in slowest for row in part.index]
 
 

@@ -123,9 +123,7 @@ class Tables:
         """A CSV artifact that must be there."""
         found = self.table(name)
         if found is None:
-            raise ReportError(
-                f"{name}.csv: expected a table with rows for the report; run the rule that writes it"
-            )
+            raise ReportError(f"{name}.csv: expected a table with rows for the report; run the rule that writes it")
         return found
 
     def number(self, name: str, row: str, column: str) -> float:
@@ -151,17 +149,14 @@ def _read(path: Path | None, name: str) -> pd.DataFrame | None:
     """Reads a table and checks its columns."""
     if path is None:
         return None
-    keys = {key: str for key in KEYS[name]}
+    keys = dict.fromkeys(KEYS[name], str)
     try:
         table = pd.read_csv(path, dtype=keys, keep_default_na=True)
     except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ReportError(
-            f"{path}: expected a CSV table ({error}); run the rule that writes it again"
-        ) from error
+        raise ReportError(f"{path}: expected a CSV table ({error}); run the rule that writes it again") from error
     if missing := [column for column in COLUMNS[name] if column not in table.columns]:
         raise ReportError(
-            f"{path}: column {missing[0]!r} is missing, expected {', '.join(COLUMNS[name])}; run its rule "
-            f"again"
+            f"{path}: column {missing[0]!r} is missing, expected {', '.join(COLUMNS[name])}; run its rule again"
         )
     present = [key for key in KEYS[name] if key in table.columns]
     table.index = pd.Index(table[present].fillna("").agg("|".join, axis=1))
@@ -175,6 +170,4 @@ def _read_document(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:
-        raise ReportError(
-            f"{path}: expected a JSON artifact ({error}); run the rule that writes it again"
-        ) from error
+        raise ReportError(f"{path}: expected a JSON artifact ({error}); run the rule that writes it again") from error

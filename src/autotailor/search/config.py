@@ -53,8 +53,7 @@ class SearchConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise SearchError(
-                    f"search.{name}: {value!r}, expected an integer of at least {least}; change it in "
-                    "conf/search"
+                    f"search.{name}: {value!r}, expected an integer of at least {least}; change it in conf/search"
                 )
         if self.exact not in EXACT:
             raise SearchError(
@@ -68,7 +67,6 @@ class SearchConfig:
         values = {key: value for key, value in section.items() if key != "name"}
         if unknown := sorted(set(values) - set(known)):
             raise SearchError(
-                f"search: unknown key {unknown[0]!r}, expected one of {', '.join(known)}; correct it in "
-                f"conf/search"
+                f"search: unknown key {unknown[0]!r}, expected one of {', '.join(known)}; correct it in conf/search"
             )
         return cls(**values)

@@ -112,9 +112,7 @@ class Front:
         """The front of some rows ``[k]``, rising."""
         further = {name: values[rows] for name, values in self.further.items()}
         found_by = tuple(self.found_by[row] for row in rows)
-        return Front(
-            self.space, self.indices[rows], self.accuracy[rows], self.latency[rows], further, found_by
-        )
+        return Front(self.space, self.indices[rows], self.accuracy[rows], self.latency[rows], further, found_by)
 
     def spread(self, points: int) -> Front:
         """The best SubNet at each of ``points`` latency budgets spread evenly over the front's range."""

@@ -48,9 +48,7 @@ class Evaluator:
         if fresh:
             rows = indices[list(fresh.values())]
             latency, accuracy = self.objectives.latency.predict(rows), self.objectives.accuracy.predict(rows)
-            self.cache.update(
-                zip(fresh, zip(latency.tolist(), (-accuracy).tolist(), strict=True), strict=True)
-            )
+            self.cache.update(zip(fresh, zip(latency.tolist(), (-accuracy).tolist(), strict=True), strict=True))
         return np.array([self.cache[key] for key in keys])
 
     def best(self) -> IntArray:

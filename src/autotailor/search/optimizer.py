@@ -81,9 +81,7 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     genetic = genetic_front(objectives, config)
     exact, reason = _exact(objectives, config)
     if exact is None:
-        return SearchResult(
-            genetic.spread(config.points), genetic, None, Yardstick(len(genetic), reason=reason)
-        )
+        return SearchResult(genetic.spread(config.points), genetic, None, Yardstick(len(genetic), reason=reason))
     front = merge(genetic, exact.front).spread(config.points)
     return SearchResult(front, genetic, exact, _yardstick(genetic, exact, config.points))
 
@@ -130,10 +128,10 @@ def _yardstick(genetic: Front, exact: ExactFront, points: int) -> Yardstick:
 
 
 def hypervolume_ratio(front: Front, best: Front) -> float:
-    """Hypervolume of ``front`` over that of ``best``; the reference lies 10 % beyond the worst of either
-    front.
+    """Hypervolume of ``front`` over that of ``best``.
 
-    Both objectives are scaled by the range of both fronts together, so that units do not matter.
+    The reference lies 10 % beyond the worst of either front. Both objectives are scaled by the range
+    of both fronts together, so that units do not matter.
     """
     sides = [np.stack([f.latency, -f.accuracy], axis=1) for f in (front, best)]
     together = np.concatenate(sides)

@@ -32,7 +32,7 @@ def test_places_are_counted(resnet_net: autotailor.SuperNet) -> None:
 
 def test_damaged_tables_are_refused(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
     path = tmp_path / "operators.csv"
-    with pytest.raises(EnumerationError, match="operators.csv"):
+    with pytest.raises(EnumerationError, match=r"operators\.csv"):
         read_operators(path)
     write_operators(path, enumerate_operators(resnet_net, RULES))
     path.write_text(path.read_text().replace('""strides"":[2,2]', '""strides"":[1,1]', 1))

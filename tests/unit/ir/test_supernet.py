@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import networks
 import numpy as np
 import onnx
 import onnxruntime
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 import autotailor
+import networks
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.feature import FusionRules
 from autotailor.ir.onnx_writer import to_onnx
@@ -150,7 +150,8 @@ def test_metrics_agree_with_the_built_networks(any_net: autotailor.SuperNet) -> 
         counted = sum(p.numel() for p in built.parameters())
         assert parameters.predict(subnet.to_array())[0] * 1e6 == pytest.approx(counted)
         by_operator = [
-            int(np.prod(any_net.shapes(subnet)[n.outputs[0]])) * int(np.prod(built.graph.weights[n.inputs[1]].shape[1:]))
+            int(np.prod(any_net.shapes(subnet)[n.outputs[0]]))
+            * int(np.prod(built.graph.weights[n.inputs[1]].shape[1:]))
             for n in built.graph.nodes
             if n.kind in ("Conv", "Gemm")
         ]

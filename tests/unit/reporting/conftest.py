@@ -114,9 +114,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "repeats": [12] * 30,
         },
     )
-    places = [f"stage{s}.block{b}.conv{c}" for s in (1, 2, 3) for b in (0, 1) for c in (1, 2, 3)] + [
-        "head.fc"
-    ]
+    places = [f"stage{s}.block{b}.conv{c}" for s in (1, 2, 3) for b in (0, 1) for c in (1, 2, 3)] + ["head.fc"]
     base = rng.uniform(0.02, 0.25, len(places))
     scale = {"largest": 1.0, "budget_01": 0.2, "budget_02": 0.45, "budget_03": 0.7}
     contributions = [
@@ -161,9 +159,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         "search",
         "export",
     )
-    timings = save(
-        "timings", {"stage": stages, "seconds": [95.2, 4.1, 181.6, 0.4, 62.3, 21.9, 48.5, 2.4, 31.8]}
-    )
+    timings = save("timings", {"stage": stages, "seconds": [95.2, 4.1, 181.6, 0.4, 62.3, 21.9, 48.5, 2.4, 31.8]})
 
     def document(name: str, content: dict[str, object]) -> Path:
         path = directory / f"{name}.json"
@@ -221,9 +217,7 @@ def inputs_fixture(tmp_path: Path) -> ReportInputs:
 def bare_inputs_fixture(inputs: ReportInputs) -> ReportInputs:
     """Only what the report cannot do without."""
     fields = {
-        f.name: None
-        for f in dataclasses.fields(inputs)
-        if f.name not in ("model", "device", "pareto", "summary")
+        f.name: None for f in dataclasses.fields(inputs) if f.name not in ("model", "device", "pareto", "summary")
     }
     return dataclasses.replace(inputs, **fields)
 

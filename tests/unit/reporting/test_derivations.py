@@ -87,9 +87,7 @@ def test_shares(inputs: ReportInputs) -> None:
     rows = tables.needed("contributors").index
     total = sum(compute("contribution", inputs, row) for row in rows if row.startswith("largest|"))
     assert total == pytest.approx(1)
-    assert sum(
-        compute("stage_share", inputs, row) for row in tables.needed("timings").index
-    ) == pytest.approx(1)
+    assert sum(compute("stage_share", inputs, row) for row in tables.needed("timings").index) == pytest.approx(1)
     assert compute("total_seconds", inputs) == pytest.approx(448.2)
 
 

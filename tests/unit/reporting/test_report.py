@@ -94,7 +94,7 @@ class Artifacts:
         """A table under the columns that name its rows."""
         if name not in self.frames:
             keys = KEYS[Path(name).stem]
-            frame = pd.read_csv(self.folder / name, dtype={key: str for key in keys})
+            frame = pd.read_csv(self.folder / name, dtype=dict.fromkeys(keys, str))
             frame.index = frame[[key for key in keys if key in frame]].fillna("").agg("|".join, axis=1)
             self.frames[name] = frame
         return self.frames[name]
@@ -108,9 +108,7 @@ class Artifacts:
 
 
 @pytest.fixture(name="built", scope="module")
-def built_fixture(
-    tmp_path_factory: pytest.TempPathFactory, artifacts: Callable[..., ReportInputs]
-) -> ReportInputs:
+def built_fixture(tmp_path_factory: pytest.TempPathFactory, artifacts: Callable[..., ReportInputs]) -> ReportInputs:
     """All artifacts, and ``report.html`` beside them."""
     inputs = artifacts(tmp_path_factory.mktemp("report"))
     build_report(inputs, inputs.summary.parent / "report.html")
@@ -141,7 +139,9 @@ def test_it_opens_by_itself(text: str) -> None:
     assert len(addresses) == 5
     assert all(address.startswith("data:image/svg+xml;base64,") for address in addresses)
     assert b"<svg" in base64.b64decode(addresses[0].split(",")[1])
-    assert "<script" not in text and "@import" not in text and "url(" not in text
+    assert "<script" not in text
+    assert "@import" not in text
+    assert "url(" not in text
 
 
 def test_the_same_artifacts_give_the_same_bytes(built: ReportInputs, text: str, tmp_path: Path) -> None:
@@ -167,9 +167,7 @@ OPTIONAL = [f.name for f in dataclasses.fields(ReportInputs) if f.default is Non
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
-def test_without_one_input(
-    name: str, inputs: ReportInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_one_input(name: str, inputs: ReportInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autotailor.reporting.html.svg", lambda figure: b"")  # drawn by the tests above
     less = dataclasses.replace(inputs, **{name: None})
     build_report(less, tmp_path / "report.html")
@@ -179,9 +177,7 @@ def test_without_one_input(
 @pytest.mark.parametrize("name", [*KEYS])
 def test_a_table_without_its_columns(name: str, inputs: ReportInputs, tmp_path: Path) -> None:
     getattr(inputs, name).write_text("nonsense\n1\n")
-    with pytest.raises(
-        ReportError, match=rf"{name}.csv: column '\w+' is missing, expected .*; run its rule again"
-    ):
+    with pytest.raises(ReportError, match=rf"{name}.csv: column '\w+' is missing, expected .*; run its rule again"):
         build_report(inputs, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

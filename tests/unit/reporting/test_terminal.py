@@ -31,4 +31,5 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
     ):
         assert part in text
     assert "report: results/report.html" in text
-    assert "…" not in text and "nan" not in text
+    assert "…" not in text
+    assert "nan" not in text

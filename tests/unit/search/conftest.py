@@ -44,9 +44,7 @@ def objectives_of(space: Space, seed: int = 0, places: int = 1) -> Objectives:
             stage = variable.name.split(".")[0]
         if variable.kind == "expand_ratio":
             names = [
-                n
-                for n in ("resolution", f"{stage}.depth", f"{stage}.width", variable.name)
-                if n in space.positions
+                n for n in ("resolution", f"{stage}.depth", f"{stage}.width", variable.name) if n in space.positions
             ]
             for _ in range(places):
                 table = _costs(space, names, rng)
@@ -67,11 +65,7 @@ def _costs(space: Space, names: list[str], rng: np.random.Generator) -> np.ndarr
     """A table that falls along every axis, with 5 % of noise, in ms."""
     table = np.full([len(space[n].choices) for n in names], rng.uniform(0.05, 0.2))
     for axis, name in enumerate(names):
-        scale = (
-            np.ones(table.shape[axis])
-            if space[name].kind == "depth"
-            else np.linspace(1, 0.5, table.shape[axis])
-        )
+        scale = np.ones(table.shape[axis]) if space[name].kind == "depth" else np.linspace(1, 0.5, table.shape[axis])
         table = table * np.expand_dims(scale, [a for a in range(table.ndim) if a != axis])
     return np.asarray(table * rng.uniform(0.95, 1.05, table.shape))
 

@@ -25,9 +25,7 @@ def drawn_objectives(draw: st.DrawFn) -> Objectives:
         choices = draw(st.integers(1, 3))
         gate = Gate("stage1.depth", draw(st.integers(1, depths))) if draw(st.booleans()) else None
         default = draw(st.integers(0, choices - 1))
-        variables.append(
-            Variable(f"block{number}.expand_ratio", "expand_ratio", tuple(range(choices)), default, gate)
-        )
+        variables.append(Variable(f"block{number}.expand_ratio", "expand_ratio", tuple(range(choices)), default, gate))
     space = Space(tuple(variables))
 
     def terms() -> tuple[Term, ...]:
@@ -41,9 +39,7 @@ def drawn_objectives(draw: st.DrawFn) -> Objectives:
             drawn.append(Term(tuple(v.name for v in scope), np.reshape(numbers, shape) / 8.0, gate))
         return tuple(drawn)
 
-    return Objectives(
-        Metric("accuracy", "%", space, terms(), 90.0), Metric("latency", "ms", space, terms(), 1.0)
-    )
+    return Objectives(Metric("accuracy", "%", space, terms(), 90.0), Metric("latency", "ms", space, terms(), 1.0))
 
 
 @settings(max_examples=150, deadline=None)
@@ -59,9 +55,7 @@ def test_equals_brute_force(objectives: Objectives) -> None:
 @given(drawn_objectives())
 def test_front_is_canonical_and_predicted_by_the_metrics(objectives: Objectives) -> None:
     front = exact_front(objectives).front
-    assert all(
-        (subnet.to_array() == row).all() for subnet, row in zip(front.subnets, front.indices, strict=True)
-    )
+    assert all((subnet.to_array() == row).all() for subnet, row in zip(front.subnets, front.indices, strict=True))
     np.testing.assert_array_equal(front.latency, objectives.latency.predict(front.indices))
     np.testing.assert_array_equal(front.accuracy, objectives.accuracy.predict(front.indices))
 
@@ -71,7 +65,8 @@ def test_front_is_canonical_and_predicted_by_the_metrics(objectives: Objectives)
 def test_non_dominated(points: list[tuple[int, int]]) -> None:
     latency, accuracy = np.array(points, dtype=float).T
     rows = non_dominated(latency, accuracy)
-    assert (np.diff(latency[rows]) > 0).all() and (np.diff(accuracy[rows]) > 0).all()
+    assert (np.diff(latency[rows]) > 0).all()
+    assert (np.diff(accuracy[rows]) > 0).all()
     for a, b in itertools.product(range(len(points)), rows):
         assert not (latency[a] <= latency[b] and accuracy[a] > accuracy[b])
         assert not (latency[a] < latency[b] and accuracy[a] >= accuracy[b])
@@ -92,9 +87,7 @@ def test_thinning_is_bounded_by_its_slack(residual_space, objectives_of) -> None
     assert thin.slack_ms > 0
     assert len(thin.front) <= 13
     for latency, accuracy in zip(best.latency, best.accuracy, strict=True):
-        assert (
-            thin.front.accuracy[thin.front.latency <= latency + thin.slack_ms + 1e-9] >= accuracy - 1e-9
-        ).any()
+        assert (thin.front.accuracy[thin.front.latency <= latency + thin.slack_ms + 1e-9] >= accuracy - 1e-9).any()
 
 
 def test_a_space_of_billions_is_quick(residual_space, objectives_of) -> None:

@@ -43,13 +43,15 @@ def result_fixture(objectives: Objectives) -> SearchResult:
 
 
 def test_front_rises_and_reaches_both_ends(objectives: Objectives, result: SearchResult) -> None:
-    assert (np.diff(result.front.latency) > 0).all() and (np.diff(result.front.accuracy) > 0).all()
+    assert (np.diff(result.front.latency) > 0).all()
+    assert (np.diff(result.front.accuracy) > 0).all()
     assert result.front.subnets[-1] == largest(objectives.space)
     assert result.front.latency[0] <= objectives.latency.predict(smallest(objectives.space).to_array())[0]
 
 
 def test_the_yardstick(result: SearchResult) -> None:
-    assert result.exact is not None and result.yardstick.slack_ms == 0
+    assert result.exact is not None
+    assert result.yardstick.slack_ms == 0
     assert result.yardstick.hypervolume_ratio is not None
     assert 0.97 < result.yardstick.hypervolume_ratio <= 1 + 1e-9
     assert hypervolume_ratio(result.exact.front, result.exact.front) == 1
@@ -61,9 +63,7 @@ def test_the_genetic_search_beats_its_start(objectives: Objectives) -> None:
     assert hypervolume_ratio(found, genetic_front(objectives, QUICK)) < 1
 
 
-def test_the_same_seed_gives_the_same_bytes(
-    objectives: Objectives, result: SearchResult, tmp_path: Path
-) -> None:
+def test_the_same_seed_gives_the_same_bytes(objectives: Objectives, result: SearchResult, tmp_path: Path) -> None:
     result.write(tmp_path / "a.csv", tmp_path / "a.json")
     search(objectives, QUICK).write(tmp_path / "b.csv", tmp_path / "b.json")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
@@ -92,18 +92,21 @@ def test_pareto_csv(objectives: Objectives, result: SearchResult, tmp_path: Path
 def test_a_front_has_at_most_as_many_rows_as_budgets(result: SearchResult) -> None:
     spread = result.front.spread(7)
     assert len(spread) <= 7
-    assert spread.latency[0] == result.front.latency[0] and spread.latency[-1] == result.front.latency[-1]
+    assert spread.latency[0] == result.front.latency[0]
+    assert spread.latency[-1] == result.front.latency[-1]
 
 
 def test_without_the_exact_front(objectives: Objectives) -> None:
     result = search(objectives, SearchConfig(population=20, generations=3, exact="never"))
-    assert result.exact is None and result.yardstick.hypervolume_ratio is None
+    assert result.exact is None
+    assert result.yardstick.hypervolume_ratio is None
     assert result.yardstick.reason == "search.exact=never"
 
 
 def test_too_coupled_a_space_still_gives_a_front(objectives: Objectives) -> None:
     result = search(objectives, SearchConfig(population=20, generations=3, exact_table=5))
-    assert "search.exact_table" in result.yardstick.reason and len(result.front) > 1
+    assert "search.exact_table" in result.yardstick.reason
+    assert len(result.front) > 1
     with pytest.raises(SearchError, match="exact_table"):
         search(objectives, SearchConfig(population=20, generations=3, exact_table=5, exact="always"))
 
@@ -180,9 +183,7 @@ def test_the_configuration_file_names_every_parameter() -> None:
     from omegaconf import OmegaConf
 
     path = Path(__file__).parents[3] / "conf" / "search" / "default.yaml"
-    section = OmegaConf.to_container(
-        OmegaConf.merge({"seed": 0}, OmegaConf.create({"search": OmegaConf.load(path)}))
-    )
+    section = OmegaConf.to_container(OmegaConf.merge({"seed": 0}, OmegaConf.create({"search": OmegaConf.load(path)})))
     assert isinstance(section, dict)
     parameters = {**section["search"], "seed": 0}
     assert SearchConfig.from_section(parameters) == SearchConfig()
