@@ -339,6 +339,11 @@ class SuperNet:
         return cls(Graph.restore(data["graph"], weights), data["space"], data["sorting"])
 
 
+def load_supernet(path: str | Path) -> SuperNet:
+    """Reads a SuperNet that ``SuperNet.save`` wrote; ``autotailor.load``."""
+    return SuperNet.load(path)
+
+
 def _meta_size(atom: Atom) -> int:
     return atom.meta
 

@@ -106,7 +106,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
     lut = save(
         "lut",
         {
-            "operator": [f"c{i:011x}" for i in range(30)],
+            "operator_id": [f"c{i:011x}" for i in range(30)],
             "feature": ["{}"] * 30,
             "fingerprint": ["f" * 12] * 30,
             "latency_ms": rng.uniform(0.005, 0.3, 30),

@@ -1,0 +1,144 @@
+"""The whole pipeline on the second default network, small: every rule runs for real once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+
+import autotailor
+
+ROOT = Path(__file__).parents[2]
+MODEL, DEVICE = "mobilenet_digits", "host"
+SMALL = [
+    "model.pretrain.epochs=1",
+    "finetune.epochs=1",
+    "data.train_images=512",
+    "data.evaluation_images=400",
+    "finetune.calibration.images=128",
+    "model.space.resolution=[24]",
+    "model.space.width=[]",
+    "device.max_minutes=0.2",
+    "device.precision_target=0.5",
+    "search.population=20",
+    "search.generations=5",
+    "sensitivity.validate_subnets=4",
+    "validate.subnets=4",
+]
+
+
+def command(*arguments: str) -> list[str]:
+    config = ["--config", f"model={MODEL}", f"overrides={json.dumps(SMALL)}"]
+    snakefile = ["--snakefile", str(ROOT / "Snakefile"), "--profile", str(ROOT / "profiles" / "default")]
+    return [sys.executable, str(ROOT / "workflow" / "launch.py"), *snakefile, *arguments, *config]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory where the pipeline was killed once, started again, and has ended."""
+    directory = tmp_path_factory.mktemp("run")
+    first = subprocess.Popen(
+        command(), cwd=directory, env=environment(), start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 300
+    while not (directory / "results" / MODEL / "pretrained.pt").exists() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    done = subprocess.run(
+        command(), cwd=directory, env=environment(), capture_output=True, text=True, timeout=550, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return directory
+
+
+@pytest.fixture(scope="module")
+def results(finished: Path) -> Path:
+    return finished / "results" / MODEL
+
+
+@pytest.mark.timeout(900)
+def test_every_artifact_of_the_contract_is_there(results: Path) -> None:
+    shared = ["pretrained.pt", "model.onnx", "space.json", "supernet.pt", "sensitivity.csv"]
+    tables = ["operators.csv", "lut.csv", "validation.csv", "pareto.csv", "summary.csv", "report.html"]
+    exports = ["subnet.json", "model.onnx", "model.ncnn.param", "model.ncnn.bin", "model.pt", "verification.json"]
+    missing = [name for name in shared if not (results / name).is_file()]
+    missing += [name for name in tables if not (results / DEVICE / name).is_file()]
+    for export in (results / DEVICE / "exports").iterdir():
+        missing += [f"{export.name}/{name}" for name in exports if not (export / name).is_file()]
+    assert not missing
+    assert len(list((results / DEVICE / "exports").iterdir())) == 4
+
+
+def test_nothing_is_left_to_do(finished: Path) -> None:
+    done = subprocess.run(
+        command("-n"), cwd=finished, env=environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_exported_subnets_compute_what_their_verification_says(results: Path) -> None:
+    for export in (results / DEVICE / "exports").iterdir():
+        verification = json.loads((export / "verification.json").read_text())
+        assert verification["passed"]
+        assert len(verification["comparisons"]) == 3
+        assert all(c["max_relative_error"] < 1e-4 for c in verification["comparisons"])
+        session = onnxruntime.InferenceSession(str(export / "model.onnx"))
+        x = np.ones(session.get_inputs()[0].shape, dtype=np.float32)
+        assert session.run(None, {"input": x})[0].shape == (1, 10)
+
+
+def test_the_lut_holds_every_operator_once(results: Path) -> None:
+    operators = pd.read_csv(results / DEVICE / "operators.csv")
+    lut = pd.read_csv(results / DEVICE / "lut.csv")
+    measured = lut[lut["operator_id"].isin(operators["id"])]
+    assert sorted(measured["operator_id"]) == sorted(operators["id"])
+    assert (measured["latency_ms"] > 0).all()
+
+
+def test_predictions_of_the_front_come_from_the_tables(results: Path) -> None:
+    """The front's latencies, recomputed by hand from the LUT."""
+    from autotailor.profiling import LUT, DeviceConfig, fusion_rules
+
+    net = autotailor.load(results / "supernet.pt")
+    fusion = fusion_rules(DeviceConfig.from_section({"name": "test"}))
+    latencies = LUT.read(results / DEVICE / "lut.csv").latencies()
+    pareto = pd.read_csv(results / DEVICE / "pareto.csv")
+    assert (pareto["accuracy_predicted"].diff().dropna() > 0).all()
+    assert (pareto["latency_ms_predicted"].diff().dropna() > 0).all()
+    for _, row in pareto.head(3).iterrows():
+        subnet = autotailor.SubNet.from_json(net.space, row["assignment"])
+        standalone = autotailor.SuperNet(net.slice(subnet), {})
+        total = sum(latencies[place.features[()].id] for place in standalone.places(fusion))
+        assert row["subnet"] == subnet.id
+        assert row["latency_ms_predicted"] == pytest.approx(total)
+
+
+def test_every_rule_has_a_run_in_the_store(finished: Path) -> None:
+    with sqlite3.connect(finished / "mlflow.db") as store:
+        rules = {row[0] for row in store.execute("select value from tags where key = 'rule'")}
+        parents = store.execute("select count(*) from tags where key = 'autotailor.kind'").fetchone()[0]
+    expected = "pretrain compile finetune enumerate profile validate sensitivity search export measure report"
+    assert rules == set(expected.split())
+    assert parents == 1
+
+
+def test_the_report_opens_by_itself(results: Path) -> None:
+    text = (results / DEVICE / "report.html").read_text()
+    assert "http" not in text.replace("http://www.w3.org", "")
+    assert "data-source=" in text
