@@ -54,6 +54,7 @@ MEASURING_THREADS = (
     else 1
 )
 TRAINING_THREADS = CONFIG["threads"]
+SHARING_THREADS = CONFIG["threads"] * CONFIG["workers"]
 workflow.global_resources[f"device_{DEVICE}"] = 1
 
 # Read by the scripts, no reason to run a rule again.

@@ -12,7 +12,7 @@ rule finetune:
         "logs/{model}/finetune.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: TRAINING_THREADS
+    threads: SHARING_THREADS
     params:
         sections=sections("data", "finetune", "threads"),
         code=code("compiler", "finetuning", "data"),

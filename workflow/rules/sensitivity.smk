@@ -20,7 +20,7 @@ rule sensitivity:
         "logs/{model}/sensitivity.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: TRAINING_THREADS
+    threads: SHARING_THREADS
     params:
         sections=sections("data", "sensitivity", "calibration", "threads"),
         code=code("compiler", "sensitivity", "finetuning", "data"),

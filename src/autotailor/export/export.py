@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from pathlib import Path
@@ -108,7 +109,9 @@ def save_program(module: nn.Module, images: Array, path: Path) -> None:
         warnings.simplefilter("ignore")
         batch = torch.export.Dim("batch", min=1)
         program = torch.export.export(module, (torch.from_numpy(images),), dynamic_shapes=({0: batch},))
-        torch.export.save(program, str(path))
+        buffer = io.BytesIO()
+        torch.export.save(program, buffer)
+    path.write_bytes(buffer.getvalue())
 
 
 def _images(net: SuperNet, subnet: SubNet, evaluation: EvaluationSet) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def run_onnx(path: Path) -> Runner:
 
 def run_exported_program(path: Path) -> Runner:
     """A saved ``torch.export`` program."""
-    module = torch.export.load(str(path)).module()
+    module = torch.export.load(io.BytesIO(path.read_bytes())).module()
 
     def run(images: Array) -> Array:
         with torch.no_grad():

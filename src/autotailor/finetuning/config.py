@@ -132,6 +132,7 @@ class FinetuneConfig(LoopConfig):
         name: of the file in conf/finetune, for people.
         strategy: which SubNets each step trains: a name of ``autotailor.finetuning.sampling``.
         subnets: SubNets that each step trains (the sandwich counts the largest and the smallest).
+        workers: SubNets that run side by side; results do not depend on it.
         sort: whether channels are sorted by importance once before training.
         distillation: from the original network; a strategy that distils in place uses it for the largest SubNet.
         calibration: of every SubNet that is evaluated or exported.
@@ -140,13 +141,18 @@ class FinetuneConfig(LoopConfig):
     name: str = ""
     strategy: str = "sandwich"
     subnets: int = 4
+    workers: int = 1
     sort: bool = True
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
+    @property
+    def identity(self) -> str:
+        return repr(replace(self, checkpoint_seconds=0.0, workers=1))
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_numbers(self, {"subnets": 1}, integers=("subnets",))
+        _check_numbers(self, {"subnets": 1, "workers": 1}, integers=("subnets", "workers"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.ir.executor import ElasticModule, Statistics
 from autotailor.ir.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
+
+Gradients = tuple[torch.Tensor | None, ...]
 
 
 @dataclass(frozen=True)
@@ -74,30 +78,52 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
 
 
 class WeightSharing:
-    """One step: the gradients of all SubNets that the strategy drew, averaged."""
+    """One step: the gradients of all SubNets that the strategy drew, averaged.
+
+    SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters. Their gradients
+    are added in the order of the draw, so that the result does not depend on the number of workers.
+    """
 
     def __init__(
         self, module: ElasticModule, teacher: torch.nn.Module, strategy: Strategy, config: FinetuneConfig
     ) -> None:
-        self._module, self._strategy, self._config = module, strategy, config
+        self._strategy, self._config = strategy, config
         self._teacher = teacher.to(memory_format=torch.channels_last)
         self._largest = largest(strategy.space)
+        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        self._views = [module.replica() for _ in range(strategy.count)]
+        self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="subnet")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets."""
         subnets = self._strategy.draw(batch.progress, batch.random)
-        targets = self._original(batch.images)
-        total = 0.0
-        for subnet in subnets:
-            logits = self._logits(subnet, batch.images)
-            loss = distillation_loss(
-                logits, batch.labels, targets, self._config.distillation, self._config.label_smoothing
-            )
-            (loss / len(subnets)).backward()  # type: ignore[no-untyped-call]
-            total += loss.item() / len(subnets)
-            if self._strategy.in_place and subnet == self._largest:
-                targets = logits.detach()
-        return total
+        teaching = self._strategy.in_place and subnets[0] == self._largest
+        first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
+        original = self._original(batch.images)
+
+        def run(position: int) -> tuple[float, Gradients]:
+            try:
+                logits = self._logits(self._views[position].train(), subnets[position], batch.images)
+            except BaseException as error:
+                if position == 0:
+                    first.set_exception(error)
+                raise
+            if position == 0:
+                first.set_result(logits.detach())
+            targets = first.result() if teaching and position else original
+            config = self._config
+            loss = distillation_loss(logits, batch.labels, targets, config.distillation, config.label_smoothing)
+            return loss.item(), torch.autograd.grad(loss / len(subnets), self._parameters, allow_unused=True)
+
+        return self._add(list(self._pool.map(run, range(len(subnets)))))
+
+    def _add(self, results: Sequence[tuple[float, Gradients]]) -> float:
+        """Adds gradients in the order of the draw; returns the mean loss."""
+        for _, gradients in results:
+            for parameter, gradient in zip(self._parameters, gradients, strict=True):
+                if gradient is not None:
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+        return sum(loss for loss, _ in results) / len(results)
 
     @torch.no_grad()
     def _original(self, images: torch.Tensor) -> torch.Tensor:
@@ -106,10 +132,11 @@ class WeightSharing:
         logits: torch.Tensor = self._teacher(resize(images, resolution) if resolution else images)
         return logits
 
-    def _logits(self, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
-        self._module.activate(subnet)
+    @staticmethod
+    def _logits(module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
+        module.activate(subnet)
         resolution = resolution_of(subnet)
-        logits: torch.Tensor = self._module(resize(images, resolution) if resolution else images)
+        logits: torch.Tensor = module(resize(images, resolution) if resolution else images)
         return logits
 
 

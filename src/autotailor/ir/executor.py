@@ -7,6 +7,7 @@ at hand (evaluation), or collects them (recalibration).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -196,6 +197,12 @@ class ElasticModule(GraphModule):
         self._axes.clear()
         self.statistics = None
         return self
+
+    def replica(self) -> ElasticModule:
+        """Another view of the same parameters with an active SubNet of its own, for a thread of its own."""
+        twin = copy.copy(self)
+        twin._axes = {}
+        return twin.activate(self._subnet)
 
     @property
     def active(self) -> SubNet:

@@ -20,6 +20,7 @@ class SensitivityConfig:
         validate_subnets: random SubNets whose predicted accuracy is compared with the measured one, on the test set.
         seed: of those SubNets.
         threads: of PyTorch.
+        workers: SubNets that are evaluated side by side; results do not depend on it.
         calibration: BatchNorm recalibration, the same as in finetuning.
     """
 
@@ -27,10 +28,11 @@ class SensitivityConfig:
     validate_subnets: int = 20
     seed: int = 0
     threads: int = 1
+    workers: int = 1
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
     def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("validate_subnets", 2), ("seed", 0), ("threads", 1)):
+        for name, least in (("batch_size", 1), ("validate_subnets", 2), ("seed", 0), ("threads", 1), ("workers", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise SensitivityError(f"sensitivity.{name}: expected an integer >= {least}, not {value!r}")

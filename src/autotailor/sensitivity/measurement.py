@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.finetuning import Calibrator, evaluate
 from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.loop import deterministic
+from autotailor.ir.executor import ElasticModule
 from autotailor.ir.subnet import SubNet, largest, stack
 from autotailor.ir.supernet import SuperNet
 from autotailor.ir.term import Metric, Term
@@ -168,10 +171,33 @@ def _evaluate_all(
     journal = Journal(Path(path), identity)
     missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
     with deterministic(config.threads):
-        calibrator = Calibrator(data, config.calibration) if missing else None
-        for subnet in track(missing, description=title):
-            assert calibrator is not None
-            statistics = calibrator.statistics(module, subnet)
-            journal.add(subnet.id, evaluate(module, subnet, images, statistics, config.batch_size))
+        evaluator = _Evaluator(module, Calibrator(data, config.calibration), images, config)
+        for subnet, right in track(evaluator.all(missing), description=title, total=len(missing)):
+            journal.add(subnet.id, right)
     found = {id_: journal.get(id_) for id_ in wanted}
     return {id_: right for id_, right in found.items() if right is not None}
+
+
+class _Evaluator:
+    """Recalibrates and evaluates SubNets, several side by side, each thread on its own view of the SuperNet."""
+
+    def __init__(
+        self, module: ElasticModule, calibrator: Calibrator, images: EvaluationSet, config: SensitivityConfig
+    ) -> None:
+        self._calibrator, self._images, self._config = calibrator, images, config
+        self._views: SimpleQueue[ElasticModule] = SimpleQueue()
+        for _ in range(config.workers):
+            self._views.put(module.replica())
+
+    def all(self, subnets: Sequence[SubNet]) -> Iterator[tuple[SubNet, BoolArray]]:
+        """Correctness of each SubNet, in order, as they come."""
+        with ThreadPoolExecutor(self._config.workers) as pool:
+            yield from zip(subnets, pool.map(self._one, subnets), strict=True)
+
+    def _one(self, subnet: SubNet) -> BoolArray:
+        view = self._views.get()
+        try:
+            statistics = self._calibrator.statistics(view, subnet)
+            return evaluate(view, subnet, self._images, statistics, self._config.batch_size)
+        finally:
+            self._views.put(view)

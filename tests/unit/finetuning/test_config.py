@@ -19,7 +19,9 @@ CONF = Path(__file__).parents[3] / "conf"
 
 
 def read(path: Path) -> dict[str, object]:
-    return yaml.safe_load(path.read_text().replace("${seed}", "0").replace("${threads}", "1"))
+    return yaml.safe_load(
+        path.read_text().replace("${seed}", "0").replace("${threads}", "1").replace("${workers}", "1")
+    )
 
 
 def test_every_configured_strategy_exists_and_every_strategy_is_configured() -> None:
