@@ -11,6 +11,7 @@ rule search:
             category="Front",
         ),
         yardstick="results/{model}/{device}/search.json",
+        candidates="results/{model}/{device}/candidates.csv",
         front="results/{model}/{device}/front.json",
         contributors="results/{model}/{device}/contributors.csv",
         provenance="results/{model}/{device}/provenance/search.json",
@@ -20,9 +21,10 @@ rule search:
         "logs/{model}/{device}/search.tsv"
     conda:
         "../envs/autotailor.yaml"
+    threads: SHARING_THREADS
     params:
-        sections=sections("search", "budgets", "runtime"),
-        code=code("compiler", "search", "sensitivity", "profiling"),
+        sections=sections("search", "budgets", "runtime", "data", "sensitivity", "calibration", "threads"),
+        code=code("compiler", "search", "sensitivity", "profiling", "finetuning", "data"),
     message:
         "search: the Pareto front of latency and accuracy"
     script:

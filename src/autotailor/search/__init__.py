@@ -7,6 +7,7 @@ from autotailor.search.budgets import (
     read_budgets,
     write_budgets,
 )
+from autotailor.search.candidates import Measured, candidates, choose
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import ExactFront, exact_front
 from autotailor.search.errors import SearchError
@@ -16,6 +17,7 @@ from autotailor.search.optimizer import SearchResult, Yardstick, search
 __all__ = [
     "ExactFront",
     "Front",
+    "Measured",
     "Objectives",
     "SearchConfig",
     "SearchError",
@@ -23,6 +25,8 @@ __all__ = [
     "Yardstick",
     "budget_names",
     "budget_subnets",
+    "candidates",
+    "choose",
     "exact_front",
     "latency_budgets",
     "read_budgets",

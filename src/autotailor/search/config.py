@@ -23,6 +23,8 @@ class SearchConfig:
         mutation_eta: distribution index of polynomial mutation (PM).
         beam_width: states that the beam search keeps at each step; 0 starts from random SubNets alone.
         points: latency budgets spread over the reachable range, hence the most rows of the front.
+        candidates: SubNets per exported budget that are measured on the validation set before one is chosen; 1 trusts
+            the prediction.
         exact: ``auto`` computes the exact front where the space allows it, ``always`` insists, ``never``
             leaves it out.
         exact_points: largest partial front of the exact search; longer ones are thinned, which is reported.
@@ -36,6 +38,7 @@ class SearchConfig:
     mutation_eta: float = 3.0
     beam_width: int = 16
     points: int = 121
+    candidates: int = 16
     exact: str = "auto"
     exact_points: int = 2000
     exact_table: int = 200_000
@@ -46,6 +49,7 @@ class SearchConfig:
             "generations": 1,
             "beam_width": 0,
             "points": 2,
+            "candidates": 1,
             "exact_points": 2,
             "exact_table": 1,
         }

@@ -7,6 +7,7 @@ from autotailor.sensitivity.measurement import (
     Sensitivity,
     accuracy_metric,
     measure,
+    measure_accuracies,
     validate_accuracy,
     validation_subnets,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "evaluate",
     "kendall_tau",
     "measure",
+    "measure_accuracies",
     "validate_accuracy",
     "validation_subnets",
 ]

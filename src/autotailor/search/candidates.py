@@ -1,0 +1,110 @@
+"""Candidates for a budget: predicted to be good, and different from each other.
+
+The predictor adds up what single modifications cost; SubNets that combine many cheap ones are where it is most wrong,
+and a search finds exactly those. So before a budget's SubNet is exported, some candidates are measured on the
+validation set, and the best of them is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from autotailor.ir.subnet import IntArray, SubNet, canonical, largest
+from autotailor.ir.variable import Space
+from autotailor.search.front import Front, Objectives
+
+DRAWS = 40_000
+CLOSE = 0.8  # candidates use at least this share of the budget
+APART = 0.3  # and differ from each other in at least this share of the variables
+COLUMNS = (
+    "budget",
+    "subnet",
+    "latency_ms_predicted",
+    "accuracy_predicted",
+    "accuracy_validation",
+    "standard_error",
+    "chosen",
+    "assignment",
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Accuracy of a SubNet on the validation set, and its standard error, in percent."""
+
+    accuracy: float
+    standard_error: float
+
+
+def candidates(objectives: Objectives, front: Front, budget_ms: float, count: int, seed: int) -> list[SubNet]:
+    """At most ``count`` SubNets within a budget: the front's own first, then others by predicted accuracy.
+
+    Args:
+        objectives: what is predicted.
+        front: of the search.
+        budget_ms: largest latency.
+        count: how many; each differs from those before it in at least ``APART`` of the variables.
+        seed: of the draws.
+    """
+    best = front.at(budget_ms, "budget")
+    pool = _draw(objectives.space, best, np.random.default_rng(seed))
+    latency = objectives.latency.predict(pool)
+    pool = pool[(latency <= budget_ms) & (latency >= CLOSE * budget_ms)]
+    ranked = pool[np.argsort(-objectives.accuracy.predict(pool), kind="stable")]
+    chosen = [best.to_array()]
+    for row in ranked:
+        if len(chosen) >= count:
+            break
+        if min((row != other).mean() for other in chosen) >= APART:
+            chosen.append(row)
+    return [SubNet.from_array(objectives.space, row) for row in chosen]
+
+
+def _draw(space: Space, best: SubNet, random: np.random.Generator) -> IntArray:
+    """Distinct SubNets: half drawn freely, half mutations of the best; each keeps a random share of its origin."""
+    choices = np.array([len(v.choices) for v in space])
+    origin = np.where(
+        (np.arange(DRAWS) % 2 == 0)[:, None], largest(space).to_array()[None, :], best.to_array()[None, :]
+    )
+    kept = random.random((DRAWS, len(space))) < random.random((DRAWS, 1))
+    drawn = np.where(kept, origin, random.integers(0, choices, (DRAWS, len(space))))
+    return np.unique(canonical(space, drawn), axis=0)
+
+
+def choose(
+    objectives: Objectives,
+    found: Mapping[str, list[SubNet]],
+    measured: Mapping[str, Measured],
+    budgets: Mapping[str, float],
+) -> tuple[dict[str, SubNet], pd.DataFrame]:
+    """The candidate of the highest measured accuracy within each budget; those of tighter budgets count, too.
+
+    Args:
+        objectives: what is predicted.
+        found: candidates by budget name.
+        measured: by SubNet id.
+        budgets: milliseconds by budget name.
+
+    Returns:
+        SubNets by budget name, and the table ``candidates.csv``.
+    """
+    everyone = {subnet.id: subnet for subnets in found.values() for subnet in subnets}
+    latency = {id_: float(objectives.latency.predict(s.to_array())[0]) for id_, s in everyone.items()}
+    chosen: dict[str, SubNet] = {}
+    rows = []
+    for name, subnets in found.items():
+        within = [s for id_, s in everyone.items() if latency[id_] <= budgets[name]]
+        chosen[name] = max(within, key=lambda s: (measured[s.id].accuracy, -latency[s.id]))
+        listed = {s.id: s for s in [*subnets, chosen[name]]}
+        for id_, subnet in listed.items():
+            accuracy = float(objectives.accuracy.predict(subnet.to_array())[0])
+            value = measured[id_]
+            taken = subnet == chosen[name]
+            rows.append(
+                (name, id_, latency[id_], accuracy, value.accuracy, value.standard_error, taken, subnet.to_json())
+            )
+    return chosen, pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,0 +1,60 @@
+"""Candidates of a budget, and the choice among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autotailor.ir.subnet import largest, stack
+from autotailor.search import Measured, Objectives, SearchConfig, SearchError, candidates, choose, search
+from autotailor.search.candidates import APART, COLUMNS
+
+
+@pytest.fixture(name="objectives", scope="module")
+def objectives_fixture(residual_space, objectives_of) -> Objectives:
+    return objectives_of(residual_space(3, 2, 1), seed=1)
+
+
+@pytest.fixture(scope="module")
+def front(objectives: Objectives):
+    return search(objectives, SearchConfig(population=20, generations=5)).front
+
+
+def budget_of(objectives: Objectives, share: float) -> float:
+    return share * float(objectives.latency.predict(largest(objectives.space).to_array())[0])
+
+
+def test_candidates_fit_the_budget_and_differ(objectives: Objectives, front) -> None:
+    budget = budget_of(objectives, 0.6)
+    found = candidates(objectives, front, budget, 8, seed=0)
+    assert found[0] == front.at(budget, "budget")
+    assert len(set(found)) == len(found) > 3
+    assert (objectives.latency.predict(stack(found)) <= budget).all()
+    rows = stack(found)
+    apart = [(a != b).mean() for i, a in enumerate(rows) for b in rows[:i]]
+    assert min(apart) >= APART
+    assert candidates(objectives, front, budget, 8, seed=0) == found
+
+
+def test_one_candidate_trusts_the_prediction(objectives: Objectives, front) -> None:
+    budget = budget_of(objectives, 0.6)
+    assert candidates(objectives, front, budget, 1, seed=0) == [front.at(budget, "budget")]
+
+
+def test_the_best_measured_is_chosen_also_from_tighter_budgets(objectives: Objectives, front) -> None:
+    budgets = {"budget_01": budget_of(objectives, 0.5), "budget_02": budget_of(objectives, 0.7)}
+    found = {n: candidates(objectives, front, b, 4, seed=1) for n, b in budgets.items()}
+    rng = np.random.default_rng(0)
+    everyone = {s.id: s for subnets in found.values() for s in subnets}
+    measured = {id_: Measured(float(rng.uniform(50, 60)), 0.5) for id_ in everyone}
+    star = found["budget_01"][2]
+    measured[star.id] = Measured(99.0, 0.1)
+    chosen, table = choose(objectives, found, measured, budgets)
+    assert chosen == {"budget_01": star, "budget_02": star}
+    assert list(table.columns) == list(COLUMNS)
+    assert table.groupby("budget")["chosen"].sum().tolist() == [1, 1]
+
+
+def test_a_budget_out_of_reach_is_refused(objectives: Objectives, front) -> None:
+    with pytest.raises(SearchError):
+        candidates(objectives, front, 1e-9, 4, seed=0)
