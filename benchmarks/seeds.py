@@ -3,8 +3,8 @@
     python benchmarks/seeds.py --seeds 0 1 2 --directory seeds
 
 Each seed runs the whole pipeline and ``compare`` in a folder of its own (finished folders are only read). The scaled
-network is the fastest one that is not faster than the SubNet; it is trained with the same teacher and at least the images
-that the SuperNet saw, at the best of several learning rates. Writes ``seeds.csv`` beside this file.
+network is the fastest one that is not faster than the SubNet; it is trained with the same teacher and at least the
+images that the SuperNet saw, at the best of several learning rates. Writes ``seeds.csv`` beside this file.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ import onnx
 import torch
 from torch import nn
 
+from autotailor.ir import metrics
 from autotailor.ir import subnet as subnets
 from autotailor.ir import templates as _registered  # noqa: F401  (registers the templates)
 from autotailor.ir.architecture import Architecture
 from autotailor.ir.block import Block, find_blocks
-from autotailor.ir.dimension import Atom, Dimension, Indices
+from autotailor.ir.dimension import Atom, Indices
 from autotailor.ir.errors import GraphError
 from autotailor.ir.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
 from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
@@ -31,7 +32,6 @@ from autotailor.ir.fusion import FusedGroup, Place, find_place, fuse
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.importance import channel_orders
 from autotailor.ir.onnx_writer import to_onnx
-from autotailor.ir.operator import OperatorRule, rules
 from autotailor.ir.propagation import Propagation, StaticPart, propagate
 from autotailor.ir.proposal import SpaceRequest, build_space
 from autotailor.ir.slicing import (
@@ -44,11 +44,10 @@ from autotailor.ir.slicing import (
 )
 from autotailor.ir.stage import Stage, find_stages
 from autotailor.ir.subnet import SubNet
-from autotailor.ir.term import Metric, Term
+from autotailor.ir.term import Metric
 from autotailor.ir.variable import Gate, Space
 
 SCHEMA = 1
-MILLION = 1e6
 UNFUSED = FusionRules("none")
 
 
@@ -269,42 +268,15 @@ class SuperNet:
         Raises:
             GraphError: the LUT lacks an operator.
         """
-        missing = [f.id for f in self.operators(fusion=fusion) if f.id not in latencies]
-        if missing:
-            raise GraphError(
-                f"the LUT lacks {len(missing)} of the operators of {self.name}, first {missing[0]}; profile them first"
-            )
-        terms = tuple(_place_term(place, lambda f: latencies[f.id]) for place in self.places(fusion))
-        return Metric("latency", "ms", self.space, terms)
+        return metrics.latency(self.space, self.places(fusion), latencies)
 
     def macs(self) -> Metric:
         """Multiply-accumulate operations, in millions."""
-        places = self.places(UNFUSED)
-        return Metric("macs", "M", self.space, tuple(_place_term(place, _macs) for place in places))
+        return metrics.macs(self.space, self.places(UNFUSED))
 
     def parameters(self) -> Metric:
         """Trainable and other weights without statistics, in millions."""
-        return Metric("parameters", "M", self.space, tuple(self._parameter_terms()))
-
-    def _parameter_terms(self) -> list[Term]:
-        terms: list[Term] = []
-        counted: set[str] = set()
-        for node in self.graph.nodes:
-            rule = rules.find(node.kind) or OperatorRule()
-            names = [n for i, n in enumerate(node.inputs) if n in self.graph.weights and i not in rule.statistics]
-            for name in names:
-                if name not in counted:
-                    counted.add(name)
-                    terms.append(self._parameter_term(name, self._node_gates.get(node.name)))
-        return terms
-
-    def _parameter_term(self, name: str, gate: Gate | None) -> Term:
-        axes = self.propagation.dimensions[name]
-        variables = self.architecture.variables(*axes)
-        table = np.empty([len(self.space[v].choices) for v in variables])
-        for index, assignment in self.architecture.combinations(variables):
-            table[index] = _count(axes, self.architecture, assignment) / MILLION
-        return Term(variables, table, gate, name)
+        return metrics.parameters(self.graph, self.propagation, self.architecture, self._node_gates)
 
     # Files.
 
@@ -346,20 +318,6 @@ def load_supernet(path: str | Path) -> SuperNet:
 
 def _meta_size(atom: Atom) -> int:
     return atom.meta
-
-
-def _count(axes: tuple[Dimension, ...], architecture: Architecture, assignment: Mapping[str, Any]) -> int:
-    sizes = architecture.sizes(assignment)
-    return int(np.prod([axis.size(sizes) for axis in axes], dtype=np.int64))
-
-
-def _macs(feature: OperatorFeature) -> float:
-    return (rules.find(feature.kind) or OperatorRule()).macs(feature) / MILLION
-
-
-def _place_term(place: Place, value: Any) -> Term:
-    table = np.array([value(f) for f in place.features.ravel()], dtype=np.float64).reshape(place.features.shape)
-    return Term(place.variables, table, place.gate, place.label)
 
 
 def _is_open(gate: Gate | None, subnet: SubNet) -> bool:

@@ -185,7 +185,7 @@ def test_latency_is_the_sum_over_operators(resnet_net: autotailor.SuperNet) -> N
         graph = autotailor.SuperNet(resnet_net.slice(subnet), {})
         expected = sum(table[p.features[()].id] for p in graph.places(NCNN_LIKE))
         assert metric.predict(subnet.to_array())[0] == pytest.approx(expected)
-    with pytest.raises(autotailor.AutoTailorError, match="LUT lacks 1 of"):
+    with pytest.raises(autotailor.AutoTailorError, match="LUT lacks 1 of the"):
         resnet_net.latency({k: v for k, v in table.items() if k != features[0].id}, NCNN_LIKE)
 
 
