@@ -149,6 +149,25 @@ def residual_paths(item: Item) -> tuple[Sequence, Sequence] | None:
     return main, shortcut
 
 
+class ResidualTemplate(BlockTemplate):
+    """Base of templates for x + f(x), with the activations behind the sum; ratios are relative to the output width."""
+
+    def fits(self, view: View, inner: tuple[Node, ...]) -> bool:
+        """Whether the weighted operators of the main path are those of the template."""
+        raise NotImplementedError
+
+    def scaled(self, inner: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Those of them whose outputs the expand ratio scales."""
+        return inner[:-1]
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        paths = residual_paths(trunk[position])
+        if paths is None or not self.fits(view, inner := view.weighted(paths[0])):
+            return None
+        length = 1 + view.trailing(trunk, position + 1)
+        return Match(length, view.handle(self.scaled(inner), "out"), residual=not view.weighted(paths[1]))
+
+
 def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
     """Parses the trunk and matches templates along it."""
     view = View(graph, propagation)

@@ -39,12 +39,10 @@ def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
 def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
     """Atoms of channels, with the channels that one unit of each stands for."""
     spatial = {atom for dimension in propagation.dimensions[graph.input] for atom in dimension.atoms()}
+    channels = (d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name][1:2])
     found: dict[Atom, int] = {}
-    for node in graph.nodes:
-        for name in node.outputs:
-            for dimension in propagation.dimensions[name][1:2]:
-                for atom in set(dimension.atoms()) - spatial:
-                    found.setdefault(
-                        atom, max(1, dimension.meta // atom.meta if len(set(dimension.atoms())) == 1 else 1)
-                    )
+    for dimension in channels:
+        atoms = set(dimension.atoms()) - spatial
+        for atom in atoms:
+            found.setdefault(atom, dimension.meta // atom.meta if len(atoms) == 1 else 1)
     return found
