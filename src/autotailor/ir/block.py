@@ -7,6 +7,7 @@ follows from propagation. A new template is one file under ``templates/``.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -138,6 +139,7 @@ def register_template(template: type[BlockTemplate]) -> type[BlockTemplate]:
 
 def templates() -> tuple[BlockTemplate, ...]:
     """All templates, in the order they are asked."""
+    importlib.import_module("autotailor.ir.templates")  # registers them; they import this module
     return tuple(_templates)
 
 
@@ -185,7 +187,7 @@ def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
 
 
 def _first_match(view: View, trunk: Sequence, position: int) -> tuple[BlockTemplate | None, Match | None]:
-    for template in _templates:
+    for template in templates():
         match = template.match(view, trunk, position)
         if match:
             return template, match

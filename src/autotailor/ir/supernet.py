@@ -21,7 +21,6 @@ from torch import nn
 
 from autotailor.ir import metrics
 from autotailor.ir import subnet as subnets
-from autotailor.ir import templates as _registered  # noqa: F401  (registers the templates)
 from autotailor.ir.architecture import Architecture
 from autotailor.ir.block import Block, find_blocks
 from autotailor.ir.dimension import Atom, Indices
