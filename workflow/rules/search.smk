@@ -23,8 +23,18 @@ rule search:
         "../envs/autotailor.yaml"
     threads: SHARING_THREADS
     params:
-        sections=sections("search", "budgets", "runtime", "data", "sensitivity", "calibration", "threads"),
-        code=code("compiler", "search", "sensitivity", "profiling", "finetuning", "data"),
+        sections=sections(
+            "search",
+            "budgets",
+            "runtime",
+            "data",
+            "sensitivity",
+            "calibration",
+            "threads",
+        ),
+        code=code(
+            "compiler", "search", "sensitivity", "profiling", "finetuning", "data"
+        ),
     message:
         "search: the Pareto front of latency and accuracy"
     script:
