@@ -2,7 +2,7 @@
 
 A rule deduces the dimensions of an operator's outputs from those of its inputs (the paper's ``update``), says how its
 weights' axes relate to them, and computes it in PyTorch (``call``). One file under ``operators/`` holds
-one family; registering a rule is all it takes. A kind without a rule is *static*: see ``operators/static.py``.
+one family; registering a rule is all it takes. A kind without a rule is *static*: see ``bypass.py``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class OperatorRule:
         kinds: ONNX operator types the rule covers.
         constant_inputs: positions of inputs that shape the operator, with the attribute each becomes.
         attribute_at_17: those of them that ONNX opset 17 writes as attributes.
-        vectors: positions of inputs that are vectors of their own (never shared between nodes).
         statistics: positions of inputs that are no trainable parameters.
         elementwise: one activation in, the same shape out, element by element.
         view: moves no data.
