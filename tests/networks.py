@@ -52,11 +52,13 @@ class Gate(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    def __init__(self, inputs: int, inner: int, outputs: int, stride: int = 1, gate: bool = False) -> None:
+    def __init__(
+        self, inputs: int, inner: int, outputs: int, stride: int = 1, gate: bool = False, kernel: int = 3
+    ) -> None:
         super().__init__()
         self.adds = stride == 1 and inputs == outputs
         self.main = nn.Sequential(
-            *conv_bn(inputs, inner), nn.ReLU6(), *conv_bn(inner, inner, 3, stride, inner), nn.ReLU6(),
+            *conv_bn(inputs, inner), nn.ReLU6(), *conv_bn(inner, inner, kernel, stride, inner), nn.ReLU6(),
             Gate(inner) if gate else nn.Identity(), *conv_bn(inner, outputs),
         )  # fmt: skip
 
@@ -71,7 +73,8 @@ class TinyMobileNet(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(
             *conv_bn(3, 16, 3, 2), nn.ReLU6(),
-            InvertedResidual(16, 64, 24, 2), InvertedResidual(24, 96, 24), InvertedResidual(24, 96, 24, gate=True),
+            InvertedResidual(16, 64, 24, 2, kernel=5), InvertedResidual(24, 96, 24),
+            InvertedResidual(24, 96, 24, gate=True, kernel=7),
             *conv_bn(24, 64), nn.ReLU6(),
         )  # fmt: skip
         self.head = nn.Linear(64, 5)
@@ -107,7 +110,10 @@ SPACES = {
     },
     "mobilenet": {
         "divisor": 4, "resolution": [24, 32], "depth": [0, 1, 2], "width": [0.5, 1.0],
-        "blocks": {"InvertedResidual": {"expand_ratio": [2, 3, 4]}},
+        "blocks": {
+            "InvertedResidual": {"expand_ratio": [2, 3, 4], "kernel_size": [3, 5]},
+            "block3": {"kernel_size": [3, 5, 7]},
+        },
     },
     "grouped": {"width": [0.5, 1.0], "blocks": {"Bottleneck": {"expand_ratio": [0.5, 1.0, 2.0]}}},
 }  # fmt: skip

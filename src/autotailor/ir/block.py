@@ -8,30 +8,18 @@ follows from propagation. A new template is one file under ``templates/``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from autotailor.ir.dimension import Atom, Dimension
+from autotailor.ir.dimension import Atom, Dimension, Kernel
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.handle import EXPAND_RATIO, KERNEL_SIZE, Handle
 from autotailor.ir.operator import rules
 from autotailor.ir.propagation import Propagation
 from autotailor.ir.region import Item, Region, Sequence, flat_nodes, item_nodes, item_output, parse_trunk
 
 WEIGHTED = ("Conv", "Gemm", "MatMul")
-
-
-@dataclass(frozen=True)
-class WidthHandle:
-    """Something inside a block that an expand ratio can set.
-
-    Attributes:
-        atoms: sizes that change together.
-        relative_to: ``in`` or ``out``: the block's width that the ratio multiplies.
-    """
-
-    atoms: tuple[Atom, ...]
-    relative_to: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +30,7 @@ class Block:
         name: ``block1``, ``block2`` ... in the order of the trunk; ``kind`` is its template's name.
         nodes: in topological order; input and output are tensor names.
         width_in, width_out: channel dimensions at its ends.
-        handles: variable kind (``expand_ratio``) to what it sets.
+        handles: variable kind (``expand_ratio``, ``kernel_size`` ...) to what it sets.
         granules: channels that one unit of a handle's atom stands for (more than 1 where it counts groups).
         removable: whether it can be bypassed: what leaves it has the dimensions of what enters it.
     """
@@ -54,7 +42,7 @@ class Block:
     output: str
     width_in: Dimension
     width_out: Dimension
-    handles: Mapping[str, WidthHandle] = field(default_factory=dict)
+    handles: Mapping[str, Handle] = field(default_factory=dict)
     granules: Mapping[Atom, int] = field(default_factory=dict)
     removable: bool = False
 
@@ -64,7 +52,7 @@ class Match:
     """A template's find: how many items of the trunk it takes, and what it can change."""
 
     length: int
-    handles: Mapping[str, WidthHandle]
+    handles: Mapping[str, Handle]
     residual: bool
 
 
@@ -110,10 +98,18 @@ class View:
             count += 1
         return count
 
-    def handle(self, nodes: tuple[Node, ...], relative_to: str) -> Mapping[str, WidthHandle]:
-        """An expand ratio over the outputs of some operators; nothing where they are static."""
+    def expand_ratio(self, nodes: Iterable[Node], relative_to: str) -> Mapping[str, Handle]:
+        """A ratio over the outputs of some operators; nothing where they are static."""
         atoms = tuple(dict.fromkeys(a for node in nodes for a in self.channels(node.outputs[0]).atoms()))
-        return {"expand_ratio": WidthHandle(atoms, relative_to)} if atoms else {}
+        return {EXPAND_RATIO: Handle(atoms, relative_to)} if atoms else {}
+
+    def kernel_size(self, nodes: Iterable[Node]) -> Mapping[str, Handle]:
+        """The kernel of the convolutions with the largest one; nothing where none can be cropped."""
+        axes = [axis for n in nodes if n.kind == "Conv" for axis in self.propagation.dimensions[n.inputs[1]][2:]]
+        kernels = [axis for axis in dict.fromkeys(axes) if isinstance(axis, Kernel)]
+        largest = max((kernel.meta for kernel in kernels), default=0)
+        atoms = tuple(kernel for kernel in kernels if kernel.meta == largest)
+        return {KERNEL_SIZE: Handle(atoms, None, least=Kernel.LEAST, step=2)} if atoms else {}
 
 
 class BlockTemplate:
@@ -167,7 +163,8 @@ class ResidualTemplate(BlockTemplate):
         if paths is None or not self.fits(view, inner := view.weighted(paths[0])):
             return None
         length = 1 + view.trailing(trunk, position + 1)
-        return Match(length, view.handle(self.scaled(inner), "out"), residual=not view.weighted(paths[1]))
+        handles = {**view.kernel_size(inner), **view.expand_ratio(self.scaled(inner), "out")}
+        return Match(length, handles, residual=not view.weighted(paths[1]))
 
 
 def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
@@ -200,7 +197,7 @@ def _block(view: View, name: str, kind: str, items: Sequence, tensor: str, match
     inner = {a for d in view.propagation.dimensions[output] for a in d.atoms()}
     inner |= {a for d in view.propagation.dimensions[tensor] for a in d.atoms()}
     handles = {
-        kind: WidthHandle(kept, handle.relative_to)
+        kind: replace(handle, atoms=kept)
         for kind, handle in match.handles.items()
         if (kept := tuple(atom for atom in handle.atoms if atom not in inner))
     }
@@ -218,11 +215,11 @@ def _block(view: View, name: str, kind: str, items: Sequence, tensor: str, match
     )
 
 
-def _granules(view: View, items: Sequence, handles: Mapping[str, WidthHandle]) -> dict[Atom, int]:
+def _granules(view: View, items: Sequence, handles: Mapping[str, Handle]) -> dict[Atom, int]:
     """Channels per unit of each atom: its operator's width over its own."""
     found: dict[Atom, int] = {}
     for node in flat_nodes(items):
         channels = view.channels(node.outputs[0])
         for atom in channels.atoms():
             found.setdefault(atom, channels.meta // atom.meta)
-    return {atom: found[atom] for handle in handles.values() for atom in handle.atoms}
+    return {atom: found[atom] for handle in handles.values() for atom in handle.atoms if atom in found}

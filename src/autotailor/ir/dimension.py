@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +80,17 @@ class Atom(Dimension):
 
     def atoms(self) -> Iterator[Atom]:
         yield self
+
+
+@dataclass(frozen=True)
+class Kernel(Atom):
+    """Side of a convolution's kernel: smaller ones are its centre (Cai et al., 2020, Once-for-All)."""
+
+    LEAST: ClassVar[int] = 3  # smaller ones see no neighbours
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        start = (self.meta - sizes(self)) // 2
+        return np.arange(start, start + sizes(self))
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _untrainable(graph: Graph) -> set[str]:
     return names
 
 
-Axis = None | int | Tensor  # everything, a prefix, or an index
+Axis = None | tuple[int, int] | Tensor  # everything, a stretch (start, length), or an index
 
 
 class ElasticNetwork(Protocol):
@@ -215,21 +215,21 @@ class ElasticModule(GraphModule):
             axes = self._axes[name] = self._plan(name)
         value = super().weight(name)
         for axis, index in enumerate(axes):
-            if isinstance(index, int):
-                value = value.narrow(axis, 0, index)
+            if isinstance(index, tuple):
+                value = value.narrow(axis, *index)
             elif index is not None:
                 value = value.index_select(axis, index)
         return value
 
     def _plan(self, name: str) -> tuple[Axis, ...]:
-        """What each axis of a weight keeps; a prefix where it is one, because that is a view."""
+        """What each axis of a weight keeps; a stretch where it is one, because that is a view."""
         plan: list[Axis] = []
         for dimension in self.supernet.propagation.dimensions[name]:
             indices = dimension.indices(self._sizes, {})
             if len(indices) == dimension.meta:
                 plan.append(None)
-            elif np.array_equal(indices, np.arange(len(indices))):
-                plan.append(len(indices))
+            elif len(indices) and np.array_equal(indices, np.arange(indices[0], indices[0] + len(indices))):
+                plan.append((int(indices[0]), len(indices)))
             else:
                 plan.append(torch.from_numpy(indices))
         return tuple(plan)

@@ -4,7 +4,9 @@ divisor: 8
 resolution: [128, 160, 192, 224]
 depth: [0, 1, 2]                                   # blocks removed from the end of a stage
 width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
-blocks: {Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}}   # by kind of block, or by name (block7: ...)
+blocks:                                            # by kind of block, or by name (block7: ...)
+  Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
+  InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import Any
 
@@ -21,6 +23,7 @@ from autotailor.ir.block import Block
 from autotailor.ir.dimension import Atom, Constant, Dimension, Product
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
+from autotailor.ir.handle import Handle
 from autotailor.ir.propagation import RESOLUTION, Propagation
 from autotailor.ir.stage import Stage
 from autotailor.ir.variable import Choice, Gate, Space, Variable
@@ -38,7 +41,7 @@ class SpaceRequest:
     resolution: tuple[int, ...] | None = None
     depth: tuple[int, ...] | None = None
     width: tuple[float, ...] | None = None
-    blocks: Mapping[str, Mapping[str, tuple[float, ...]]] | None = None
+    blocks: Mapping[str, Mapping[str, tuple[Choice, ...]]] | None = None
     skip: tuple[str, ...] = ()
 
     @classmethod
@@ -102,7 +105,8 @@ def build_space(
         gates = _add_depth(draft, stage)
         _add_width(draft, stage.name, stage.width)
         for block in stage.blocks:
-            _add_expand_ratio(draft, block, gates.get(block.name))
+            for kind in block.handles:
+                _add_handle(draft, block, kind, gates.get(block.name))
     return _merge(Architecture(Space(tuple(draft.variables)), draft.rules))
 
 
@@ -170,39 +174,60 @@ def _add_width(draft: _Draft, owner: str, width: Dimension, exclude: tuple[Dimen
         draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
 
 
-def _add_expand_ratio(draft: _Draft, block: Block, gate: Gate | None) -> None:
-    handle = block.handles.get("expand_ratio")
-    if handle is None:
+def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> None:
+    """The variable of one handle of a block: ratios of a width, or sizes."""
+    handle = block.handles[kind]
+    handle = replace(handle, atoms=tuple(atom for atom in handle.atoms if atom not in draft.rules))
+    name = f"{block.name}.{kind}"
+    if not handle.atoms or not draft.wants(name):
         return
-    atoms = tuple(atom for atom in handle.atoms if atom not in draft.rules)
-    name = f"{block.name}.expand_ratio"
-    base = block.width_in if handle.relative_to == "in" else block.width_out
-    if not atoms or not draft.wants(name):
-        return
-    widths = {_granule(block, atom) * atom.meta for atom in atoms}
-    default: Choice = max(widths) / base.meta
-    choices = _expand_choices(draft.request, block, default)
+    base = _base(block, handle)
+    granules = [1 if isinstance(handle.relative_to, Dimension) else block.granules.get(a, 1) for a in handle.atoms]
+    default: Choice = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
+    default = default / base.meta if base else default
+    choices = _handle_choices(draft.request, block, kind, default)
     if not choices:
         return
-    if any(c > default * (1 + 1e-6) or c <= 0 for c in choices):
-        raise SpaceError(
-            f"space: {block.name} ({block.kind}) holds weights for an expand ratio of {default:g} at most; "
-            f"asked for {list(choices)}"
-        )
+    _check_choices(block, kind, handle, choices, default)
     default = next((c for c in choices if math.isclose(c, default, rel_tol=1e-6)), default)
     ordered = tuple(sorted({*choices, default}))
     if len(ordered) < 2:
         return
     draft.add(name, ordered, default, gate)
-    for atom in atoms:
-        draft.rules[atom] = Scaled(name, base, draft.request.divisor, _granule(block, atom), default)
+    for atom, granule in zip(handle.atoms, granules, strict=True):
+        scaled = Scaled(name, base, draft.request.divisor, granule, default)
+        draft.rules[atom] = scaled if base else Fixed(name)
 
 
-def _expand_choices(request: SpaceRequest, block: Block, default: float) -> tuple[float, ...]:
-    if request.blocks is None:
+def _base(block: Block, handle: Handle) -> Dimension | None:
+    """What a ratio multiplies; None for an absolute handle."""
+    ends = {"in": block.width_in, "out": block.width_out}
+    return ends[handle.relative_to] if isinstance(handle.relative_to, str) else handle.relative_to
+
+
+def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Choice) -> tuple[Choice, ...]:
+    """What the configuration lists for a handle, the block's name before its kind; proposed where there is none."""
+    if request.blocks is not None:
+        sections = (request.blocks.get(key, {}) for key in (block.name, block.kind))
+        return next((tuple(section[kind]) for section in sections if kind in section), ())
+    handle = block.handles[kind]
+    if handle.relative_to is not None:
         return tuple(default * factor for factor in _PROPOSED_WIDTHS)
-    chosen = request.blocks.get(block.name, request.blocks.get(block.kind, {}))
-    return tuple(chosen.get("expand_ratio", ()))
+    sizes = handle.sizes()
+    return sizes if handle.step > 1 else tuple({sizes[(len(sizes) - 1) // 2], sizes[-1]})
+
+
+def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Choice], default: Choice) -> None:
+    label = kind.replace("_", " ")
+    if any(c > default * (1 + 1e-6) or c <= 0 for c in choices):
+        raise SpaceError(
+            f"space: {block.name} ({block.kind}) holds weights for {label} {default:g} at most; "
+            f"asked for {list(choices)}"
+        )
+    if handle.relative_to is None and not all(handle.allows(c) for c in choices):
+        raise SpaceError(
+            f"space: {block.name} ({block.kind}) can have {label} {list(handle.sizes())}; asked for {list(choices)}"
+        )
 
 
 def _single_atom(width: Dimension) -> tuple[Atom | None, int]:
@@ -214,11 +239,6 @@ def _single_atom(width: Dimension) -> tuple[Atom | None, int]:
         if all(isinstance(f, Constant) for f in inner):
             return width.factors[0], math.prod(f.meta for f in inner)
     return None, 1
-
-
-def _granule(block: Block, atom: Atom) -> int:
-    """Channels per unit of an atom: more than one where it counts groups."""
-    return block.granules.get(atom, 1)
 
 
 def _merge(architecture: Architecture) -> Architecture:

@@ -23,7 +23,7 @@ from autotailor.ir import metrics
 from autotailor.ir import subnet as subnets
 from autotailor.ir.architecture import Architecture
 from autotailor.ir.block import Block, find_blocks
-from autotailor.ir.dimension import Atom, Indices
+from autotailor.ir.dimension import Atom, Indices, Kernel
 from autotailor.ir.errors import GraphError
 from autotailor.ir.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
 from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
@@ -220,7 +220,7 @@ class SuperNet:
 
     def sort_channels(self) -> SuperNet:
         """Permutes coupled channels by importance, the most important first; the largest SubNet does not change."""
-        elastic = [atom for atom in self.architecture.rules if not self._is_spatial(atom)]
+        elastic = [a for a in self.architecture.rules if not isinstance(a, Kernel) and not self._is_spatial(a)]
         orders = channel_orders(self.graph, self.propagation, elastic)
         weights = {
             name: take(weight, self.propagation.dimensions[name], _meta_size, orders)

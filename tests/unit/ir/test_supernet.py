@@ -16,6 +16,7 @@ import networks
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.feature import FusionRules
 from autotailor.ir.onnx_writer import to_onnx
+from autotailor.ir.variable import Modification
 
 TOLERANCE = 1e-4
 NCNN_LIKE = FusionRules(
@@ -196,7 +197,7 @@ def test_latency_is_the_sum_over_operators(resnet_net: autotailor.SuperNet) -> N
         ({"width": [1.5]}, "no more than 1"),
         ({"resolution": [64]}, "between 1 and the network's 32"),
         ({"depth": [-1]}, "count removed blocks"),
-        ({"blocks": {"Bottleneck": {"expand_ratio": [2.0]}}}, "holds weights for an expand ratio of 0.5"),
+        ({"blocks": {"Bottleneck": {"expand_ratio": [2.0]}}}, "holds weights for expand ratio 0.5 at most"),
         ({"blocks": {"Transformer": {}}}, "no block is named or of kind 'Transformer'"),
         ({"blocks": {"Bottleneck": {"heads": [2]}}}, "has no variable"),
     ],
@@ -204,6 +205,35 @@ def test_latency_is_the_sum_over_operators(resnet_net: autotailor.SuperNet) -> N
 def test_spaces_that_cannot_be_are_refused(space: dict[str, object], message: str) -> None:
     with pytest.raises(SpaceError, match=message):
         autotailor.compile(networks.make("resnet"), space, resolution=32)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [([3, 9], "kernel size 7 at most"), ([4], r"can have kernel size \[3, 5, 7\]"), ([1], r"\[3, 5, 7\]")],
+)
+def test_kernels_that_cannot_be_are_refused(choices: list[int], message: str) -> None:
+    space = {"blocks": {"block3": {"kernel_size": choices}}}
+    with pytest.raises(SpaceError, match=message):
+        autotailor.compile(networks.make("mobilenet"), space, resolution=32)
+
+
+def test_a_smaller_kernel_is_the_centre_of_the_larger() -> None:
+    net = autotailor.compile(networks.make("mobilenet"), networks.SPACES["mobilenet"], resolution=32)
+    kernels = {v.name: v.choices for v in net.space if v.kind == "kernel_size"}
+    assert kernels == {"block1.kernel_size": (3, 5), "block3.kernel_size": (3, 5, 7)}
+    sliced = net.slice(net.largest().transform(Modification("block3.kernel_size", 5)))
+    node = next(
+        n for n in sliced.nodes if n.kind == "Conv" and n.get("kernel_shape") == (5, 5) and n.get("group") == 96
+    )
+    assert node.get("pads") == (2, 2, 2, 2)
+    assert np.array_equal(sliced.weights[node.inputs[1]], net.graph.weights[node.inputs[1]][..., 1:6, 1:6])
+
+
+def test_a_space_is_proposed() -> None:
+    net = autotailor.compile(networks.make("mobilenet"), resolution=32)
+    assert net.space["block1.kernel_size"].choices == (3, 5)
+    assert net.space["block3.kernel_size"].choices == (3, 5, 7)
+    assert len(net.space["block2.expand_ratio"].choices) == 3
 
 
 def test_choices_that_rounding_makes_equal_are_merged() -> None:

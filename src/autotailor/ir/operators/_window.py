@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch.nn.functional as F
 
@@ -36,6 +36,20 @@ class WindowAttributes:
             constant = isinstance(dimension, Constant)
             slid.append(dimension if identity else Constant(window.meta) if constant else window)
         return tuple(slid)
+
+    def cropped(self, kernel: Sequence[int]) -> WindowAttributes:
+        """The same window with its kernel cropped around the centre: pads shrink with it, what it leaves does not."""
+        gone = [d * (old - new) // 2 for d, old, new in zip(self.dilations, self.kernel, kernel, strict=True)]
+        pads = tuple(pad - less for pad, less in zip(self.pads, (*gone, *gone), strict=True))
+        return replace(self, kernel=tuple(kernel), pads=pads)
+
+    def can_be_cropped(self, least: int) -> bool:
+        """Whether the kernel is a square of odd side whose pads allow sides down to ``least``."""
+        side = self.kernel[0]
+        room = all(
+            pad >= dilation * (side - least) // 2 for pad, dilation in zip(self.pads, self.dilations * 2, strict=True)
+        )
+        return set(self.kernel) == {side} and side % 2 == 1 and side > least and room
 
     def as_attributes(self) -> dict[str, Attribute]:
         """ONNX attributes, all written out."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.nn.functional as F
 
-from autotailor.ir.dimension import Constant, Dimension, product
+from autotailor.ir.dimension import Constant, Dimension, Kernel, product
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
@@ -44,16 +44,15 @@ class ConvRule(OperatorRule):
             inner = Constant(weight[1])
             deduction.unify(x[1], product((groups, inner)))
             out = product((groups, Constant(weight[0] // group)))
-        kernel = tuple(Constant(k) for k in weight[2:])
-        deduction.declare(node.inputs[1], (out, inner, *kernel))
+        window = window_attributes(node, weight[2:])
+        deduction.declare(node.inputs[1], (out, inner, *_kernel(node, window)))
         if len(node.inputs) > 2 and node.inputs[2]:
             deduction.declare(node.inputs[2], (out,))
-        spatial = window_attributes(node, weight[2:]).slide(x[2:])
-        return [(x[0], out, *spatial)]
+        return [(x[0], out, *window.slide(x[2:]))]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x, weight, bias = (*arguments, None)[:3]
-        window = window_attributes(node, weight.shape[2:])
+        window = _active_window(node, weight.shape[2:])
         x, pads = pad_like(x, window, 0.0)
         group = x.shape[1] // weight.shape[1]
         convolve = (F.conv1d, F.conv2d, F.conv3d)[weight.ndim - 3]
@@ -62,7 +61,10 @@ class ConvRule(OperatorRule):
 
     def specialise(self, node: Node, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Node:
         weight = inputs[1]
-        return node.with_attributes(group=inputs[0][1] // weight[1], kernel_shape=weight[2:])
+        group = {"group": inputs[0][1] // weight[1]}
+        if node.get("kernel_shape") in (None, weight[2:]):
+            return node.with_attributes(**group, kernel_shape=weight[2:])
+        return node.with_attributes(**group, **_active_window(node, weight[2:]).as_attributes())
 
     def run_time_attributes(self, node: Node) -> Attributes:
         window: WindowAttributes = window_attributes(node, node.get("kernel_shape"))
@@ -74,3 +76,15 @@ class ConvRule(OperatorRule):
         for size in (*out[2:], *weight):
             total *= size
         return total
+
+
+def _kernel(node: Node, window: WindowAttributes) -> tuple[Dimension, ...]:
+    """One atom for the sides of a kernel that can be cropped around its centre."""
+    if node.get("kernel_shape") is None or not window.can_be_cropped(Kernel.LEAST):
+        return tuple(Constant(k) for k in window.kernel)
+    return (Kernel(f"{node.outputs[0]}:kernel", window.kernel[0]),) * len(window.kernel)
+
+
+def _active_window(node: Node, kernel: Sequence[int]) -> WindowAttributes:
+    """The node's window for the kernel that its weight holds now."""
+    return window_attributes(node, node.get("kernel_shape", kernel)).cropped(kernel)

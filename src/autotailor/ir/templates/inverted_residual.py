@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotailor.ir.block import BlockTemplate, Match, View, WidthHandle, register_template, residual_paths
+from autotailor.ir.block import BlockTemplate, Match, View, register_template, residual_paths
 from autotailor.ir.graph import Node
+from autotailor.ir.handle import Handle
 from autotailor.ir.region import Region, Sequence
 
 
@@ -42,8 +43,9 @@ class InvertedResidual(BlockTemplate):
             and view.is_pointwise(inner[2])
         )
 
-    def _handles(self, view: View, inner: tuple[Node, ...]) -> Mapping[str, WidthHandle]:
-        return view.handle(inner[:1], relative_to="in") if self.expands else {}
+    def _handles(self, view: View, inner: tuple[Node, ...]) -> Mapping[str, Handle]:
+        kernel = view.kernel_size(node for node in inner if view.is_depthwise(node))
+        return {**kernel, **view.expand_ratio(inner[:1], relative_to="in")} if self.expands else kernel
 
     def _chain(self, view: View, trunk: Sequence, position: int) -> int:
         """Length of the plain stretch, 0 where there is none."""
@@ -69,7 +71,7 @@ class InvertedResidual(BlockTemplate):
 
 @register_template
 class DepthwiseSeparable(InvertedResidual):
-    """The same without expansion: depthwise, then linear 1x1; nothing inside to scale."""
+    """The same without expansion: depthwise, then linear 1x1; only its kernel can change."""
 
     kind = "DepthwiseSeparable"
     order = 21
