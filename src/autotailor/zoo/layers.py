@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from autotailor.ir.errors import AutoTailorError
@@ -23,7 +24,7 @@ def scale_channels(channels: int, width: float, divisor: int) -> int:
     return max(divisor, int(channels * width / divisor + 0.5) * divisor)
 
 
-def check_arguments(network: str, num_classes: int, width: float) -> None:
+def check_arguments(network: str, num_classes: int, width: float = 1.0) -> None:
     """Raises ZooError unless there are at least two classes and the width factor is positive and finite."""
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
         raise ZooError(f"{network}: num_classes must be an integer of at least 2, not {num_classes!r}")
@@ -38,19 +39,34 @@ def conv_bn(
     stride: int = 1,
     groups: int = 1,
     activation: nn.Module | None = None,
+    epsilon: float = 1e-5,
 ) -> nn.Sequential:
     """Conv without bias -> BatchNorm -> activation (none when None), padded to keep size / stride."""
     layers: list[nn.Module] = [
         nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
-        nn.BatchNorm2d(outputs),
+        nn.BatchNorm2d(outputs, eps=epsilon),
     ]
     return nn.Sequential(*layers, *([activation] if activation is not None else []))
+
+
+class SqueezeExcitation(nn.Module):
+    """x times a gate in 0..1 for each channel: global average, 1x1, ReLU, 1x1, hard sigmoid (Howard et al., 2019)."""
+
+    def __init__(self, channels: int, squeezed: int) -> None:
+        super().__init__()
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.squeeze = nn.Conv2d(channels, squeezed, 1)
+        self.excite = nn.Conv2d(squeezed, channels, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[n, channels, h, w]`` to the same shape."""
+        return x * F.hardsigmoid(self.excite(F.relu(self.squeeze(self.pool(x)))))
 
 
 def seeded(make: Callable[[], Network], seed: int) -> Network:
     """A network with all weights drawn from ``seed`` alone; the global random state is left as it was.
 
-    He initialisation for convolutions; the classifier gets a standard deviation of 0.01.
+    He initialisation for convolutions; linear layers get a standard deviation of 0.01; biases are zero.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -60,5 +76,6 @@ def seeded(make: Callable[[], Network], seed: int) -> Network:
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
             elif isinstance(layer, nn.Linear):
                 nn.init.normal_(layer.weight, 0.0, 0.01)
+            if isinstance(layer, nn.Conv2d | nn.Linear) and layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return network
