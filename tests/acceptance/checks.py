@@ -1,0 +1,121 @@
+"""Checks of a compiled classifier against onnxruntime and the network that it came from."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import torch
+from torch import nn
+
+import autotailor
+from autotailor.ir.onnx_writer import OUTPUT, to_onnx
+
+Array = npt.NDArray[np.float32]
+TOLERANCE = 1e-4
+WIDTHS = frozenset({"width", "expand_ratio", "heads", "v_scale", "mlp_ratio"})
+"""Kinds of variables that change widths."""
+
+
+def relative(actual: Array, expected: Array) -> float:
+    """Largest difference over the largest value; infinite where anything is not finite or the shapes differ."""
+    if actual.shape != expected.shape or not (np.isfinite(actual).all() and np.isfinite(expected).all()):
+        return float("inf")
+    return float(np.abs(actual - expected).max() / max(float(np.abs(expected).max()), 1e-30))
+
+
+def run_onnx(model: onnx.ModelProto, x: Array, every: bool = False) -> dict[str, Array]:
+    """Outputs of a model in onnxruntime; with ``every``, of all its operators, without graph optimisation."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    if every:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        names = [name for node in copied.graph.node for name in node.output if name]
+        del copied.graph.output[:]
+        copied.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
+    session = onnxruntime.InferenceSession(copied.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {session.get_inputs()[0].name: x}), strict=True))
+
+
+def compile_model(model: onnx.ModelProto) -> autotailor.SuperNet:
+    """Compiles an ONNX model through a file, without a configuration."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "model.onnx"
+        onnx.save(model, str(path))
+        return autotailor.compile(path)
+
+
+def largest_error(net: autotailor.SuperNet, original: onnx.ModelProto) -> float:
+    """Relative error of the largest SubNet against the original, both in onnxruntime."""
+    x = torch.randn(net.input_shape).numpy()
+    expected = next(iter(run_onnx(original, x).values()))
+    return relative(run_onnx(to_onnx(net.slice(net.largest())), x)[OUTPUT], expected)
+
+
+@dataclass(frozen=True)
+class SubNetCheck:
+    """What one SubNet's forms say.
+
+    Attributes:
+        elastic_error: relative error of the SuperNet's own forward against the built module.
+        onnx_error: the same of the exported model in onnxruntime.
+        wrong_shapes: tensors whose deduced shape is not onnxruntime's: (name, deduced, found).
+    """
+
+    elastic_error: float
+    onnx_error: float
+    wrong_shapes: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all forms agree."""
+        return not self.wrong_shapes and max(self.elastic_error, self.onnx_error) < TOLERANCE
+
+
+@torch.no_grad()
+def check_subnet(net: autotailor.SuperNet, module: nn.Module, subnet: autotailor.SubNet) -> SubNetCheck:
+    """Compares the SuperNet's forward, the built module, and the exported model; and all deduced shapes."""
+    shapes = net.shapes(subnet)
+    x = torch.randn(shapes[net.graph.input])
+    built = net.build(subnet)(x).numpy()
+    elastic = module.eval().activate(subnet)(x).numpy()
+    model = to_onnx(net.slice(subnet))
+    tensors = run_onnx(model, x.numpy(), every=True)
+    last = net.output(net.removed(subnet))
+    found = {last if name == OUTPUT else name: tensor.shape for name, tensor in tensors.items()}
+    wrong = tuple((n, shapes.get(n, ()), shape) for n, shape in found.items() if shapes.get(n) != shape)
+    return SubNetCheck(relative(elastic, built), relative(tensors[OUTPUT], built), wrong)
+
+
+def subnets(net: autotailor.SuperNet, count: int, seed: int = 0) -> list[autotailor.SubNet]:
+    """The smallest SubNet, and ``count`` random ones."""
+    rng = random.Random(seed)
+    return [net.smallest(), *(net.sample(rng) for _ in range(count))]
+
+
+def smallest_share(net: autotailor.SuperNet) -> float:
+    """MACs of the smallest SubNet over those of the largest, at the largest's resolution."""
+    assignment = net.smallest().assignment
+    assignment.update({v.name: v.choices[v.default] for v in net.space if v.kind == "resolution"})
+    smallest = autotailor.SubNet.from_assignment(net.space, assignment)
+    few, many = net.macs().predict(np.stack([smallest.to_array(), net.largest().to_array()]))
+    return float(few / many)
+
+
+def elastic_share(net: autotailor.SuperNet) -> float:
+    """Share of the largest SubNet's MACs in operators that a variable other than the resolution changes or removes."""
+    resolutions = {v.name for v in net.space if v.kind == "resolution"}
+    terms = net.macs().terms
+    totals = [float(t.table[tuple(net.space[v].default for v in t.variables)]) for t in terms]
+    elastic = (m for t, m in zip(terms, totals, strict=True) if t.gate is not None or set(t.variables) - resolutions)
+    return sum(elastic) / sum(totals)

@@ -1,0 +1,137 @@
+"""Classifiers for the compiler, with all at order 1 that a fresh initialisation leaves at 0 or 1."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+
+import onnx
+import torch
+from torch import nn
+
+from autotailor.compiler.sources import export_module
+
+ISSUE = (
+    "timm:resnet50", "timm:mobilenetv2_100", "timm:convnext_tiny", "timm:vit_base_patch16_224",
+    "timm:mobilenetv3_large_100", "timm:levit_256", "timm:efficientnet_b0", "timm:regnety_004", "timm:resnet18",
+    "timm:deit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224", "timm:densenet121", "timm:repvgg_a0",
+    "timm:ghostnet_100", "torchvision:googlenet", "torchvision:shufflenet_v2_x1_0", "torchvision:squeezenet1_1",
+    "torchvision:vgg16_bn", "torchvision:mnasnet1_0",
+)  # fmt: skip
+"""The networks that the acceptance of the compiler names."""
+
+FURTHER = (
+    "torchvision:alexnet", "torchvision:vgg11", "torchvision:inception_v3", "torchvision:efficientnet_v2_s",
+    "torchvision:vit_b_32", "torchvision:swin_v2_t", "torchvision:maxvit_t", "torchvision:regnet_x_400mf",
+    "torchvision:mobilenet_v3_small", "torchvision:convnext_tiny", "torchvision:resnext50_32x4d",
+    "torchvision:densenet121", "timm:resnetv2_50", "timm:resnext50_32x4d", "timm:wide_resnet50_2", "timm:seresnet50",
+    "timm:legacy_xception", "timm:xception41", "timm:inception_v4", "timm:inception_resnet_v2", "timm:dla34",
+    "timm:hrnet_w18_small", "timm:res2net50_26w_4s", "timm:resnest14d", "timm:cspresnet50", "timm:cspdarknet53",
+    "timm:darknet53", "timm:ese_vovnet19b_dw", "timm:vovnet39a", "timm:dpn68", "timm:mixnet_s", "timm:tinynet_e",
+    "timm:lcnet_050", "timm:mobileone_s0", "timm:mobilenetv4_conv_small", "timm:efficientnetv2_rw_s",
+    "timm:tf_efficientnet_b0", "timm:tf_efficientnetv2_b0", "timm:semnasnet_100", "timm:spnasnet_100",
+    "timm:fbnetc_100", "timm:hardcorenas_a", "timm:rexnet_100", "timm:selecsls42", "timm:ghostnetv2_100",
+    "timm:repghostnet_050", "timm:starnet_s1", "timm:skresnet18", "timm:ecaresnet26t", "timm:gcresnext26ts",
+    "timm:botnet26t_256", "timm:bat_resnext26ts", "timm:nfnet_l0", "timm:regnetx_002", "timm:hgnet_tiny",
+    "timm:repvit_m0_9", "timm:fastvit_t8", "timm:mobilevit_s", "timm:mobilevitv2_050", "timm:edgenext_xx_small",
+    "timm:efficientformer_l1", "timm:efficientvit_b0", "timm:efficientvit_m0", "timm:poolformer_s12",
+    "timm:convformer_s18", "timm:mixer_s16_224", "timm:gmlp_s16_224", "timm:resmlp_12_224", "timm:convmixer_768_32",
+    "timm:convnextv2_atto", "timm:inception_next_atto", "timm:mambaout_femto", "timm:rdnet_tiny",
+    "timm:vit_tiny_patch16_224", "timm:cait_xxs24_224", "timm:beit_base_patch16_224", "timm:eva02_tiny_patch14_224",
+    "timm:pit_ti_224", "timm:coat_tiny", "timm:crossvit_tiny_240", "timm:xcit_nano_12_p16_224",
+    "timm:twins_svt_small", "timm:twins_pcpvt_small", "timm:pvt_v2_b0", "timm:visformer_tiny", "timm:convit_tiny",
+    "timm:tnt_s_patch16_224", "timm:nest_tiny", "timm:tiny_vit_5m_224", "timm:volo_d1_224",
+    "timm:focalnet_tiny_srf", "timm:davit_tiny", "timm:gcvit_xxtiny", "timm:hiera_tiny_224",
+    "timm:swinv2_tiny_window8_256", "timm:maxvit_rmlp_pico_rw_256", "timm:coatnet_pico_rw_224", "timm:levit_128s",
+    "timm:levit_conv_128s", "timm:sequencer2d_s", "timm:nasnetalarge", "timm:pnasnet5large",
+)  # fmt: skip
+"""Further classifiers: the compiler must not have learnt a list by heart."""
+
+SMALL = {"timm:resnet18": 64, "timm:mobilenetv3_large_100": 64, "timm:regnety_002": 64}
+"""Networks that are checked in every run of the tests, with the side of their images in pixels."""
+
+
+def create(source: str, seed: int = 0) -> nn.Module:
+    """An untrained network from ``timm:NAME``, ``torchvision:NAME`` or ``module:factory``, randomised."""
+    prefix, _, name = source.partition(":")
+    torch.manual_seed(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = _FACTORIES.get(prefix, lambda n: getattr(importlib.import_module(prefix), n)())(name)
+    return randomise(network.eval())
+
+
+def export(source: str, side: int | None = None) -> onnx.ModelProto:
+    """``create`` as an ONNX model; ``side`` of its images in pixels."""
+    network = create(source)
+    return export_module(network, side or input_side(network))
+
+
+def _timm(name: str) -> nn.Module:
+    import timm
+
+    return timm.create_model(name, pretrained=False)
+
+
+def _torchvision(name: str) -> nn.Module:
+    import torchvision
+
+    auxiliary = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    return torchvision.models.get_model(name, weights=None, **auxiliary)
+
+
+_FACTORIES: dict[str, Callable[[str], nn.Module]] = {"timm": _timm, "torchvision": _torchvision}
+_MATRICES = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
+
+
+@torch.no_grad()
+def randomise(network: nn.Module) -> nn.Module:
+    """Draws gains, layer scales, shifts, biases, tables, tokens and statistics at order 1.
+
+    Matrices keep their directions but are scaled such that what each writes has a standard deviation of one on a
+    random image, so that activations stay finite however the gains fall.
+    """
+    matrices = {id(m.weight) for m in network.modules() if isinstance(m, _MATRICES)}
+    for name, parameter in network.named_parameters():
+        if id(parameter) in matrices:
+            continue
+        last = name.rsplit(".", 1)[-1]
+        if parameter.ndim <= 1 and "bias" in last:
+            parameter.normal_()
+        elif last == "weight" or "gamma" in last or "alpha" in last or "scale" in last or "gain" in last:
+            parameter.uniform_(0.5, 1.5)
+        else:
+            parameter.normal_()
+    for name, buffer in network.named_buffers():
+        if name.endswith("running_mean"):
+            buffer.normal_()
+        elif name.endswith("running_var"):
+            buffer.uniform_(0.5, 1.5)
+    _scale_matrices(network)
+    return network
+
+
+def _scale_matrices(network: nn.Module) -> None:
+    """One forward pass in which every matrix is divided by the deviation of its output (Mishkin and Matas, 2016)."""
+
+    def rescale(module: nn.Module, _: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
+        deviation = float(output.std())
+        if id(module.weight) in seen or not deviation > 0:
+            return output
+        seen.add(id(module.weight))
+        module.weight.div_(deviation)
+        return output / deviation
+
+    seen: set[int] = set()
+    hooks = [m.register_forward_hook(rescale) for m in network.modules() if isinstance(m, _MATRICES)]
+    side = input_side(network)
+    network(torch.randn(1, 3, side, side))
+    for hook in hooks:
+        hook.remove()
+
+
+def input_side(network: nn.Module) -> int:
+    """Side of the images that a network was made for, in pixels."""
+    config = getattr(network, "default_cfg", None) or {}
+    return int((config.get("input_size") or (3, 224, 224))[-1])

@@ -1,0 +1,37 @@
+"""Whole classifiers, compiled without a configuration: every form of a SubNet computes the same.
+
+``benchmarks/networks.py`` runs the same checks, network after network, and prints a table.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from acceptance import checks, classifiers
+
+HALF = 0.5
+RANDOM_SUBNETS = 20
+
+
+def verify(source: str, side: int | None, count: int) -> None:
+    model = classifiers.export(source, side)
+    net = checks.compile_model(model)
+    assert {v.kind for v in net.space} & checks.WIDTHS
+    assert checks.smallest_share(net) <= HALF
+    assert checks.largest_error(net, model) < checks.TOLERANCE
+    module = net.module()
+    for subnet in checks.subnets(net, count):
+        check = checks.check_subnet(net, module, subnet)
+        assert check.passed, f"{subnet.to_json()}: {check}"
+
+
+@pytest.mark.parametrize("source", sorted(classifiers.SMALL))
+def test_every_form_of_a_subnet_computes_the_same(source: str) -> None:
+    verify(source, classifiers.SMALL[source], count=3)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("source", [*classifiers.ISSUE, *classifiers.FURTHER])
+def test_every_form_of_a_subnet_computes_the_same_in_full(source: str) -> None:
+    verify(source, None, RANDOM_SUBNETS)
