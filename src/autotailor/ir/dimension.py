@@ -1,8 +1,8 @@
 """Dimensions: every axis of every tensor as an expression of atoms.
 
 An *atom* is a quantity that may change by itself (the width of one group of coupled channels, the input's
-resolution). A dimension is a constant, an atom, a sum (what Concat makes), a product (what Flatten and grouped
-convolutions make) or a window (what a sliding kernel leaves of a spatial axis).
+resolution). A dimension is a constant, the batch, an atom, a sum (what Concat makes), a product (what Flatten, grouped
+convolutions and attention heads make) or a window (what a sliding kernel leaves of a spatial axis).
 
 Worked example: two convolutions with 8 outputs each, concatenated and flattened over a 3x3 map, feed a Gemm. Its
 input axis is ``Product((Sum((a, b)), Constant(3), Constant(3)))`` of meta size 144. With a = 4 and b = 8 its
@@ -50,6 +50,11 @@ class Dimension:
         for child in self.children():
             yield from child.atoms()
 
+    @property
+    def is_spatial(self) -> bool:
+        """Whether the size of the image enters."""
+        return any(child.is_spatial for child in self.children())
+
 
 @dataclass(frozen=True)
 class Constant(Dimension):
@@ -62,6 +67,19 @@ class Constant(Dimension):
 
     def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
         return np.arange(self.meta)
+
+
+@dataclass(frozen=True)
+class Batch(Dimension):
+    """The batch axis: one image for the IR, any number when a network runs; reshapes must not lose it."""
+
+    meta: int = 1
+
+    def size(self, sizes: Sizes) -> int:
+        return 1
+
+    def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
+        return np.arange(1)
 
 
 @dataclass(frozen=True)
@@ -94,6 +112,15 @@ class Kernel(Atom):
 
 
 @dataclass(frozen=True)
+class Resolution(Atom):
+    """The side of the (square) image: an atom that weights are never sliced by."""
+
+    @property
+    def is_spatial(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class Sum(Dimension):
     """Axes laid end to end, as Concat leaves them."""
 
@@ -116,7 +143,7 @@ class Sum(Dimension):
         return self.parts
 
     def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
-        return Sum(children)
+        return total(children)
 
 
 @dataclass(frozen=True)
@@ -152,7 +179,7 @@ class Window(Dimension):
 
     ``shrink`` is ``dilation * (kernel - 1) + 1`` less the pads, so that a padded 3x3 and a plain 1x1 of one
     stride are the same expression, as both ends of a residual sum need. A spatial axis has a size but no index
-    set: weights that are indexed by one make the resolution static.
+    set: weights that are indexed by one are resampled where that has a meaning, or make the resolution static.
     """
 
     source: Dimension
@@ -180,7 +207,12 @@ class Window(Dimension):
         return (self.source,)
 
     def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
-        return Window(children[0], self.shrink, self.stride, self.ceil)
+        window = Window(children[0], self.shrink, self.stride, self.ceil)
+        return Constant(window.meta) if isinstance(children[0], Constant) else window
+
+    @property
+    def is_spatial(self) -> bool:
+        return True
 
 
 def product(factors: tuple[Dimension, ...]) -> Dimension:
@@ -196,70 +228,21 @@ def product(factors: tuple[Dimension, ...]) -> Dimension:
     return kept[0] if len(kept) == 1 else Product(kept)
 
 
-class Unifier:
-    """Couples dimensions that must be equal, by unification of their expressions.
-
-    Union-find over atoms: an atom may be bound to another atom, to a constant (it becomes static) or to an
-    expression (the channels of a grouped convolution become groups times channels per group). What cannot be
-    made equal part by part becomes static on both sides, which is always legal.
-    """
-
-    def __init__(self) -> None:
-        self._bindings: dict[Atom, Dimension] = {}
-
-    def resolve(self, dimension: Dimension) -> Dimension:
-        """The expression with every bound atom replaced by what it is bound to."""
-        if isinstance(dimension, Atom):
-            bound = self._bindings.get(dimension)
-            if bound is None:
-                return dimension
-            resolved = self.resolve(bound)
-            self._bindings[dimension] = resolved
-            return resolved
-        children = dimension.children()
-        if not children:
-            return dimension
-        resolved_children = tuple(self.resolve(child) for child in children)
-        return dimension if resolved_children == children else dimension.with_children(resolved_children)
-
-    def freeze(self, dimension: Dimension) -> None:
-        """Makes every atom of the dimension static."""
-        for atom in tuple(self.resolve(dimension).atoms()):
-            self._bindings[atom] = Constant(atom.meta)
-
-    def unify(self, left: Dimension, right: Dimension) -> None:
-        """Couples two dimensions of equal meta size."""
-        left, right = self.resolve(left), self.resolve(right)
-        if left == right or _agree(left, right):
-            return
-        if isinstance(right, Atom) and not isinstance(left, Atom):
-            left, right = right, left
-        if isinstance(left, Atom):
-            self._bind(left, right)
-        elif isinstance(left, (Sum, Product)) and type(left) is type(right) and self._same_parts(left, right):
-            for a, b in zip(left.children(), right.children(), strict=True):
-                self.unify(a, b)
-        else:
-            self.freeze(left)
-            self.freeze(right)
-
-    def _bind(self, atom: Atom, other: Dimension) -> None:
-        if isinstance(other, Window) or atom in tuple(other.atoms()):
-            self.freeze(atom)
-            self.freeze(other)
-        else:
-            self._bindings[atom] = other
-
-    @staticmethod
-    def _same_parts(left: Dimension, right: Dimension) -> bool:
-        return [p.meta for p in left.children()] == [p.meta for p in right.children()]
+def total(parts: tuple[Dimension, ...]) -> Dimension:
+    """A sum without nested sums; constants alone add up to a constant."""
+    flat: list[Dimension] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Sum) else (part,))
+    if all(isinstance(part, Constant) for part in flat):
+        return Constant(sum(part.meta for part in flat))
+    return flat[0] if len(flat) == 1 else Sum(tuple(flat))
 
 
-def _agree(left: Dimension, right: Dimension) -> bool:
-    """Whether two spatial expressions of one atom have the same size for every size of the atom."""
-    atoms = set(left.atoms()) | set(right.atoms())
-    if len(atoms) != 1 or not (isinstance(left, Window) or isinstance(right, Window)):
-        return False
-    sizes = range(1, next(iter(atoms)).meta + 1)
-    pairs = [(left.size(lambda _, n=n: n), right.size(lambda _, n=n: n)) for n in sizes]  # type: ignore[misc]
-    return all(a == b for a, b in pairs if a > 0 or b > 0)
+def factors_of(dimension: Dimension) -> tuple[Dimension, ...]:
+    """Factors of a product; any other dimension is its own only factor."""
+    return dimension.factors if isinstance(dimension, Product) else (dimension,)
+
+
+def parts_of(dimension: Dimension) -> tuple[Dimension, ...]:
+    """Parts of a sum; any other dimension is its own only part."""
+    return dimension.parts if isinstance(dimension, Sum) else (dimension,)

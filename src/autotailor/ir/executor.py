@@ -25,6 +25,8 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operator import Tensor, rules
 from autotailor.ir.operators.normalization import EPSILON
 from autotailor.ir.propagation import Propagation, StaticPart
+from autotailor.ir.resampling import is_resampled, resampling_matrix
+from autotailor.ir.slicing import active_shapes, specialise
 from autotailor.ir.subnet import SubNet
 
 NORMALISATION = "BatchNormalization"
@@ -102,23 +104,24 @@ class GraphModule(nn.Module):
         last = self._last
         for position, node in enumerate(self._nodes):
             result = self._run(node, values)
-            values[node.outputs[0]] = result
+            if len(node.outputs) == 1:
+                values[node.outputs[0]] = result
+            else:
+                values.update(zip(node.outputs, result, strict=False))
             for name in last.get(position, ()):
                 values.pop(name, None)
         return values[self._output]
 
-    def _run(self, node: Node, values: Mapping[str, Tensor]) -> Tensor:
+    def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
         if node.name in self._bypass_keys:
             module = self._bypassed[self._bypass_keys[node.name]]
-            result: Tensor = module(*(values[name] for name in self.graph.activations(node)))
-            return result
+            return module(*(values[name] for name in dict.fromkeys(self.graph.activations(node))))
         arguments = [self._argument(name, values) for name in node.inputs]
         if node.kind == NORMALISATION:
             return self.normalise(node, arguments)
         rule = rules.find(node.kind)
         assert rule is not None
-        result = rule.call(node, arguments)
-        return result
+        return rule.call(node, arguments)
 
     def _argument(self, name: str, values: Mapping[str, Tensor]) -> Tensor | None:
         if not name:
@@ -146,7 +149,8 @@ def _untrainable(graph: Graph) -> set[str]:
     return names
 
 
-Axis = None | tuple[int, int] | Tensor  # everything, a stretch (start, length), or an index
+# everything, a stretch (start, length), an index, or (floating point) a matrix that resamples
+Axis = None | tuple[int, int] | Tensor
 
 
 class ElasticNetwork(Protocol):
@@ -192,11 +196,22 @@ class ElasticModule(GraphModule):
         """Selects the SubNet to run; statistics of another SubNet are dropped."""
         removed = self.supernet.removed(subnet)
         self._subnet = subnet
-        self._schedule(self.supernet.kept_nodes(removed), self.supernet.output(removed))
         self._sizes = self.supernet.architecture.sizes(subnet.assignment)
+        nodes = tuple(self._follow(node) for node in self.supernet.kept_nodes(removed))
+        self._schedule(nodes, self.supernet.output(removed))
         self._axes.clear()
         self.statistics = None
         return self
+
+    def _follow(self, node: Node) -> Node:
+        """The node as its operator needs it: with attributes of the active shapes where it reads them."""
+        rule = rules.find(node.kind)
+        if rule is None or not rule.follows_shapes or self._is_static(node):
+            return node
+        names = (*node.inputs, *node.outputs)
+        return specialise(
+            node, active_shapes(self.supernet.architecture, self.supernet.propagation, names, self._sizes)
+        )
 
     def replica(self) -> ElasticModule:
         """Another view of the same parameters with an active SubNet of its own, for a thread of its own."""
@@ -217,6 +232,8 @@ class ElasticModule(GraphModule):
         for axis, index in enumerate(axes):
             if isinstance(index, tuple):
                 value = value.narrow(axis, *index)
+            elif index is not None and index.is_floating_point():
+                value = torch.tensordot(index.to(value), value, ([1], [axis])).movedim(0, axis)
             elif index is not None:
                 value = value.index_select(axis, index)
         return value
@@ -225,6 +242,9 @@ class ElasticModule(GraphModule):
         """What each axis of a weight keeps; a stretch where it is one, because that is a view."""
         plan: list[Axis] = []
         for dimension in self.supernet.propagation.dimensions[name]:
+            if is_resampled(dimension, self._sizes):
+                plan.append(torch.from_numpy(resampling_matrix(dimension, self._sizes)))
+                continue
             indices = dimension.indices(self._sizes, {})
             if len(indices) == dimension.meta:
                 plan.append(None)

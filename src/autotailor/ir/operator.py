@@ -50,6 +50,18 @@ class Deduction(Protocol):
         """Says what the axes of a weight are."""
         ...
 
+    def factor(self, axes: Dimensions, metas: Shape) -> Dimensions:
+        """Axes regrouped to other sizes, in row-major order (Reshape)."""
+        ...
+
+    def cut(self, dimension: Dimension, metas: Shape) -> Dimensions:
+        """Consecutive segments of an axis (Split)."""
+        ...
+
+    def resample(self, node: Node, name: str) -> None:
+        """Allows spatial axes of a weight that the node reads to be interpolated (position embeddings)."""
+        ...
+
 
 class OperatorRule:
     """Base of operator rules.
@@ -61,6 +73,7 @@ class OperatorRule:
         statistics: positions of inputs that are no trainable parameters.
         elementwise: one activation in, the same shape out, element by element.
         view: moves no data.
+        follows_shapes: ``call`` needs the node as ``specialise`` leaves it.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -69,6 +82,7 @@ class OperatorRule:
     statistics: ClassVar[tuple[int, ...]] = ()
     elementwise: ClassVar[bool] = False
     view: ClassVar[bool] = False
+    follows_shapes: ClassVar[bool] = False
 
     def applies(self, node: Node, deduction: Deduction) -> str:
         """Empty where the rule holds for this node; otherwise the reason why it stays static."""

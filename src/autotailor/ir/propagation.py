@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
-from autotailor.ir.dimension import Atom, Constant, Dimension, Unifier, Window
+from autotailor.ir.dimension import Atom, Batch, Constant, Dimension, Resolution, factors_of
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operator import Dimensions, rules
+from autotailor.ir.unifier import Unifier
 
 RESOLUTION = "resolution"
 
@@ -57,14 +60,16 @@ class _Propagator:
         self._unifier = Unifier()
         self._known: dict[str, Dimensions] = {graph.input: self._input_dimensions()}
         self._static: list[StaticPart] = []
+        self._resampled: set[str] = set()
 
     def _input_dimensions(self) -> Dimensions:
         """Square images have one atom for both spatial axes."""
-        shape = self._graph.shapes[self._graph.input]
-        if len(shape) == 4 and shape[2] == shape[3]:
-            resolution = Atom(RESOLUTION, shape[2])
-            return (Constant(shape[0]), Constant(shape[1]), resolution, resolution)
-        return tuple(Constant(size) for size in shape)
+        batch, *rest = self._graph.shapes[self._graph.input]
+        first = Batch() if batch == 1 else Constant(batch)
+        if len(rest) == 3 and rest[1] == rest[2]:
+            resolution = Resolution(RESOLUTION, rest[1])
+            return (first, Constant(rest[0]), resolution, resolution)
+        return (first, *(Constant(size) for size in rest))
 
     def run(self) -> Propagation:
         for node in self._graph.nodes:
@@ -74,8 +79,7 @@ class _Propagator:
                 self._bypass(node)
         for dimension in self._known[self._graph.output]:
             self.freeze(dimension)
-        for name in self._graph.weights:
-            self._freeze_spatial(self.dimensions(name))
+        self._pin_resolution()
         resolved = {name: self.dimensions(name) for name in (*self._known, *self._graph.weights)}
         return Propagation(resolved, tuple(self._static))
 
@@ -96,15 +100,22 @@ class _Propagator:
         for name in self._graph.activations(node):
             for dimension in self.dimensions(name):
                 self.freeze(dimension)
+        batch = any(_first_factor(self.dimensions(name)) == Batch() for name in self._graph.activations(node))
         for name in node.outputs:
             if name:
-                self._known[name] = tuple(Constant(size) for size in self.shape(name))
+                sizes: list[Dimension] = [Constant(size) for size in self.shape(name)]
+                if batch and sizes and sizes[0].meta == 1:
+                    sizes[0] = Batch()
+                self._known[name] = tuple(sizes)
 
-    def _freeze_spatial(self, axes: Dimensions) -> None:
-        """Weights indexed by a spatial axis tie the resolution down."""
-        for axis in axes:
-            if any(isinstance(d, Window) or d == Atom(RESOLUTION, d.meta) for d in _parts(self._unifier.resolve(axis))):
-                self.freeze(axis)
+    def _pin_resolution(self) -> None:
+        """Weights indexed by a spatial axis tie the resolution down, unless their operator may resample them."""
+        for node in self._graph.nodes:
+            for name in node.inputs:
+                if name in self._graph.weights and f"{node.name}/{name}" not in self._resampled:
+                    for axis in self.dimensions(name):
+                        if axis.is_spatial:
+                            self.freeze(axis)
 
     # What rules may ask and say (operator.Deduction).
 
@@ -135,11 +146,20 @@ class _Propagator:
     def freeze(self, dimension: Dimension) -> None:
         self._unifier.freeze(dimension)
 
+    def factor(self, axes: Dimensions, metas: Shape) -> Dimensions:
+        return self._unifier.factor(axes, metas)
+
+    def cut(self, dimension: Dimension, metas: Shape) -> Dimensions:
+        return self._unifier.cut(dimension, metas)
+
+    def resample(self, node: Node, name: str) -> None:
+        if name in self._graph.weights and np.issubdtype(self._graph.weights[name].dtype, np.floating):
+            self._resampled.add(f"{node.name}/{name}")
+
     def declare(self, weight: str, axes: Dimensions) -> None:
         for known, axis in zip(self.dimensions(weight), axes, strict=True):
             self.unify(known, axis)
 
 
-def _parts(dimension: Dimension) -> tuple[Dimension, ...]:
-    """The expression and everything inside it."""
-    return (dimension, *(part for child in dimension.children() for part in _parts(child)))
+def _first_factor(dimensions: Dimensions) -> Dimension | None:
+    return factors_of(dimensions[0])[0] if dimensions else None

@@ -16,6 +16,7 @@ from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operator import Dimensions, rules
 from autotailor.ir.propagation import Propagation
+from autotailor.ir.resampling import is_resampled, resampling_matrix
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.variable import Gate
 
@@ -64,7 +65,13 @@ def take(weight: npt.NDArray[Any], axes: Dimensions, sizes: Sizes, orders: Order
     """The part of a weight that stays, axis by axis."""
     if not axes:
         return weight
-    return np.ascontiguousarray(weight[np.ix_(*(axis.indices(sizes, orders) for axis in axes))])
+    resampled = [is_resampled(axis, sizes) for axis in axes]
+    kept = (np.arange(a.meta) if r else a.indices(sizes, orders) for a, r in zip(axes, resampled, strict=True))
+    taken = weight[np.ix_(*kept)]
+    for position in np.flatnonzero(resampled):
+        matrix = resampling_matrix(axes[position], sizes)
+        taken = np.moveaxis(np.tensordot(matrix, taken, (1, position)), 0, position)
+    return np.ascontiguousarray(taken, dtype=weight.dtype)
 
 
 def slice_graph(

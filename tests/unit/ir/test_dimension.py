@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotailor.ir.dimension import Atom, Constant, Dimension, Product, Sum, Unifier, Window, product
+from autotailor.ir.dimension import Atom, Constant, Dimension, Product, Resolution, Sum, Window, product
+from autotailor.ir.unifier import Unifier
 
 A, B, C = Atom("a", 8), Atom("b", 8), Atom("c", 4)
 
@@ -76,7 +77,7 @@ def test_unify_of_what_cannot_agree_is_static() -> None:
 
 
 def test_windows_that_always_agree_stay_elastic() -> None:
-    unifier, side = Unifier(), Atom("resolution", 33)
+    unifier, side = Unifier(), Resolution("resolution", 33)
     padded = Window(side, shrink=3 - 2, stride=2)
     twice = Window(Window(side, shrink=1, stride=1), shrink=1, stride=2)
     unifier.unify(padded, twice)

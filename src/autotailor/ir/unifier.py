@@ -1,0 +1,234 @@
+"""Unification of dimensions: what must be equal becomes one expression.
+
+Union-find over atoms: an atom may be bound to another atom, to a constant (it becomes static) or to an expression
+(the channels of a grouped convolution become groups times channels per group, those of a fused projection become
+heads times channels per head). What cannot be made equal part by part becomes static on all sides, which is
+always legal.
+
+Worked example: a fused projection to 48 channels is reshaped to (3, 4, 4) and split along the first of the new axes.
+``factor`` binds the atom of 48 to ``Product((a, b, c))``; ``cut`` then finds that a is indexed and makes it
+``Constant(3)``. Heads b and channels per head c stay elastic, and the index set of the projection's weight follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotailor.ir.dimension import (
+    Atom,
+    Batch,
+    Constant,
+    Dimension,
+    Product,
+    Resolution,
+    Sum,
+    Window,
+    factors_of,
+    parts_of,
+    product,
+    total,
+)
+
+
+class Unifier:
+    """Couples dimensions, and takes them apart as reshapes and splits do."""
+
+    def __init__(self) -> None:
+        self._bindings: dict[Atom, Dimension] = {}
+
+    def resolve(self, dimension: Dimension) -> Dimension:
+        """The expression with every bound atom replaced by what it is bound to."""
+        if isinstance(dimension, Atom):
+            bound = self._bindings.get(dimension)
+            if bound is None:
+                return dimension
+            resolved = self.resolve(bound)
+            self._bindings[dimension] = resolved
+            return resolved
+        children = dimension.children()
+        if not children:
+            return dimension
+        resolved_children = tuple(self.resolve(child) for child in children)
+        return dimension if resolved_children == children else dimension.with_children(resolved_children)
+
+    def freeze(self, dimension: Dimension) -> None:
+        """Makes every atom of the dimension static."""
+        for atom in tuple(self.resolve(dimension).atoms()):
+            self._bindings[atom] = Constant(atom.meta)
+
+    def unify(self, left: Dimension, right: Dimension) -> None:
+        """Couples two dimensions of equal meta size."""
+        left, right = self.resolve(left), self.resolve(right)
+        if left == right or left.meta == 1 == right.meta or _agree(left, right):
+            return
+        if not isinstance(left, Atom) or (isinstance(left, Resolution) and isinstance(right, Atom)):
+            left, right = right, left
+        if isinstance(left, Atom) and not isinstance(left, Resolution):
+            self._bind(left, right)
+        elif not self._unify_parts(left, right):
+            self.freeze(left)
+            self.freeze(right)
+
+    def _bind(self, atom: Atom, other: Dimension) -> None:
+        if atom in tuple(other.atoms()):
+            self.freeze(other)
+        else:
+            self._bindings[atom] = other
+
+    def _unify_parts(self, left: Dimension, right: Dimension) -> bool:
+        """Whether two compound expressions could be made equal part by part."""
+        if isinstance(left, Product) and isinstance(right, Product):
+            return self._unify_products(left, right)
+        if isinstance(left, Sum) and isinstance(right, Sum):
+            pieces = self.cut(left, [part.meta for part in right.parts])
+            for piece, part in zip(pieces, right.parts, strict=True):
+                self.unify(piece, part)
+            return True
+        if isinstance(left, Sum) and isinstance(right, Product):
+            left, right = right, left
+        if isinstance(left, Product) and isinstance(right, Sum):
+            outer, *rest = left.factors
+            pair = self._split(right, outer.meta)
+            if pair is not None:
+                self.unify(outer, pair[0])
+                self.unify(product(tuple(rest)), pair[1])
+                return True
+        return False
+
+    def _unify_products(self, left: Product, right: Product) -> bool:
+        """Couples the shortest runs of factors that have the same size; one of two such runs must be a single factor."""
+        a, b = list(left.factors), list(right.factors)
+        while a and b:
+            one, other = [a.pop(0)], [b.pop(0)]
+            while (x := product(tuple(one)).meta) != (y := product(tuple(other)).meta):
+                shorter, source = (one, a) if x < y else (other, b)
+                if not source:
+                    return False
+                shorter.append(source.pop(0))
+            if len(one) > 1 and len(other) > 1:
+                return False
+            self.unify(product(tuple(one)), product(tuple(other)))
+        return not a and not b
+
+    # Taking apart.
+
+    def factor(self, axes: Sequence[Dimension], metas: Sequence[int]) -> tuple[Dimension, ...]:
+        """Axes in row-major order regrouped to the sizes of a reshape; what does not fit becomes static."""
+        pending = [f for axis in axes for f in factors_of(self.resolve(axis)) if f != Constant(1)]
+        pending.reverse()
+        found: list[Dimension] = []
+        for meta in metas:
+            taken = self._take(pending, meta)
+            if taken is None:
+                return self._static(axes, metas)
+            found.append(taken)
+        return tuple(found)
+
+    def _take(self, pending: list[Dimension], meta: int) -> Dimension | None:
+        """Pops factors (from the end of ``pending``) that make up one axis; None where that is impossible."""
+        taken: list[Dimension] = []
+        if pending and isinstance(pending[-1], Batch):
+            taken.append(pending.pop())
+        missing = meta
+        while missing > 1:
+            if not pending:
+                return None
+            factor, *inner = factors_of(self.resolve(pending.pop()))
+            pending.extend(reversed(inner))
+            if missing % factor.meta != 0:
+                if factor.meta % missing != 0 or (pair := self._split(factor, missing)) is None:
+                    return None
+                factor, rest = pair
+                pending.append(rest)
+            taken.append(factor)
+            missing //= factor.meta
+        return product(tuple(taken))
+
+    def _split(self, dimension: Dimension, outer: int) -> tuple[Dimension, Dimension] | None:
+        """A dimension as (outer, inner) factors; None where only a static one could be split."""
+        inner = dimension.meta // outer
+        if isinstance(dimension, Sum) and not dimension.is_spatial:
+            return self._split_sum(dimension, inner)
+        if isinstance(dimension, Atom) and not isinstance(dimension, Resolution):
+            pair = _fresh(dimension, outer, 0), _fresh(dimension, inner, 1)
+            self._bindings[dimension] = product(pair)
+            return pair
+        self.freeze(dimension)
+        return Constant(outer), Constant(inner)
+
+    def _split_sum(self, dimension: Sum, inner: int) -> tuple[Dimension, Dimension] | None:
+        """Each part becomes some rows of the same inner size."""
+        if any(part.meta % inner for part in dimension.parts):
+            return None
+        rows: list[Dimension] = []
+        shared: Dimension | None = None
+        for part in dimension.parts:
+            taken = self.factor([part], [part.meta // inner, inner])
+            rows.append(taken[0])
+            if shared is not None:
+                self.unify(shared, taken[1])
+            shared = taken[1]
+        assert shared is not None
+        return self.resolve(total(tuple(rows))), self.resolve(shared)
+
+    def cut(self, dimension: Dimension, metas: Sequence[int]) -> tuple[Dimension, ...]:
+        """Consecutive segments of an axis, as Split makes them; what does not fit becomes static."""
+        dimension = self.resolve(dimension)
+        if len(metas) == 1:
+            return (dimension,)
+        if isinstance(dimension, Sum):
+            return self._cut_sum(dimension, metas)
+        if isinstance(dimension, Product):
+            outer, *rest = dimension.factors
+            inner = product(tuple(rest))
+            if all(meta % inner.meta == 0 for meta in metas):
+                pieces = self.cut(outer, [meta // inner.meta for meta in metas])
+                return tuple(product((piece, inner)) for piece in pieces)
+        if isinstance(dimension, Atom) and not isinstance(dimension, Resolution):
+            pieces = tuple(_fresh(dimension, meta, i) for i, meta in enumerate(metas))
+            self._bindings[dimension] = total(pieces)
+            return pieces
+        self.freeze(dimension)
+        return tuple(Constant(meta) for meta in metas)
+
+    def _cut_sum(self, dimension: Sum, metas: Sequence[int]) -> tuple[Dimension, ...]:
+        pending = list(reversed(dimension.parts))
+        segments: list[Dimension] = []
+        for meta in metas:
+            taken: list[Dimension] = []
+            missing = meta
+            while missing:
+                part, *rest_parts = parts_of(self.resolve(pending.pop()))
+                pending.extend(reversed(rest_parts))
+                if part.meta > missing:
+                    part, rest = self.cut(part, [missing, part.meta - missing])
+                    pending.append(rest)
+                taken.append(part)
+                missing -= part.meta
+            segments.append(total(tuple(taken)) if taken else Constant(0))
+        return tuple(segments)
+
+    def _static(self, axes: Sequence[Dimension], metas: Sequence[int]) -> tuple[Dimension, ...]:
+        """Everything static; the batch stays in front, where it came from there."""
+        first = factors_of(self.resolve(axes[0]))[0] if axes else None
+        for axis in axes:
+            self.freeze(axis)
+        sizes: list[Dimension] = [Constant(meta) for meta in metas]
+        if isinstance(first, Batch) and sizes:
+            sizes[0] = product((Batch(), sizes[0]))
+        return tuple(sizes)
+
+
+def _fresh(atom: Atom, meta: int, number: int) -> Dimension:
+    """A new atom for a part of another one, which is about to be bound."""
+    return Constant(meta) if meta <= 1 else Atom(f"{atom.name}/{number}", meta)
+
+
+def _agree(left: Dimension, right: Dimension) -> bool:
+    """Whether two spatial expressions of one atom have the same size for every size of the atom."""
+    atoms = set(left.atoms()) | set(right.atoms())
+    if len(atoms) != 1 or not (isinstance(left, Window) or isinstance(right, Window)):
+        return False
+    sizes = range(1, next(iter(atoms)).meta + 1)
+    pairs = [(left.size(lambda _, n=n: n), right.size(lambda _, n=n: n)) for n in sizes]  # type: ignore[misc]
+    return all(a == b for a, b in pairs if a > 0 or b > 0)
