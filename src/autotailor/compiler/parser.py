@@ -11,6 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
+from autotailor.ir.canonical import canonical
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Shape, freeze_attributes
 from autotailor.ir.graph import Graph, Node
@@ -44,7 +45,7 @@ def parse(model: onnx.ModelProto, name: str) -> Graph:
         raise GraphError(
             f"graph {name}: a classifier returns logits [batch, classes], not {list(graph.shapes[graph.output])}"
         )
-    return graph
+    return canonical(graph)
 
 
 def _node(
@@ -63,7 +64,7 @@ def _node(
     rule = rules.find(proto.op_type) or OperatorRule()
     inputs = list(proto.input)
     for slot, attribute in rule.constant_inputs.items():
-        if slot < len(inputs) and inputs[slot] in constants:
+        if slot < len(inputs) and inputs[slot] in constants and constants[inputs[slot]].ndim <= 1:
             value = constants[inputs[slot]]
             attributes[attribute] = value.item() if value.ndim == 0 else tuple(value.tolist())
             inputs[slot] = ""

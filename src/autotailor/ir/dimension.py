@@ -233,6 +233,7 @@ def total(parts: tuple[Dimension, ...]) -> Dimension:
     flat: list[Dimension] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, Sum) else (part,))
+    flat = [part for part in flat if part != Constant(0)]
     if all(isinstance(part, Constant) for part in flat):
         return Constant(sum(part.meta for part in flat))
     return flat[0] if len(flat) == 1 else Sum(tuple(flat))

@@ -44,6 +44,10 @@ class Node:
         """The node with some attributes set."""
         return replace(self, attributes=freeze_attributes({**self.values, **changes}))
 
+    def without_attributes(self, *names: str) -> Node:
+        """The node without some attributes."""
+        return replace(self, attributes=tuple((k, v) for k, v in self.attributes if k not in names))
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:

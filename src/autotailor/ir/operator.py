@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
-from autotailor.ir.dimension import Dimension
+from autotailor.ir.dimension import Batch, Dimension
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape
 from autotailor.ir.graph import Node
 
@@ -63,6 +63,20 @@ class Deduction(Protocol):
         ...
 
 
+def broadcast(operands: Sequence[Dimensions], deduction: Deduction) -> Dimensions:
+    """Couples operands as NumPy broadcasts them, and returns the dimensions of the result; axes of one couple nothing."""
+    rank = max(len(operand) for operand in operands)
+    joined: list[Dimension] = []
+    for axis in range(-rank, 0):
+        present = [operand[axis] for operand in operands if len(operand) >= -axis]
+        large = [d for d in present if d.meta != 1]
+        for other in large[1:]:
+            deduction.unify(large[0], other)
+        batch = [d for d in present if isinstance(d, Batch)]
+        joined.append((large or batch or present)[0])
+    return tuple(joined)
+
+
 class OperatorRule:
     """Base of operator rules.
 
@@ -91,6 +105,10 @@ class OperatorRule:
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         """Dimensions of each output; couples, freezes and declares weights on the way."""
         raise NotImplementedError
+
+    def canonical(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
+        """The node with attributes that say the same whatever the sizes of batch and axes (see ``canonical.py``)."""
+        return node
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Any:
         """The operator in PyTorch; arguments are the node's inputs, weights included, None where absent."""

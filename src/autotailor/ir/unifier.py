@@ -174,6 +174,10 @@ class Unifier:
     def cut(self, dimension: Dimension, metas: Sequence[int]) -> tuple[Dimension, ...]:
         """Consecutive segments of an axis, as Split makes them; what does not fit becomes static."""
         dimension = self.resolve(dimension)
+        present = [meta for meta in metas if meta]
+        if len(present) < len(metas):
+            segments = iter(self.cut(dimension, present))
+            return tuple(next(segments) if meta else Constant(0) for meta in metas)
         if len(metas) == 1:
             return (dimension,)
         if isinstance(dimension, Sum):
@@ -205,7 +209,7 @@ class Unifier:
                     pending.append(rest)
                 taken.append(part)
                 missing -= part.meta
-            segments.append(total(tuple(taken)) if taken else Constant(0))
+            segments.append(total(tuple(taken)))
         return tuple(segments)
 
     def _static(self, axes: Sequence[Dimension], metas: Sequence[int]) -> tuple[Dimension, ...]:

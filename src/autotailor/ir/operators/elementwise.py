@@ -12,10 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from autotailor.ir.dimension import Constant, Dimension
 from autotailor.ir.feature import Attributes, freeze_attributes
 from autotailor.ir.graph import Node
-from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
+from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, broadcast, register
 
 _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Relu": F.relu,
@@ -104,20 +103,9 @@ class BinaryRule(OperatorRule):
     kinds = tuple(_BINARY)
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
-        left, right = (_aligned(name, node, deduction) for name in node.inputs)
-        joined: list[Dimension] = []
-        for a, b in zip(left, right, strict=True):
-            if a.meta != 1 and b.meta != 1:
-                deduction.unify(a, b)
-            joined.append(b if a.meta == 1 else a)
-        return [tuple(joined)]
+        for name in node.inputs:
+            deduction.resample(node, name)
+        return [broadcast(tuple(deduction.dimensions(name) for name in node.inputs), deduction)]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         return _BINARY[node.kind](arguments[0], arguments[1])
-
-
-def _aligned(name: str, node: Node, deduction: Deduction) -> Dimensions:
-    """Dimensions of an operand, with leading ones up to the rank of the larger operand."""
-    rank = max(len(deduction.shape(other)) for other in node.inputs)
-    own = deduction.dimensions(name)
-    return (Constant(1),) * (rank - len(own)) + own

@@ -1,4 +1,4 @@
-"""Linear layers: Gemm, and MatMul with a constant matrix."""
+"""Matrix products: Gemm with a constant matrix, and MatMul."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from autotailor.ir.feature import Attributes, OperatorFeature, freeze_attributes
 from autotailor.ir.graph import Node
-from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
+from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, broadcast, register
 
 
 @register
@@ -51,23 +51,23 @@ class GemmRule(OperatorRule):
 
 @register
 class MatMulRule(OperatorRule):
-    """Y = A B with A ``[..., k]`` and a constant matrix B ``[k, m]``."""
+    """Y = A B with A ``[..., n, k]`` and B ``[..., k, m]``, either of them constant or not; leading axes broadcast."""
 
     kinds = ("MatMul",)
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        if deduction.is_weight(node.inputs[0]) or not deduction.is_weight(node.inputs[1]):
-            return "only a constant second matrix is known"
-        return "" if len(deduction.shape(node.inputs[1])) == 2 else "only a two-dimensional constant matrix is known"
+        ranks = [len(deduction.shape(name)) for name in node.inputs]
+        return "a vector operand is not known" if min(ranks) < 2 else ""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
-        *batch, inner = deduction.dimensions(node.inputs[0])
-        out = deduction.fresh(node, deduction.shape(node.inputs[1])[1])
-        deduction.declare(node.inputs[1], (inner, out))
-        return [(*batch, out)]
+        left, right = (deduction.dimensions(name) for name in node.inputs)
+        deduction.unify(left[-1], right[-2])
+        batch = broadcast((left[:-2], right[:-2]), deduction)
+        return [(*batch, left[-2], right[-1])]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         return torch.matmul(arguments[0], arguments[1])
 
     def macs(self, feature: OperatorFeature) -> int:
-        return math.prod(feature.inputs[0][:-1]) * math.prod(feature.weights[0])
+        inner = feature.inputs[0][-1] if not feature.weights or len(feature.inputs) > 1 else feature.weights[0][-2]
+        return math.prod(feature.outputs[0]) * inner

@@ -1,4 +1,7 @@
-"""Concat: along its axis, dimensions add up; elsewhere they are coupled."""
+"""Concat: along its axis, dimensions add up; elsewhere they are coupled.
+
+A constant operand (a class token) keeps its size along the axis; its batch axis of one is repeated for every image.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,16 @@ from typing import Any
 
 import torch
 
-from autotailor.ir.dimension import Sum
+from autotailor.ir.dimension import Batch, total
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
 
 
 @register
 class ConcatRule(OperatorRule):
-    """Concatenation of activations along one axis."""
+    """Concatenation along one axis."""
 
     kinds = ("Concat",)
-
-    def applies(self, node: Node, deduction: Deduction) -> str:
-        return "a constant operand is not known" if any(deduction.is_weight(n) for n in node.inputs) else ""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         operands = [deduction.dimensions(name) for name in node.inputs]
@@ -29,8 +29,16 @@ class ConcatRule(OperatorRule):
             for i, (a, b) in enumerate(zip(first, other, strict=True)):
                 if i != axis:
                     deduction.unify(a, b)
-        joined = Sum(tuple(operand[axis] for operand in operands))
-        return [(*first[:axis], joined, *first[axis + 1 :])]
+        for name, operand in zip(node.inputs, operands, strict=True):
+            if deduction.is_weight(name):
+                deduction.freeze(operand[axis])
+                deduction.resample(node, name)
+        joined = total(tuple(operand[axis] for operand in map(deduction.dimensions, node.inputs)))
+        batch = next((o[0] for o in operands if isinstance(o[0], Batch)), first[0])
+        rest = (*first[:axis], joined, *first[axis + 1 :])
+        return [rest if axis == 0 else (batch, *rest[1:])]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        return torch.cat(list(arguments), dim=node.get("axis"))
+        axis = node.get("axis") % arguments[0].ndim
+        batch = max(x.shape[0] for x in arguments)
+        return torch.cat([x.expand(batch, *x.shape[1:]) if axis else x for x in arguments], dim=axis)

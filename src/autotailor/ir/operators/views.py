@@ -1,4 +1,4 @@
-"""Operators that only relabel data: Flatten, Squeeze, Unsqueeze, Reshape to a matrix, Dropout."""
+"""Operators that only relabel data: Flatten, Squeeze, Unsqueeze, Reshape, Dropout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from autotailor.ir.dimension import Constant, product
+from autotailor.ir.dimension import Batch, Constant, factors_of, product
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
@@ -32,29 +32,35 @@ class FlattenRule(OperatorRule):
 
 @register
 class ReshapeRule(OperatorRule):
-    """Reshape of ``[batch, ...]`` to ``[batch, everything else]``; other reshapes stay static."""
+    """Axes regrouped in row-major order: flattened maps, attention heads, channel shuffle.
+
+    In canonical form the axis that carries the batch is -1 in the target shape, so that modules run with any batch.
+    """
 
     kinds = ("Reshape",)
     constant_inputs = {1: "shape"}
     view = True
+    follows_shapes = True
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        if node.get("shape") is None:
-            return "its target shape is not constant"
-        source, target = deduction.shape(node.inputs[0]), deduction.shape(node.outputs[0])
-        is_matrix = len(target) == 2 and len(source) >= 2 and source[0] == target[0]
-        return "" if is_matrix else f"reshape from {list(source)} to {list(target)} is not known"
+        return "its target shape is not constant" if node.get("shape") is None else ""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
-        x = deduction.dimensions(node.inputs[0])
-        return [(x[0], product(x[1:]))]
+        return [deduction.factor(deduction.dimensions(node.inputs[0]), deduction.shape(node.outputs[0]))]
+
+    def canonical(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
+        open_axes = (any(isinstance(f, Batch) for f in factors_of(axis)) for axis in outputs[0])
+        return node.with_attributes(
+            shape=tuple(-1 if o else axis.meta for o, axis in zip(open_axes, outputs[0], strict=True))
+        ).without_attributes("allowzero")
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
-        return x.flatten(1)
+        return x.reshape(node.get("shape"))
 
     def specialise(self, node: Node, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Node:
-        return node.with_attributes(shape=outputs[0])
+        shape = (-1 if old == -1 else size for old, size in zip(node.get("shape"), outputs[0], strict=True))
+        return node.with_attributes(shape=tuple(shape))
 
 
 @register

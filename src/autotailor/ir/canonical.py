@@ -1,0 +1,28 @@
+"""Canonical attributes: once dimensions are known, operators say what they mean and not what came out for one image.
+
+A Reshape leaves the axis of the batch open, a Slice that runs to the end of an axis says so, a Split lists its sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operator import rules
+from autotailor.ir.propagation import Propagation, propagate
+
+
+def canonical(graph: Graph) -> Graph:
+    """The graph with every node's attributes in canonical form; running it once more changes nothing."""
+    propagation = propagate(graph)
+    return replace(graph, nodes=tuple(_canonical(node, propagation) for node in graph.nodes))
+
+
+def _canonical(node: Node, propagation: Propagation) -> Node:
+    rule = rules.find(node.kind)
+    if rule is None or any(part.node == node.name and not rule.follows_shapes for part in propagation.static):
+        return node
+    inputs, outputs = (
+        [propagation.dimensions.get(name, ()) for name in names] for names in (node.inputs, node.outputs)
+    )
+    return rule.canonical(node, inputs, outputs)
