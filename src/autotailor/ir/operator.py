@@ -64,7 +64,7 @@ class Deduction(Protocol):
 
 
 def broadcast(operands: Sequence[Dimensions], deduction: Deduction) -> Dimensions:
-    """Couples operands as NumPy broadcasts them, and returns the dimensions of the result; axes of one couple nothing."""
+    """Couples operands as NumPy broadcasts them; returns the dimensions of the result. Axes of one couple nothing."""
     rank = max(len(operand) for operand in operands)
     joined: list[Dimension] = []
     for axis in range(-rank, 0):

@@ -8,6 +8,7 @@ embeddings), so that a grid is resized separably and a bias between two grids al
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from scipy.linalg import block_diag
 
 from autotailor.ir.dimension import Dimension, Product, Sizes, Sum
 
-Matrix = npt.NDArray[np.float64]
+Matrix = npt.NDArray[Any]
 
 
 def is_resampled(dimension: Dimension, sizes: Sizes) -> bool:
@@ -36,9 +37,9 @@ def resampling_matrix(dimension: Dimension, sizes: Sizes) -> Matrix:
         blocks: Matrix = block_diag(*(resampling_matrix(part, sizes) for part in dimension.parts))
         return blocks
     if isinstance(dimension, Product):
-        result = np.ones((1, 1))
+        result: Matrix = np.ones((1, 1))
         for factor in dimension.factors:
-            result = np.kron(result, resampling_matrix(factor, sizes))
+            result = np.asarray(np.kron(result, resampling_matrix(factor, sizes)))
         return result
     if is_resampled(dimension, sizes):
         return _interpolation(dimension.meta, dimension.size(sizes))

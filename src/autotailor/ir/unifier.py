@@ -96,7 +96,7 @@ class Unifier:
         return False
 
     def _unify_products(self, left: Product, right: Product) -> bool:
-        """Couples the shortest runs of factors that have the same size; one of two such runs must be a single factor."""
+        """Couples the shortest runs of factors of the same size; one of two such runs must be a single factor."""
         a, b = list(left.factors), list(right.factors)
         while a and b:
             one, other = [a.pop(0)], [b.pop(0)]

@@ -15,7 +15,6 @@ from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
 
-
 END = 2**31 - 1  # a bound that any axis stops before
 
 
@@ -36,7 +35,7 @@ class SplitRule(OperatorRule):
         pieces = deduction.cut(x[axis], tuple(deduction.shape(name)[axis] for name in node.outputs))
         return [(*x[:axis], piece, *x[axis + 1 :]) for piece in pieces]
 
-    def call(self, node: Node, arguments: Sequence[Any]) -> tuple[Tensor, ...]:
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
         pieces: tuple[Tensor, ...] = arguments[0].split(node.get("split"), dim=node.get("axis", 0))
         return pieces if len(pieces) > 1 else pieces[0]
 
@@ -72,11 +71,11 @@ class SliceRule(OperatorRule):
         return [tuple(x)]
 
     def _slice(self, axis: Dimension, start: int, end: int, step: int, deduction: Deduction) -> Dimension:
-        if (start, end, step) == (0, axis.meta, 1):
+        if start == 0 and end == axis.meta and step == 1:
             return axis
         if step == 1 and start < end:
             before, taken, _ = deduction.cut(axis, (start, end - start, axis.meta - end))
-            if 0 < start and end < axis.meta:
+            if start > 0 and end < axis.meta:
                 deduction.freeze(before)  # where a piece in the middle begins must be a number
             return taken
         if axis.is_spatial and start == 0 and end == axis.meta and step > 1:
