@@ -1,22 +1,11 @@
-"""A search space from a few lines of configuration, or from none (paper, section 4.3).
-
-divisor: 8
-resolution: [128, 160, 192, 224]
-depth: [0, 1, 2]                                   # blocks removed from the end of a stage
-width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
-blocks:                                            # by kind of block, or by name (block7: ...)
-  Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
-  InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
-skip: ["stem.*"]                                   # variables to leave out, as shell patterns
-"""
+"""From a request to the variables of a network and what they do to its atoms (paper, section 4.3)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
-from typing import Any
 
 from autotailor.ir.architecture import Architecture, AtomRule, Fixed, Scaled
 from autotailor.ir.block import Block
@@ -25,45 +14,12 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
 from autotailor.ir.handle import Handle
 from autotailor.ir.propagation import RESOLUTION, Propagation
+from autotailor.ir.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.stage import Stage
 from autotailor.ir.variable import Choice, Gate, Space, Variable
 
-_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "skip")
 _PROPOSED_WIDTHS = (0.5, 0.75, 1.0)
 _PROPOSED_RESOLUTIONS = (4 / 7, 5 / 7, 6 / 7, 1.0)
-
-
-@dataclass(frozen=True)
-class SpaceRequest:
-    """What the configuration asks for; None means: propose."""
-
-    divisor: int = 8
-    resolution: tuple[int, ...] | None = None
-    depth: tuple[int, ...] | None = None
-    width: tuple[float, ...] | None = None
-    blocks: Mapping[str, Mapping[str, tuple[Choice, ...]]] | None = None
-    skip: tuple[str, ...] = ()
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any] | None) -> SpaceRequest:
-        """Reads a ``space`` section; with None everything is proposed, otherwise what is not listed stays fixed."""
-        if config is None:
-            return cls()
-        unknown = sorted(set(config) - set(_KEYS))
-        if unknown:
-            raise SpaceError(f"space: unknown keys {unknown}; known are {list(_KEYS)}")
-        blocks = {
-            name: {kind: tuple(choices) for kind, choices in kinds.items()}
-            for name, kinds in (config.get("blocks") or {}).items()
-        }
-        return cls(
-            divisor=int(config.get("divisor", 8)),
-            resolution=tuple(config.get("resolution") or ()),
-            depth=tuple(config.get("depth") or ()),
-            width=tuple(config.get("width") or ()),
-            blocks=blocks,
-            skip=tuple(config.get("skip") or ()),
-        )
 
 
 @dataclass(eq=False)
@@ -97,6 +53,7 @@ def build_space(
         SpaceError: a choice larger than the weights hold, or a name that matches nothing.
     """
     _check_names(request, blocks)
+    _check_stages(request, stages)
     draft = _Draft(request)
     _add_resolution(draft, graph, propagation)
     if blocks:
@@ -123,6 +80,14 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
             raise SpaceError(f"space: {name} has no variable {unknown}; it offers {sorted(offered) or 'none'}")
 
 
+def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
+    names = [stage.name for stage in stages]
+    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, ["stem", *names])):
+        unknown = sorted(set(by_owner or ()) - {ALL, *known})
+        if unknown:
+            raise SpaceError(f"space: {key} names {unknown}; the network has {known}")
+
+
 def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> None:
     spatial = propagation.dimensions[graph.input][2:]
     meta = spatial[0].meta if spatial else 0
@@ -143,12 +108,15 @@ def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> No
 
 def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
     """Depth of a stage, where all its choices are legal; returns the gates of its removable blocks."""
-    choices = draft.request.depth
-    if choices is None:
-        choices = tuple(range(min(3, len(stage.removable) + 1)))
+    choices = choices_of(draft.request.depth, stage.name, tuple(range(min(3, len(stage.removable) + 1))))
     if any(c < 0 or int(c) != c for c in choices):
         raise SpaceError(f"space: depth choices {list(choices)} count removed blocks, from 0")
     choices = tuple(sorted({0, *choices}))
+    if max(choices) > len(stage.removable) and stage.name in (draft.request.depth or {}):
+        raise SpaceError(
+            f"space: of {stage.name} at most {len(stage.removable)} of {len(stage.blocks)} blocks can be removed; "
+            f"asked for depth {list(choices)}"
+        )
     name = f"{stage.name}.depth"
     if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(name):
         return {}
@@ -162,7 +130,7 @@ def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
 
 def _add_width(draft: _Draft, owner: str, width: Dimension, exclude: tuple[Dimension, ...] = ()) -> None:
     atom, granule = _single_atom(width)
-    choices = draft.request.width if draft.request.width is not None else _PROPOSED_WIDTHS
+    choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
     name = f"{owner}.width"
     if atom is None or atom in draft.rules or width in exclude or len(choices) < 1 or not draft.wants(name):
         return
@@ -184,7 +152,7 @@ def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> No
     base = _base(block, handle)
     granules = [1 if isinstance(handle.relative_to, Dimension) else block.granules.get(a, 1) for a in handle.atoms]
     default: Choice = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
-    default = default / base.meta if base else default
+    default = float(f"{default / base.meta:.6g}") if base else default
     choices = _handle_choices(draft.request, block, kind, default)
     if not choices:
         return
@@ -212,7 +180,7 @@ def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Cho
         return next((tuple(section[kind]) for section in sections if kind in section), ())
     handle = block.handles[kind]
     if handle.relative_to is not None:
-        return tuple(default * factor for factor in _PROPOSED_WIDTHS)
+        return tuple(float(f"{default * factor:.6g}") for factor in _PROPOSED_WIDTHS)
     sizes = handle.sizes()
     return sizes if handle.step > 1 else tuple({sizes[(len(sizes) - 1) // 2], sizes[-1]})
 

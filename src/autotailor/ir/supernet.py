@@ -32,7 +32,8 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.importance import channel_orders
 from autotailor.ir.onnx_writer import to_onnx
 from autotailor.ir.propagation import Propagation, StaticPart, propagate
-from autotailor.ir.proposal import SpaceRequest, build_space
+from autotailor.ir.proposal import build_space
+from autotailor.ir.request import SpaceRequest
 from autotailor.ir.slicing import (
     active_shapes,
     bypasses,
