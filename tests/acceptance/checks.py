@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +49,12 @@ def run_onnx(model: onnx.ModelProto, x: Array, every: bool = False) -> dict[str,
     return dict(zip(names, session.run(names, {session.get_inputs()[0].name: x}), strict=True))
 
 
-def compile_model(model: onnx.ModelProto) -> autotailor.SuperNet:
-    """Compiles an ONNX model through a file, without a configuration."""
+def compile_model(model: onnx.ModelProto, space: Mapping[str, Any] | None = None) -> autotailor.SuperNet:
+    """Compiles an ONNX model through a file; by default without a configuration."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.onnx"
         onnx.save(model, str(path))
-        return autotailor.compile(path)
+        return autotailor.compile(path, space)
 
 
 def largest_error(net: autotailor.SuperNet, original: onnx.ModelProto) -> float:

@@ -1,0 +1,202 @@
+"""The unique operators of a space are exactly those that its SubNets contain (paper, section 4.2.1).
+
+The reference reads the exported ONNX of a SubNet: shapes by ONNX's own inference, groups by a fusion written here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import autotailor
+from acceptance import checks, classifiers
+from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.fusion import Place
+from autotailor.ir.onnx_writer import to_onnx
+
+PRODUCERS = ("Conv", "Gemm")
+ACTIVATIONS = ("Relu", "Clip")
+WINDOWED = ("Conv", "MaxPool", "AveragePool")
+WITH_WEIGHTS = (*PRODUCERS, "MatMul", "BatchNormalization", "LayerNormalization", "Add", "Mul", "Sub", "Div")
+FUSION = FusionRules(
+    "acceptance",
+    folds=frozenset({("Conv", "BatchNormalization")}),
+    fuses=frozenset(itertools.product(PRODUCERS, ACTIVATIONS)),
+    free=frozenset({"Flatten", "Reshape"}),
+)
+Signature = tuple[Any, ...]
+R25 = list(range(128, 225, 4))
+
+SMALL_SPACES: dict[str, dict[str, Any]] = {
+    "timm:resnet50": {
+        "divisor": 8, "resolution": [128, 224], "width": [0.65, 1.0], "depth": [0, 2],
+        "skip": ["stem.width", "stage1.width", "stage2.width", "stage1.depth", "stage2.depth"],
+        "blocks": {"block8": {"expand_ratio": [0.2, 0.25]}, "block16": {"expand_ratio": [0.15, 0.25]}},
+    },
+    "timm:mobilenetv2_100": {
+        "divisor": 8, "resolution": [160, 224], "depth": [0, 1, 2],
+        "skip": ["stage2.depth", "stage3.depth"],
+        "blocks": {"block5": {"expand_ratio": [3, 6]}, "block6": {"expand_ratio": [4, 6]}},
+    },
+    "timm:densenet121": {"resolution": [128, 160, 192, 224]},
+    "timm:vit_base_patch16_224": {
+        "resolution": [160, 224], "depth": [0, 1, 11],
+        "blocks": {"block2": {"expand_ratio": [1, 4]}, "block12": {"expand_ratio": [2.5, 4]}},
+    },
+}  # fmt: skip
+"""Choice lists short enough for all SubNets to be built."""
+
+FULL_SPACES: dict[str, dict[str, Any] | None] = {
+    "timm:resnet50": {
+        "divisor": 8, "resolution": R25, "depth": [0, 1, 2], "width": [0.65, 0.8, 1.0],
+        "blocks": {"Bottleneck": {"expand_ratio": [0.15, 0.2, 0.25]}},
+    },
+    "timm:mobilenetv2_100": {
+        "divisor": 8, "resolution": R25, "depth": [0, 1, 2],
+        "blocks": {"InvertedResidual": {"expand_ratio": [3, 4, 6]}},
+    },
+    "timm:densenet121": None,
+    "timm:vit_base_patch16_224": {
+        "resolution": list(range(128, 225, 16)), "depth": list(range(12)),
+        "blocks": {"FeedForward": {"expand_ratio": [1, 1.5, 2, 2.5, 3, 3.5, 4]}},
+    },
+}  # fmt: skip
+
+
+@cache
+def compiled(source: str, full: bool) -> autotailor.SuperNet:
+    """A network whose weights take no memory: only their shapes matter here."""
+    net = checks.compile_model(classifiers.export(source), (FULL_SPACES if full else SMALL_SPACES)[source])
+    _ = net.architecture
+    return net.with_weights(_hollow(net.graph.weights))
+
+
+def _hollow(weights: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in weights.items() if w.size > 1024}
+
+
+def feature_signature(feature: OperatorFeature) -> Signature:
+    """What the reference can see of a feature."""
+    window = tuple(feature.attribute(n) for n in ("kernel_shape", "strides", "pads", "dilations", "group"))
+    return (
+        feature.kind,
+        feature.inputs,
+        feature.outputs,
+        feature.weights,
+        window if feature.kind in WINDOWED else (),
+        tuple(follower.kind for follower in feature.followers),
+    )
+
+
+def reference_signatures(model: onnx.ModelProto) -> set[Signature]:
+    """Fused operators of an exported SubNet."""
+    initializers = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
+    shapes = {
+        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        for value in [*inferred.input, *inferred.output, *inferred.value_info]
+    }
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in model.graph.node:
+        for name in dict.fromkeys(node.input):
+            readers.setdefault(name, []).append(node)
+    found: set[Signature] = set()
+    swallowed: set[str] = set()
+    for node in model.graph.node:
+        if node.name in swallowed or node.op_type in FUSION.free:
+            continue
+        activations = tuple(shapes[name] for name in node.input if name and name not in initializers)
+        weights = [initializers[n] for n in node.input if n in initializers and node.op_type in WITH_WEIGHTS]
+        group, followers = [node], ()
+        if node.op_type == "Conv" and (following := _alone(group[-1], readers, "BatchNormalization")):
+            group.append(following)
+            weights = [*weights[:1], weights[0][:1]]
+        if node.op_type in PRODUCERS and (following := _alone(group[-1], readers, *ACTIVATIONS)):
+            group.append(following)
+            followers = (following.op_type,)
+        swallowed.update(member.name for member in group)
+        found.add((node.op_type, activations, (shapes[group[-1].output[0]],), tuple(weights), _window(node), followers))
+    return found
+
+
+def _alone(node: onnx.NodeProto, readers: Mapping[str, list[onnx.NodeProto]], *kinds: str) -> onnx.NodeProto | None:
+    """The only reader of a node's output, where it is of one of some kinds."""
+    following = readers.get(node.output[0], [])
+    return following[0] if len(following) == 1 and following[0].op_type in kinds else None
+
+
+def _window(node: onnx.NodeProto) -> Signature:
+    if node.op_type not in WINDOWED:
+        return ()
+    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    rank = len(values["kernel_shape"])
+    defaults: dict[str, Any] = {"strides": [1] * rank, "pads": [0] * 2 * rank, "dilations": [1] * rank}
+    lists = (tuple(values.get(n, defaults.get(n))) for n in ("kernel_shape", "strides", "pads", "dilations"))
+    return (*lists, values.get("group", 1) if node.op_type == "Conv" else None)
+
+
+def signatures(features: Iterable[OperatorFeature]) -> set[Signature]:
+    """Signatures of features; a feature that the reference could not tell from another would be lost."""
+    listed = list(features)
+    seen = {feature_signature(feature) for feature in listed}
+    assert len(seen) == len(set(listed))
+    return seen
+
+
+def every_subnet(net: autotailor.SuperNet) -> set[autotailor.SubNet]:
+    choices = (range(len(variable.choices)) for variable in net.space)
+    return {autotailor.SubNet(net.space, indices) for indices in itertools.product(*choices)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [s if s == "timm:mobilenetv2_100" else pytest.param(s, marks=pytest.mark.sweep) for s in SMALL_SPACES],
+)
+@pytest.mark.timeout(3600)
+def test_the_set_is_that_of_all_subnets(source: str) -> None:
+    net = compiled(source, full=False)
+    subnets = every_subnet(net)
+    assert len(subnets) == net.space.num_distinct
+    reference = set().union(*(reference_signatures(to_onnx(net.slice(subnet))) for subnet in subnets))
+    assert signatures(net.operators(fusion=FUSION)) == reference
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("source", FULL_SPACES)
+def test_a_thousand_subnets_contain_nothing_else(source: str) -> None:
+    net = compiled(source, full=True)
+    known = signatures(net.operators(fusion=FUSION))
+    rng = random.Random(0)
+    for subnet in (net.sample(rng) for _ in range(1000)):
+        assert reference_signatures(to_onnx(net.slice(subnet))) <= known, subnet.to_json()
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("source", FULL_SPACES)
+def test_every_operator_is_reached(source: str) -> None:
+    net = compiled(source, full=True)
+    wanted = signatures(net.operators(fusion=FUSION))
+    reached: set[Signature] = set()
+    for place in net.places(FUSION):
+        for index in np.ndindex(place.features.shape):
+            if feature_signature(place.features[index]) not in reached:
+                reached |= reference_signatures(to_onnx(net.slice(_through(net, place, index))))
+    assert reached == wanted
+
+
+def _through(net: autotailor.SuperNet, place: Place, index: tuple[int, ...]) -> autotailor.SubNet:
+    """A SubNet that contains one feature of a place; the rest is drawn, which reaches further operators on the way."""
+    rng = random.Random(hash(index))
+    indices = [rng.randrange(len(v.choices)) if v.kind != "depth" else v.default for v in net.space]
+    for name, choice in zip(place.variables, index, strict=True):
+        indices[net.space.positions[name]] = choice
+    return autotailor.SubNet(net.space, tuple(indices))
