@@ -1,0 +1,36 @@
+"""FeedForward: x + two dense layers on every token or pixel (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotailor.ir.block import WEIGHTED, BlockTemplate, Match, View, register_template
+from autotailor.ir.graph import Node
+from autotailor.ir.handle import Handle
+from autotailor.ir.region import Region, Sequence
+
+
+def feed_forward_handles(view: View, item: object) -> Mapping[str, Handle] | None:
+    """The expand ratio (hidden over input width) of x + dense(dense(x)); None where an item is something else."""
+    if not isinstance(item, Region) or item.join.kind != "Add" or item.fork not in view.graph.activations(item.join):
+        return None
+    layers = [node for node in item.nodes if node.kind in WEIGHTED]
+    if len(layers) != 2 or not all(_is_dense(view, node) for node in layers):
+        return None
+    return view.expand_ratio(layers[:1], relative_to="in")
+
+
+def _is_dense(view: View, node: Node) -> bool:
+    return view.is_pointwise(node) if node.kind == "Conv" else len(view.graph.activations(node)) == 1
+
+
+@register_template
+class FeedForward(BlockTemplate):
+    """By itself; its expand ratio is the hidden width over the input width (4 in most transformers)."""
+
+    kind = "FeedForward"
+    order = 32
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        handles = feed_forward_handles(view, trunk[position])
+        return None if handles is None else Match(1, handles, residual=True)
