@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -33,3 +34,19 @@ def read_section(config: type[Config], section: Mapping[str, Any], where: str, e
     if missing := sorted(required - set(section)):
         raise error(f"{where}: missing keys {missing}")
     return config(**{key: tuple(value) if isinstance(value, list) else value for key, value in section.items()})
+
+
+def check_integers(owner: object, least: Mapping[str, int], where: str, error: type[AutoTailorError]) -> None:
+    """Raises an error of the type ``error`` where a field is no integer of at least its least value."""
+    for name, bound in least.items():
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < bound:
+            raise error(f"{where}.{name}: expected an integer >= {bound}, not {value!r}")
+
+
+def check_numbers(owner: object, least: Mapping[str, float], where: str, error: type[AutoTailorError]) -> None:
+    """Raises an error of the type ``error`` where a field is no finite number of at least its least value."""
+    for name, bound in least.items():
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < bound:
+            raise error(f"{where}.{name}: expected a number >= {bound}, not {value!r}")

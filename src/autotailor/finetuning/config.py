@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from autotailor.finetuning.errors import TrainingError
-from autotailor.sections import read_section
+from autotailor.sections import check_integers, check_numbers, read_section
 
 OPTIMIZERS = ("adamw", "sgd")
 Config = TypeVar("Config", bound="LoopConfig")
 
 
-def _check_numbers(owner: object, least: Mapping[str, float], integers: tuple[str, ...] = ()) -> None:
-    """Raises TrainingError where a field is no finite number of at least its least value."""
-    for name, bound in least.items():
-        value = getattr(owner, name)
-        number = isinstance(value, int) or (isinstance(value, float) and name not in integers)
-        if isinstance(value, bool) or not number or not math.isfinite(value) or value < bound:
-            kind = "an integer" if name in integers else "a number"
-            raise TrainingError(f"{type(owner).__name__}.{name}: expected {kind} >= {bound}, not {value!r}")
+def _check_integers(owner: object, **least: int) -> None:
+    check_integers(owner, least, type(owner).__name__, TrainingError)
+
+
+def _check_numbers(owner: object, *names: str) -> None:
+    check_numbers(owner, dict.fromkeys(names, 0.0), type(owner).__name__, TrainingError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +51,8 @@ class LoopConfig:
     checkpoint_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        least = {"epochs": 0, "batch_size": 2, "seed": 0, "threads": 1}
-        _check_numbers(self, least, integers=tuple(least))
-        _check_numbers(self, dict.fromkeys(("lr", "warmup", "weight_decay", "label_smoothing"), 0.0))
-        _check_numbers(self, {"gradient_norm": 0.0, "checkpoint_seconds": 0.0})
+        _check_integers(self, epochs=0, batch_size=2, seed=0, threads=1)
+        _check_numbers(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "checkpoint_seconds")
         if self.optimizer not in OPTIMIZERS:
             raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(OPTIMIZERS)}")
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
@@ -93,7 +88,7 @@ class CalibrationConfig:
     batch_size: int = 128
 
     def __post_init__(self) -> None:
-        _check_numbers(self, {"images": 2, "batch_size": 2}, integers=("images", "batch_size"))
+        _check_integers(self, images=2, batch_size=2)
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
@@ -114,7 +109,7 @@ class DistillationConfig:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_numbers(self, {"weight": 0.0, "temperature": 0.0})
+        _check_numbers(self, "weight", "temperature")
         if self.weight > 1 or self.temperature == 0:
             raise TrainingError("distillation needs a weight between 0 and 1 and a temperature above 0")
 
@@ -152,7 +147,7 @@ class FinetuneConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_numbers(self, {"subnets": 1, "workers": 1}, integers=("subnets", "workers"))
+        _check_integers(self, subnets=1, workers=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +170,7 @@ class ScaledConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_numbers(self, {"images": 0, "resolution": 0}, integers=("images", "resolution"))
+        _check_integers(self, images=0, resolution=0)
         if not self.lrs or any(not isinstance(lr, int | float) or not lr > 0 for lr in self.lrs):
             raise TrainingError(f"ScaledConfig.lrs: expected learning rates above 0, not {self.lrs!r}")
         if len(set(self.lrs)) != len(self.lrs):

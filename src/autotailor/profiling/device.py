@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from autotailor.profiling.errors import DeviceError
+from autotailor.sections import check_integers
 
 PRECISIONS = ("fp32", "fp16")
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
@@ -53,9 +54,7 @@ class DeviceConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value, minimum in (("threads", self.threads, 1), ("warmup", self.warmup, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-                self._refuse(name, value, f"a whole number of at least {minimum}")
+        check_integers(self, {"threads": 1, "warmup": 0}, f"device {self.name}", DeviceError)
         if self.precision not in PRECISIONS:
             self._refuse("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
         if any(not isinstance(c, int) or isinstance(c, bool) or c < 0 for c in self.cores):

@@ -2,7 +2,6 @@
 
 from autotailor.search.budgets import (
     budget_names,
-    budget_subnets,
     latency_budgets,
     read_budgets,
     write_budgets,
@@ -24,7 +23,6 @@ __all__ = [
     "SearchResult",
     "Yardstick",
     "budget_names",
-    "budget_subnets",
     "candidates",
     "choose",
     "exact_front",

@@ -59,18 +59,6 @@ def _budget_ms(budget: float | str, largest_ms: float) -> float:
     )
 
 
-def budget_subnets(objectives: Objectives, front: Front, budgets: Budgets) -> dict[str, SubNet]:
-    """SubNets to export: ``largest``, and the most accurate one within each budget (see ``latency_budgets``).
-
-    Raises:
-        SearchError: a budget is below what the space can reach, or not a budget.
-    """
-    named = {"largest": largest(front.space)}
-    for name, budget in latency_budgets(objectives, front, budgets).items():
-        named[name] = front.at(budget, name)
-    return named
-
-
 def write_budgets(path: Path, named: Mapping[str, SubNet]) -> None:
     """Writes ``front.json``: the assignment of each SubNet to export, by name."""
     write_json(path, {"subnets": {name: subnet.assignment for name, subnet in named.items()}})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from autotailor.search.errors import SearchError
+from autotailor.sections import check_integers, read_section
 
 EXACT = ("auto", "always", "never")
 
@@ -53,12 +54,7 @@ class SearchConfig:
             "exact_points": 2,
             "exact_table": 1,
         }
-        for name, least in minimum.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SearchError(
-                    f"search.{name}: {value!r}, expected an integer of at least {least}; change it in conf/search"
-                )
+        check_integers(self, minimum, "search", SearchError)
         if self.exact not in EXACT:
             raise SearchError(
                 f"search.exact: {self.exact!r}, expected one of {', '.join(EXACT)}; change it in conf/search"
@@ -67,10 +63,5 @@ class SearchConfig:
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> SearchConfig:
         """Reads the section ``search``; keys left out stand at their default, ``name`` is ignored."""
-        known = [field.name for field in fields(cls)]
         values = {key: value for key, value in section.items() if key != "name"}
-        if unknown := sorted(set(values) - set(known)):
-            raise SearchError(
-                f"search: unknown key {unknown[0]!r}, expected one of {', '.join(known)}; correct it in conf/search"
-            )
-        return cls(**values)
+        return read_section(cls, values, "search", SearchError)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autotailor.finetuning import CalibrationConfig
-from autotailor.sections import read_section
+from autotailor.sections import check_integers, read_section
 from autotailor.sensitivity.errors import SensitivityError
 
 
@@ -32,10 +32,8 @@ class SensitivityConfig:
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
     def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("validate_subnets", 2), ("seed", 0), ("threads", 1), ("workers", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SensitivityError(f"sensitivity.{name}: expected an integer >= {least}, not {value!r}")
+        least = {"batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1}
+        check_integers(self, least, "sensitivity", SensitivityError)
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> SensitivityConfig:

@@ -21,8 +21,8 @@ def test_every_configured_device_is_read(path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"threads": 0}, "threads is 0"),
-        ({"threads": True}, "threads is True"),
+        ({"threads": 0}, "threads: expected an integer >= 1, not 0"),
+        ({"threads": True}, "threads: expected an integer >= 1, not True"),
         ({"threads": 2, "cores": [0]}, "at most the number of cores"),
         ({"cores": "0"}, "list of core numbers"),
         ({"cores": [0, 0]}, "distinct"),

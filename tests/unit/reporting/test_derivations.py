@@ -92,8 +92,9 @@ def test_shares(inputs: ReportInputs) -> None:
 
 
 def test_lut(inputs: ReportInputs, tmp_path: Path) -> None:
-    (tmp_path / "lut.csv").write_text("operator_id,latency_ms,standard_error\na,1,0.1\nb,2,0.1\nc,4,0.1\n")
-    assert compute("lut_operators", inputs) == 3
+    (tmp_path / "lut.csv").write_text("operator_id,latency_ms,standard_error\na,1,0.1\nb,2,0.1\nanchor,4,0.1\n")
+    (tmp_path / "operators.csv").write_text("id,kind,feature,places\na,Conv,{},3\nb,Conv,{},1\n")
+    assert compute("lut_operators", inputs) == 2
     assert compute("lut_precision", inputs) == pytest.approx(0.05)
 
 

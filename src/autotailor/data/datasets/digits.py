@@ -14,6 +14,7 @@ from autotailor.data.distortion import Distortion, distort, generator
 from autotailor.data.errors import DataError
 from autotailor.data.registry import Dataset, read_config, register
 from autotailor.data.splits import Batch, DataSplits, TensorEvaluationSet, TrainStream, check_batches
+from autotailor.sections import check_integers
 
 CHUNK = 512  # images distorted at once; part of what (seed, epoch, index) determines
 TRAIN, VALIDATION, TEST, ORDER = range(4)  # seed words that keep the random streams apart
@@ -43,9 +44,8 @@ class DigitsConfig(Distortion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("seed", 0), ("resolution", 8), ("train_images", 1), ("evaluation_images", 1)):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
-                raise DataError(f"digits {name}: expected an integer >= {least}, not {getattr(self, name)!r}")
+        least = {"seed": 0, "resolution": 8, "train_images": 1, "evaluation_images": 1}
+        check_integers(self, least, "digits", DataError)
         if len(self.fractions) != 3 or min(self.fractions) <= 0 or sum(self.fractions) > 1 + 1e-9:
             raise DataError(
                 f"digits fractions: expected three positive parts (train, validation, test) "

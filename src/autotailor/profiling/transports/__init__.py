@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.errors import DeviceError
+from autotailor.profiling.registry import Registry, open_part
 from autotailor.profiling.transports.base import Transport
 from autotailor.profiling.transports.local import LocalTransport
 
-TRANSPORTS: dict[str, Callable[[DeviceConfig], Transport] | None] = {
+TRANSPORTS: Registry[Transport] = {
     "local": LocalTransport,
     "adb": None,
     "ssh": None,
@@ -23,18 +21,7 @@ def open_transport(device: DeviceConfig) -> Transport:
     Raises:
         DeviceError: it is unknown or not built yet.
     """
-    built = ", ".join(name for name, make in TRANSPORTS.items() if make is not None)
-    if device.transport not in TRANSPORTS:
-        raise DeviceError(
-            f"device {device.name}: unknown transport {device.transport!r}; known are {', '.join(TRANSPORTS)}"
-        )
-    make = TRANSPORTS[device.transport]
-    if make is None:
-        raise DeviceError(
-            f"device {device.name}: transport {device.transport!r} is not built yet; "
-            f"use a device whose transport is one of: {built} (for instance device=host)"
-        )
-    return make(device)
+    return open_part("transport", device.transport, TRANSPORTS, device)
 
 
 __all__ = ["TRANSPORTS", "LocalTransport", "Transport", "open_transport"]

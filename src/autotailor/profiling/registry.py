@@ -1,0 +1,36 @@
+"""What the registries of runtimes and transports share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import DeviceError
+
+Part = TypeVar("Part")
+Registry = dict[str, Callable[[DeviceConfig], Part] | None]  # None: planned, not built yet
+
+
+def open_part(kind: str, name: str, registry: Registry[Part], device: DeviceConfig) -> Part:
+    """A device's runtime or transport by name.
+
+    Args:
+        kind: what is looked for, the key of the device's section.
+        name: what the device says.
+        registry: all that are known.
+        device: handed to what makes it.
+
+    Raises:
+        DeviceError: it is unknown or not built yet.
+    """
+    if name not in registry:
+        raise DeviceError(f"device {device.name}: unknown {kind} {name!r}; known are {', '.join(registry)}")
+    make = registry[name]
+    if make is None:
+        built = ", ".join(known for known, made in registry.items() if made is not None)
+        raise DeviceError(
+            f"device {device.name}: {kind} {name!r} is not built yet; set device.{kind} to one of: {built} "
+            f"(as in device=host)"
+        )
+    return make(device)
