@@ -91,7 +91,7 @@ def _lut_operators(tables: Tables, row: str) -> float:
     lut, operators = tables.table("lut"), tables.table("operators")
     if lut is None:
         return NAN
-    return float(len(lut) if operators is None else lut.reset_index()["operator_id"].isin(operators.reset_index()["id"]).sum())
+    return float(len(lut) if operators is None else len(lut.index.intersection(operators.index)))
 
 
 def _speedup(tables: Tables, row: str) -> float:
