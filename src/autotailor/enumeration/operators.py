@@ -37,7 +37,7 @@ def enumerate_operators(net: SuperNet, fusion: FusionRules) -> tuple[UniqueOpera
     """All unique fused operators of a space, the most used first."""
     counts: Counter[OperatorFeature] = Counter()
     for place in net.places(fusion):
-        counts.update(set(place.features.ravel()))
+        counts.update(place.operators)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0].kind, item[0].to_json()))
     return tuple(UniqueOperator(feature, places) for feature, places in ordered)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from autotailor.ir.dimension import Atom, Dimension, Sizes
 from autotailor.ir.errors import IllegalSubNetError
@@ -31,6 +32,9 @@ class Fixed:
 
     def bases(self) -> tuple[Dimension, ...]:
         return ()
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Fixed:
+        return self
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,9 @@ class Scaled:
     def bases(self) -> tuple[Dimension, ...]:
         return () if self.base is None else (self.base,)
 
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Scaled:
+        return self if self.base is None else replace(self, base=self.base.substituted(replacements))
+
 
 AtomRule = Fixed | Scaled
 
@@ -85,6 +92,10 @@ class Architecture:
             return known[atom]
 
         return size
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Architecture:
+        """The same with some expressions replaced wherever a size is a ratio of them."""
+        return replace(self, rules={atom: rule.substituted(replacements) for atom, rule in self.rules.items()})
 
     def variables(self, *dimensions: Dimension) -> tuple[str, ...]:
         """Variables that dimensions depend on, in the space's order."""
@@ -109,7 +120,11 @@ class Architecture:
 
     def active(self, dimension: Dimension, sizes: Sizes, owner: str) -> int:
         """Active size of one dimension; refuses sizes below one with a reason."""
-        size = dimension.size(sizes)
-        if size < 1:
-            raise IllegalSubNetError(f"{owner}: nothing is left of a dimension of {dimension.meta}; it became {size}")
-        return size
+        return check_size(dimension, dimension.size(sizes), owner)
+
+
+def check_size(dimension: Dimension, size: int, owner: str) -> int:
+    """The active size of a dimension of ``owner``; refuses sizes below one with a reason."""
+    if size < 1:
+        raise IllegalSubNetError(f"{owner}: nothing is left of a dimension of {dimension.meta}; it became {size}")
+    return size

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,14 @@ class Dimension:
     def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
         """The same expression over other parts."""
         return self
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Dimension:
+        """The expression with some parts (or itself) replaced by others."""
+        if self in replacements:
+            return replacements[self]
+        children = self.children()
+        changed = tuple(child.substituted(replacements) for child in children)
+        return self if changed == children else self.with_children(changed)
 
     def atoms(self) -> Iterator[Atom]:
         """Atoms of the expression, left to right."""

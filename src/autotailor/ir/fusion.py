@@ -11,12 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.architecture import Architecture
+from autotailor.ir.architecture import Architecture, check_size
 from autotailor.ir.feature import Follower, FusionRules, OperatorFeature, Shape
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.image import Derived, entries, joint_image
 from autotailor.ir.operator import OperatorRule, rules
 from autotailor.ir.propagation import Propagation
-from autotailor.ir.slicing import active_shapes, specialise
+from autotailor.ir.slicing import specialise
+from autotailor.ir.subnet import IntArray, SubNet
+from autotailor.ir.term import Term
 from autotailor.ir.variable import Gate
 
 
@@ -40,15 +43,41 @@ class Place:
 
     Attributes:
         label: name of its producer.
-        variables: what its feature depends on; axis i of ``features`` runs over the choices of ``variables[i]``.
-        features: OperatorFeature objects.
+        variables: what its feature depends on; axis i of ``index`` runs over the choices of ``variables[i]``.
+        operators: the distinct features it can have.
+        index: which of them it has.
         gate: the depth that can remove it, or None.
+        derived: sums over many variables, the last axis of ``index``; None where there are none.
     """
 
     label: str
     variables: tuple[str, ...]
-    features: npt.NDArray[np.object_]
+    operators: tuple[OperatorFeature, ...]
+    index: IntArray
     gate: Gate | None
+    derived: Derived | None = None
+
+    @property
+    def features(self) -> npt.NDArray[np.object_]:
+        """The feature for each joint choice: objects in the shape of ``index``."""
+        objects = np.empty(len(self.operators), dtype=object)
+        objects[:] = self.operators
+        found = np.empty(self.index.shape, dtype=object)
+        found[...] = objects[self.index]
+        return found
+
+    def feature(self, subnet: SubNet) -> OperatorFeature | None:
+        """Its feature in a SubNet; None where its block is removed."""
+        row = subnet.to_array()[None]
+        if self.gate is not None and not self.gate.is_open(subnet.space, row)[0]:
+            return None
+        number = self.index[entries(self.variables, self.derived, subnet.space, row)]
+        return self.operators[int(number.item())]
+
+    def term(self, values: npt.ArrayLike) -> Term:
+        """A term with one value for each of its operators ``[n]``."""
+        table = np.asarray(values, dtype=np.float64)[self.index]
+        return Term(self.variables, table, self.gate, self.label, self.derived)
 
 
 def fuse(graph: Graph, fusion: FusionRules) -> tuple[FusedGroup, ...]:
@@ -109,14 +138,19 @@ def group_feature(graph: Graph, group: FusedGroup, shapes: dict[str, Shape]) -> 
 def find_place(
     graph: Graph, propagation: Propagation, architecture: Architecture, group: FusedGroup, gate: Gate | None
 ) -> Place:
-    """All features that a fused group can have."""
+    """All features that a fused group can have.
+
+    Raises:
+        IllegalSubNetError: a dimension vanishes for some choice.
+    """
     names = [*group.producer.inputs, *group.producer.outputs, group.output]
     names = [name for name in dict.fromkeys(names) if name]
-    variables = architecture.variables(*(d for name in names for d in propagation.dimensions[name]))
-    features = np.empty([len(architecture.space[v].choices) for v in variables], dtype=object)
-    known: dict[OperatorFeature, OperatorFeature] = {}
-    for index, assignment in architecture.combinations(variables):
-        shapes = active_shapes(architecture, propagation, names, architecture.sizes(assignment))
-        feature = group_feature(graph, group, shapes)
-        features[index] = known.setdefault(feature, feature)
-    return Place(group.producer.name, variables, features, gate)
+    dimensions = list(dict.fromkeys(d for name in names for d in propagation.dimensions[name]))
+    image = joint_image(architecture, dimensions)
+    features: dict[OperatorFeature, int] = {}
+    number = np.empty(len(image.sizes), dtype=np.int64)
+    for row, sizes in enumerate(image.sizes.tolist()):
+        size = dict(zip(dimensions, sizes, strict=True))
+        shapes = {n: tuple(check_size(d, size[d], n) for d in propagation.dimensions[n]) for n in names}
+        number[row] = features.setdefault(group_feature(graph, group, shapes), len(features))
+    return Place(group.producer.name, image.variables, tuple(features), number[image.rows], gate, image.derived)

@@ -5,7 +5,7 @@ Each is a sum of terms, one for each place or weight, over the few variables tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion import Place
 from autotailor.ir.graph import Graph
+from autotailor.ir.image import joint_image
 from autotailor.ir.operator import OperatorRule, rules
 from autotailor.ir.propagation import Propagation
 from autotailor.ir.term import Metric, Term
@@ -28,18 +29,20 @@ def latency(space: Space, places: Sequence[Place], latencies: Mapping[str, float
     Raises:
         GraphError: the LUT lacks an operator.
     """
-    wanted = dict.fromkeys(feature.id for place in places for feature in place.features.ravel())
+    wanted = dict.fromkeys(feature.id for place in places for feature in place.operators)
     missing = [id_ for id_ in wanted if id_ not in latencies]
     if missing:
         raise GraphError(
             f"the LUT lacks {len(missing)} of the {len(wanted)} operators, first {missing[0]}; profile them first"
         )
-    return Metric("latency", "ms", space, tuple(_place_term(place, lambda f: latencies[f.id]) for place in places))
+    return Metric(
+        "latency", "ms", space, tuple(place.term([latencies[f.id] for f in place.operators]) for place in places)
+    )
 
 
 def macs(space: Space, places: Sequence[Place]) -> Metric:
     """Multiply-accumulate operations, in millions."""
-    return Metric("macs", "M", space, tuple(_place_term(place, _macs) for place in places))
+    return Metric("macs", "M", space, tuple(place.term([_macs(f) for f in place.operators]) for place in places))
 
 
 def parameters(graph: Graph, propagation: Propagation, architecture: Architecture, gates: Mapping[str, Gate]) -> Metric:
@@ -54,19 +57,10 @@ def parameters(graph: Graph, propagation: Propagation, architecture: Architectur
 
 
 def _weight_term(name: str, propagation: Propagation, architecture: Architecture, gate: Gate | None) -> Term:
-    axes = propagation.dimensions[name]
-    variables = architecture.variables(*axes)
-    table = np.empty([len(architecture.space[v].choices) for v in variables])
-    for index, assignment in architecture.combinations(variables):
-        sizes = architecture.sizes(assignment)
-        table[index] = np.prod([axis.size(sizes) for axis in axes], dtype=np.float64) / MILLION
-    return Term(variables, table, gate, name)
+    image = joint_image(architecture, propagation.dimensions[name])
+    counts = np.prod(image.sizes, axis=-1, dtype=np.float64) / MILLION
+    return Term(image.variables, counts[image.rows], gate, name, image.derived)
 
 
 def _macs(feature: OperatorFeature) -> float:
     return (rules.find(feature.kind) or OperatorRule()).macs(feature) / MILLION
-
-
-def _place_term(place: Place, value: Callable[[OperatorFeature], float]) -> Term:
-    table = np.array([value(f) for f in place.features.ravel()], dtype=np.float64).reshape(place.features.shape)
-    return Term(place.variables, table, place.gate, place.label)

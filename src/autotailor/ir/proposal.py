@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
@@ -13,6 +13,7 @@ from autotailor.ir.dimension import Atom, Constant, Dimension, Product
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
 from autotailor.ir.handle import Handle
+from autotailor.ir.image import joint_image
 from autotailor.ir.propagation import RESOLUTION, Propagation
 from autotailor.ir.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.stage import Stage
@@ -231,11 +232,20 @@ def _merge(architecture: Architecture) -> Architecture:
 
 
 def _image(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:
-    """Sizes of the atoms a variable governs, for one choice, over all joint choices of what else they depend on."""
-    atoms = [atom for atom, rule in architecture.rules.items() if rule.variable == variable.name]
-    others = tuple(name for name in architecture.variables(*atoms) if name != variable.name)
+    """Sizes of the atoms a variable governs, for one choice, over all sizes of what they are ratios of."""
     return tuple(
-        architecture.sizes({**assignment, variable.name: choice})(atom)
-        for _, assignment in architecture.combinations(others)
-        for atom in atoms
+        size
+        for atom, rule in architecture.rules.items()
+        if rule.variable == variable.name
+        for size in _atom_image(architecture, atom, rule, {variable.name: choice})
     )
+
+
+def _atom_image(
+    architecture: Architecture, atom: Atom, rule: AtomRule, assignment: Mapping[str, Choice]
+) -> Iterator[int]:
+    bases = rule.bases()
+    stand_ins = {base: Atom(f"base{i}", base.meta) for i, base in enumerate(bases)}
+    free = rule.substituted(stand_ins)
+    for sizes in joint_image(architecture, bases).sizes.tolist():
+        yield free.size(atom, assignment, dict(zip(stand_ins.values(), sizes, strict=True)).__getitem__)

@@ -255,11 +255,8 @@ class SuperNet:
         """The unique fused operators of the whole space, or of one SubNet."""
         found: dict[OperatorFeature, None] = {}
         for place in self.places(fusion):
-            if subnet is None:
-                found.update(dict.fromkeys(place.features.ravel()))
-            elif _is_open(place.gate, subnet):
-                index = tuple(subnet.indices[self.space.positions[name]] for name in place.variables)
-                found[place.features[index]] = None
+            active = place.operators if subnet is None else (place.feature(subnet),)
+            found.update(dict.fromkeys(feature for feature in active if feature is not None))
         return tuple(found)
 
     def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
@@ -318,10 +315,6 @@ def load_supernet(path: str | Path) -> SuperNet:
 
 def _meta_size(atom: Atom) -> int:
     return atom.meta
-
-
-def _is_open(gate: Gate | None, subnet: SubNet) -> bool:
-    return gate is None or subnet.indices[subnet.space.positions[gate.variable]] < gate.open_choices
 
 
 def _with_statistics(graph: Graph, statistics: Statistics) -> Graph:

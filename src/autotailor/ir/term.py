@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import SpaceError
+from autotailor.ir.image import Derived, entries
 from autotailor.ir.subnet import IntArray
 from autotailor.ir.variable import Gate, Space
 
@@ -23,21 +24,34 @@ class Term:
         table: values in the metric's unit, shape ``[len(choices) of each variable]``.
         gate: the depth variable that can remove the block it belongs to, or None.
         label: what the term stands for, for people.
+        derived: sums over many further variables, the last axis of ``table``; None where there are none.
     """
 
     variables: tuple[str, ...]
     table: FloatArray
     gate: Gate | None = None
     label: str = ""
+    derived: Derived | None = None
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """Names of all variables that it depends on, the gate's included."""
+        further = () if self.derived is None else self.derived.variables
+        gate = () if self.gate is None else (self.gate.variable,)
+        return tuple(dict.fromkeys((*self.variables, *further, *gate)))
+
+    def shape(self, space: Space) -> tuple[int, ...]:
+        """Shape that its table must have."""
+        sums = () if self.derived is None else (len(self.derived.values),)
+        return (*(len(space[name].choices) for name in self.variables), *sums)
 
     def values(self, space: Space, subnets: IntArray) -> FloatArray:
         """Value of the term for choice indices ``[n, variables]``: ``[n]``."""
-        index = tuple(subnets[:, space.positions[name]] for name in self.variables)
+        index = entries(self.variables, self.derived, space, subnets)
         picked = self.table[index] if index else np.full(len(subnets), float(self.table))
         if self.gate is None:
             return np.asarray(picked, dtype=np.float64)
-        is_open = subnets[:, space.positions[self.gate.variable]] < self.gate.open_choices
-        return np.where(is_open, picked, 0.0)
+        return np.where(self.gate.is_open(space, subnets), picked, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +69,7 @@ class Metric:
 
     def __post_init__(self) -> None:
         for term in self.terms:
-            shape = tuple(len(self.space[name].choices) for name in term.variables)
+            shape = term.shape(self.space)
             if np.shape(term.table) != shape:
                 raise SpaceError(
                     f"metric {self.name}, term {term.label!r}: table of shape {np.shape(term.table)}, "

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from autotailor.ir.errors import SpaceError
 
 Choice = int | float
@@ -26,6 +29,10 @@ class Gate:
 
     variable: str
     open_choices: int
+
+    def is_open(self, space: Space, subnets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether it is open, for choice indices ``[n, variables]``: ``[n]``."""
+        return np.asarray(subnets[:, space.positions[self.variable]] < self.open_choices)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import pandas as pd
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.subnet import SubNet
-from autotailor.ir.variable import Gate
 
 
 class PlaceLike(Protocol):
@@ -19,17 +18,8 @@ class PlaceLike(Protocol):
     def label(self) -> str:
         """Name of the place."""
 
-    @property
-    def variables(self) -> Sequence[str]:
-        """Names of the variables; axis i of ``features`` runs over the choices of the i-th."""
-
-    @property
-    def features(self) -> Any:
-        """Array of OperatorFeature, None where there is no operator."""
-
-    @property
-    def gate(self) -> Gate | None:
-        """When the place is there."""
+    def feature(self, subnet: SubNet) -> OperatorFeature | None:
+        """Its operator in a SubNet, None where its block is removed."""
 
 
 def describe(feature: OperatorFeature) -> str:
@@ -59,17 +49,8 @@ def contributors(
     places = list(places)
     for name, subnet in subnets.items():
         for place in places:
-            feature = _active(place, subnet)
+            feature = place.feature(subnet)
             if feature is not None:
                 latency = float(latencies[feature.id])
                 rows.append((name, subnet.id, place.label, describe(feature), feature.id, latency))
     return pd.DataFrame(rows, columns=["name", "subnet", "place", "kind", "operator", "latency_ms"])
-
-
-def _active(place: PlaceLike, subnet: SubNet) -> OperatorFeature | None:
-    """The operator of a place in a SubNet, None where there is none."""
-    positions = subnet.space.positions
-    if place.gate is not None and subnet.indices[positions[place.gate.variable]] >= place.gate.open_choices:
-        return None
-    found = place.features[tuple(subnet.indices[positions[v]] for v in place.variables)]
-    return found if isinstance(found, OperatorFeature) else None

@@ -76,7 +76,7 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
         SearchError: terms couple so many variables that a table would be larger than ``max_table``.
     """
     space = objectives.space
-    tables = _tables(space, objectives)
+    tables = _tables(space, objectives, max_table)
     order = _elimination_order(space, tables, max_table)
     messages: list[_Message] = []
     for variable in order:
@@ -92,7 +92,7 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
     return ExactFront(front, result.slack)
 
 
-def _tables(space: Space, objectives: Objectives) -> list[_Table]:
+def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table]:
     """Terms of both metrics, and the canonical form, as tables; one for each set of variables."""
     values: dict[tuple[int, ...], FloatArray] = {}
 
@@ -102,7 +102,7 @@ def _tables(space: Space, objectives: Objectives) -> list[_Table]:
         values[scope][..., column] += table
 
     for column, metric, sign in ((LATENCY, objectives.latency, 1.0), (LOSS, objectives.accuracy, -1.0)):
-        for scope, table in _metric_tables(metric):
+        for scope, table in _metric_tables(metric, max_table):
             add(scope, column, sign * table)
     for position, variable in enumerate(space):
         if variable.gate is not None:
@@ -114,12 +114,18 @@ def _tables(space: Space, objectives: Objectives) -> list[_Table]:
     return [_Table(scope, table) for scope, table in values.items()]
 
 
-def _metric_tables(metric: Metric) -> Iterable[tuple[tuple[int, ...], FloatArray]]:
+def _metric_tables(metric: Metric, max_table: int) -> Iterable[tuple[tuple[int, ...], FloatArray]]:
     """Scope (columns, rising, the gate's included) and values of each term; constants are left out."""
     space = metric.space
     for term in metric.terms:
-        names = {*term.variables, *([term.gate.variable] if term.gate else [])}
-        if scope := tuple(sorted(space.positions[name] for name in names)):
+        scope = tuple(sorted(space.positions[name] for name in term.scope))
+        entries = int(np.prod(_shape(space, scope), dtype=object))
+        if entries > max_table:
+            raise SearchError(
+                f"exact front: a table of {entries} entries for {metric.name} of {term.label} over {len(scope)} "
+                f"variables, expected at most {max_table}; raise search.exact_table, or set search.exact=never"
+            )
+        if scope:
             yield scope, term.values(space, _grid(space, scope)).reshape(_shape(space, scope))
 
 

@@ -87,12 +87,8 @@ def test_every_layer_of_a_subnet_is_claimed_once_and_its_numbers_are_right(model
 
 def subnet_features(net: autotailor.SuperNet, subnet: autotailor.SubNet, runtime: NcnnRuntime) -> list[OperatorFeature]:
     """The operators of one SubNet, one for each place."""
-    indices = dict(zip(subnet.space.positions, subnet.indices, strict=True))
-    return [
-        place.features[tuple(indices[v] for v in place.variables)]
-        for place in net.places(runtime.fusion)
-        if place.gate is None or indices[place.gate.variable] < place.gate.open_choices
-    ]
+    features = (place.feature(subnet) for place in net.places(runtime.fusion))
+    return [feature for feature in features if feature is not None]
 
 
 def test_unknown_kinds_are_named() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion import Place
 from autotailor.ir.subnet import SubNet, largest
 from autotailor.ir.variable import Gate, Space, Variable
 from autotailor.reporting import contributors
@@ -18,14 +17,6 @@ def convolution(channels: int, kernel: int = 1, group: int = 1) -> OperatorFeatu
     weights = ((channels, channels // group, kernel, kernel),)
     shape = (1, channels, 8, 8)
     return OperatorFeature("Conv", (shape,), (shape,), weights, (("group", group),))
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    label: str
-    variables: tuple[str, ...]
-    features: np.ndarray
-    gate: Gate | None = None
 
 
 @pytest.mark.parametrize(
@@ -46,9 +37,11 @@ def test_each_place_once_and_only_while_its_gate_is_open() -> None:
     depth = Variable("stage1.depth", "depth", (0, 1), 0)
     width = Variable("stage1.width", "width", (1.0, 0.5), 0)
     space = Space((depth, width))
-    by_width = np.array([convolution(8), convolution(4)], dtype=object)
-    fixed = np.array(convolution(8, 3), dtype=object)
-    places = [Place("conv1", ("stage1.width",), by_width), Place("conv2", (), fixed, Gate("stage1.depth", 1))]
+    by_width = (convolution(8), convolution(4))
+    places = [
+        Place("conv1", ("stage1.width",), by_width, np.array([0, 1]), None),
+        Place("conv2", (), (convolution(8, 3),), np.array(0), Gate("stage1.depth", 1)),
+    ]
     latencies = {by_width[0].id: 2.0, by_width[1].id: 1.0, convolution(8, 3).id: 5.0}
     small = SubNet.from_assignment(space, {"stage1.depth": 1, "stage1.width": 0.5})
     table = contributors(places, latencies, {"largest": largest(space), "budget_01": small})
