@@ -102,7 +102,71 @@ class Grouped(nn.Module):
         return self.head(self.mix(torch.cat([self.left(x), self.right(x)], 1)).flatten(1))
 
 
+class SelfAttention(nn.Module):
+    """Fused projection; values may be wider than keys; an optional bias for each pair of positions."""
+
+    def __init__(self, width: int, heads: int, key: int, value: int, positions: int = 0) -> None:
+        super().__init__()
+        self.heads, self.sizes = heads, (key, key, value)
+        self.project, self.out = nn.Linear(width, heads * sum(self.sizes)), nn.Linear(heads * value, width)
+        self.bias = nn.Parameter(torch.randn(heads, positions, positions)) if positions else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, length, _ = x.shape
+        parts = self.project(x).view(n, length, self.heads, -1).split(self.sizes, dim=3)
+        q, k, v = (part.transpose(1, 2) for part in parts)
+        scores = q @ k.transpose(2, 3) * self.sizes[0] ** -0.5
+        scores = scores if self.bias is None else scores + self.bias
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, -1))
+
+
+class TinyTransformer(nn.Module):
+    """Patches, a class token, position embeddings, three pre-norm blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 24, 8, 8)
+        self.token, self.positions = nn.Parameter(torch.randn(1, 1, 24)), nn.Parameter(torch.randn(1, 17, 24))
+        self.attention = nn.ModuleList(SelfAttention(24, 4, 8, 16, 17) for _ in range(3))
+        self.feed_forward = nn.ModuleList(
+            nn.Sequential(nn.Linear(24, 96), nn.GELU(), nn.Linear(96, 24)) for _ in range(3)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(24) for _ in range(7))
+        self.head = nn.Linear(24, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.positions
+        for i, (attention, feed_forward) in enumerate(zip(self.attention, self.feed_forward, strict=True)):
+            x = x + attention(self.norms[2 * i](x))
+            x = x + feed_forward(self.norms[2 * i + 1](x))
+        return self.head(self.norms[-1](x)[:, 0])
+
+
+class Shuffled(nn.Module):
+    """Channel shuffle and split: half of the channels pass a block untouched (Ma et al., 2018)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(*conv_bn(3, 32, 3, 2), nn.ReLU())
+        self.branches = nn.ModuleList(
+            nn.Sequential(*conv_bn(16, 24), nn.ReLU(), *conv_bn(24, 24, 3, groups=24), *conv_bn(24, 16), nn.ReLU())
+            for _ in range(3)
+        )
+        self.head = nn.Linear(32, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        for branch in self.branches:
+            kept, changed = x.chunk(2, 1)
+            x = torch.cat([kept, branch(changed)], 1)
+            n, _, h, w = x.shape
+            x = x.view(n, 2, 16, h, w).transpose(1, 2).reshape(n, 32, h, w)
+        return self.head(x.mean((2, 3)))
+
+
 NETWORKS = {"resnet": TinyResNet, "mobilenet": TinyMobileNet, "grouped": Grouped}
+TOKEN_NETWORKS = {"transformer": TinyTransformer, "shuffled": Shuffled}
 SPACES = {
     "resnet": {
         "divisor": 4, "resolution": [20, 24, 32], "depth": [0, 1], "width": [0.5, 0.75, 1.0],
@@ -122,11 +186,14 @@ SPACES = {
 def make(name: str, seed: int = 0) -> nn.Module:
     """A network whose parameters and statistics are all of order 1, so that wrong slices show."""
     torch.manual_seed(seed)
-    network = NETWORKS[name]().eval()
+    network = (NETWORKS | TOKEN_NETWORKS)[name]().eval()
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.weight, 0.5, 1.5)
             nn.init.normal_(module.bias)
             nn.init.normal_(module.running_mean)
             nn.init.uniform_(module.running_var, 0.5, 1.5)
+        elif isinstance(module, nn.LayerNorm):
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.normal_(module.bias)
     return network

@@ -32,9 +32,9 @@ class FusedGroup:
     followers: tuple[Node, ...]
 
     @property
-    def output(self) -> str:
-        """Tensor that the kernel writes."""
-        return (self.producer, *self.folded, *self.followers)[-1].outputs[0]
+    def outputs(self) -> tuple[str, ...]:
+        """Tensors that the kernel writes."""
+        return (self.producer, *self.folded, *self.followers)[-1].outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +122,11 @@ def group_feature(graph: Graph, group: FusedGroup, shapes: dict[str, Shape]) -> 
     rule = rules.find(producer.kind) or OperatorRule()
     weights = [shapes[name] for name in producer.inputs if name in graph.weights]
     if group.folded and len(weights) == 1:
-        weights.append((shapes[group.output][1],))
+        weights.append((shapes[group.outputs[0]][1],))
     return OperatorFeature(
         kind=producer.kind,
         inputs=tuple(shapes[name] for name in graph.activations(producer)),
-        outputs=(shapes[group.output],),
+        outputs=tuple(shapes[name] for name in group.outputs),
         weights=tuple(weights),
         attributes=rule.run_time_attributes(producer),
         followers=tuple(
@@ -143,7 +143,7 @@ def find_place(
     Raises:
         IllegalSubNetError: a dimension vanishes for some choice.
     """
-    names = [*group.producer.inputs, *group.producer.outputs, group.output]
+    names = [*group.producer.inputs, *group.producer.outputs, *group.outputs]
     names = [name for name in dict.fromkeys(names) if name]
     dimensions = list(dict.fromkeys(d for name in names for d in propagation.dimensions[name]))
     image = joint_image(architecture, dimensions)

@@ -15,10 +15,10 @@ from autotailor.ir.graph import Graph, Node
 
 @dataclass(frozen=True)
 class Region:
-    """From a tensor with several readers to the node where they converge.
+    """From a tensor that forks to the node where what became of it converges.
 
     Attributes:
-        fork: name of the tensor.
+        fork: name of the tensor, which several nodes read, or one that writes several tensors.
         join: node where the paths meet.
         paths: what lies between, one sequence per edge out of the fork in the order of the join's inputs where
             possible; empty for an identity; None where the interior does not decompose into paths.
@@ -66,9 +66,9 @@ def _sequence(graph: Graph, tensor: str, stop: Node | None) -> tuple[Sequence, s
     items: list[Item] = []
     while tensor != graph.output:
         readers = graph.consumers.get(tensor, ())
-        if len(readers) == 1:
+        if len(readers) == 1 and len(readers[0].outputs) == 1:
             node = readers[0]
-            if node == stop or len(set(graph.activations(node))) != 1 or len(node.outputs) != 1:
+            if node == stop or len(set(graph.activations(node))) != 1:
                 break
             item: Item = node
         else:
@@ -82,17 +82,18 @@ def _sequence(graph: Graph, tensor: str, stop: Node | None) -> tuple[Sequence, s
 
 
 def _region(graph: Graph, fork: str, readers: tuple[Node, ...]) -> Region | None:
-    join = _join(graph, readers)
-    if join is None or len(join.outputs) != 1:
-        return None
-    inside = _between(graph, fork, join)
-    if inside is None:
-        return None
-    return Region(fork, join, _paths(graph, fork, join), inside)
+    """The smallest region from a tensor with several readers, or with one reader that writes several tensors."""
+    for join in _joins(graph, readers):
+        inside = _between(graph, fork, join) if len(join.outputs) == 1 else None
+        if inside is not None:
+            return Region(fork, join, _paths(graph, fork, join), inside)
+    return None
 
 
-def _join(graph: Graph, readers: tuple[Node, ...]) -> Node | None:
-    """The first node that every path from all readers passes."""
+def _joins(graph: Graph, readers: tuple[Node, ...]) -> Iterator[Node]:
+    """Nodes that every path from all readers passes, the nearest first; never an only reader itself."""
+    if not readers:
+        return
     by_name = {node.name: node for node in graph.nodes}
 
     def chain(node: Node) -> list[str]:
@@ -103,8 +104,7 @@ def _join(graph: Graph, readers: tuple[Node, ...]) -> Node | None:
 
     chains = [chain(node) for node in readers]
     common = set(chains[0]).intersection(*chains[1:])
-    first = next((name for name in chains[0] if name in common), None)
-    return None if first is None else by_name[first]
+    yield from (by_name[name] for name in chains[0][len(readers) == 1 :] if name in common)
 
 
 def _between(graph: Graph, fork: str, join: Node) -> tuple[Node, ...] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotailor.ir.architecture import Architecture, Scaled
-from autotailor.ir.dimension import Atom
+from autotailor.ir.dimension import Atom, factors_of, parts_of
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
 from autotailor.ir.propagation import Propagation, propagate
@@ -37,12 +37,14 @@ def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
 
 
 def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
-    """Atoms of channels, with the channels that one unit of each stands for."""
-    spatial = {atom for dimension in propagation.dimensions[graph.input] for atom in dimension.atoms()}
-    channels = (d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name][1:2])
+    """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only the heads."""
+    axes = dict.fromkeys(d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name])
     found: dict[Atom, int] = {}
-    for dimension in channels:
-        atoms = set(dimension.atoms()) - spatial
-        for atom in atoms:
-            found.setdefault(atom, dimension.meta // atom.meta if len(atoms) == 1 else 1)
-    return found
+    inner: set[Atom] = set()
+    for axis in axes:
+        for part in parts_of(axis):
+            factors = [f for f in factors_of(part) if isinstance(f, Atom) and not f.is_spatial]
+            inner.update(factors[1:])
+            for atom in factors[:1]:
+                found[atom] = max(found.get(atom, 1), part.meta // atom.meta)
+    return {atom: granule for atom, granule in found.items() if atom not in inner}
