@@ -66,7 +66,8 @@ def _node(
     for slot, attribute in rule.constant_inputs.items():
         if slot < len(inputs) and inputs[slot] in constants and constants[inputs[slot]].ndim <= 1:
             value = constants[inputs[slot]]
-            attributes[attribute] = value.item() if value.ndim == 0 else tuple(value.tolist())
+            if value.size or value.dtype.kind == "i":  # an empty array of floats stands for an absent input (Resize)
+                attributes[attribute] = value.item() if value.ndim == 0 else tuple(value.tolist())
             inputs[slot] = ""
     while inputs and not inputs[-1]:
         inputs.pop()

@@ -24,7 +24,7 @@ from autotailor.ir.bypass import bypass
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operator import Tensor, rules
 from autotailor.ir.operators.normalization import EPSILON
-from autotailor.ir.propagation import Propagation, StaticPart
+from autotailor.ir.propagation import Propagation
 from autotailor.ir.resampling import is_resampled, resampling_matrix
 from autotailor.ir.slicing import active_shapes, specialise
 from autotailor.ir.subnet import SubNet
@@ -165,9 +165,6 @@ class ElasticNetwork(Protocol):
     @property
     def propagation(self) -> Propagation: ...
 
-    @property
-    def static_parts(self) -> tuple[StaticPart, ...]: ...
-
     def largest(self) -> SubNet: ...
 
     def removed(self, subnet: SubNet) -> tuple[Block, ...]: ...
@@ -181,16 +178,12 @@ class ElasticModule(GraphModule):
     """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs."""
 
     def __init__(self, supernet: ElasticNetwork) -> None:
-        self._static_names = {part.node for part in supernet.static_parts}
         super().__init__(supernet.graph)
         self.supernet = supernet
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None
         self._axes: dict[str, tuple[Axis, ...]] = {}
         self.activate(supernet.largest())
-
-    def _is_static(self, node: Node) -> bool:
-        return node.name in self._static_names
 
     def activate(self, subnet: SubNet) -> ElasticModule:
         """Selects the SubNet to run; statistics of another SubNet are dropped."""

@@ -1,4 +1,7 @@
-"""Graph to ONNX, opset 17: attributes that ONNX passes as inputs go back to their places."""
+"""Graph to ONNX, opset 17 or the first that has all its operators.
+
+Attributes that ONNX passes as inputs go back to their places.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from autotailor.ir.operator import OperatorRule, rules
 
 OPSET = 17
 IR_VERSION = 8
+_IR_VERSIONS = {OPSET: IR_VERSION, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 INPUT, OUTPUT = "input", "output"
 
 
@@ -22,8 +26,9 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
     rename = {graph.input: INPUT, graph.output: OUTPUT}
     initializers = [numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items()]
     nodes: list[onnx.NodeProto] = []
+    opset = max([OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in graph.nodes)])
     for node in graph.nodes:
-        proto, constants = write_node(node)
+        proto, constants = write_node(node, opset)
         proto.input[:] = [rename.get(name, name) for name in proto.input]
         proto.output[:] = [rename.get(name, name) for name in proto.output]
         nodes.append(proto)
@@ -36,21 +41,21 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
             [_value(OUTPUT, graph.shapes[graph.output])],
             initializers,
         ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=_IR_VERSIONS[opset],
         producer_name="autotailor",
     )
     onnx.checker.check_model(model, full_check=True)
     return model
 
 
-def write_node(node: Node) -> tuple[onnx.NodeProto, list[TensorProto]]:
+def write_node(node: Node, opset: int = OPSET) -> tuple[onnx.NodeProto, list[TensorProto]]:
     """One ONNX node, and the constants it needs as inputs."""
     rule = rules.find(node.kind) or OperatorRule()
     attributes = dict(node.values)
     inputs = list(node.inputs)
     constants: list[TensorProto] = []
-    if node.kind not in rule.attribute_at_17:
+    if opset > OPSET or node.kind not in rule.attribute_at_17:
         for position, name in sorted(rule.constant_inputs.items()):
             value = attributes.pop(name, None)
             while len(inputs) <= position:
@@ -64,8 +69,9 @@ def write_node(node: Node) -> tuple[onnx.NodeProto, list[TensorProto]]:
 
 
 def _constant(value: Any) -> np.ndarray[Any, Any]:
-    """Limits are floats, shapes and axes 64-bit integers."""
-    return np.array(value, dtype=np.float32 if isinstance(value, float) else np.int64)
+    """Limits and scales are floats, shapes and axes 64-bit integers."""
+    array = np.array(value)
+    return array.astype(np.float32 if array.dtype.kind == "f" and array.size else np.int64)
 
 
 def _value(name: str, shape: Shape) -> onnx.ValueInfoProto:

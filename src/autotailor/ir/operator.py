@@ -111,7 +111,10 @@ class OperatorRule:
         return node
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Any:
-        """The operator in PyTorch; arguments are the node's inputs, weights included, None where absent."""
+        """The operator in PyTorch; arguments are the node's inputs, weights included, None where absent.
+
+        It computes every node of its kinds, also those that stay static because the rule does not apply.
+        """
         raise NotImplementedError
 
     def specialise(self, node: Node, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Node:
@@ -125,6 +128,10 @@ class OperatorRule:
     def macs(self, feature: OperatorFeature) -> int:
         """Multiply-accumulate operations of one call."""
         return 0
+
+    def opset(self, node: Node) -> int:
+        """The first ONNX opset, 17 or later, in which the node can be written."""
+        return 17
 
 
 class Registry:

@@ -29,8 +29,7 @@ class WindowAttributes:
         rank = len(self.kernel)
         slid: list[Dimension] = []
         for i, dimension in enumerate(spatial):
-            span = self.dilations[i] * (self.kernel[i] - 1) + 1
-            shrink = span - self.pads[i] - self.pads[i + rank]
+            shrink = self.span(i) - self.pads[i] - self.pads[i + rank]
             window = Window(dimension, shrink, self.strides[i], self.ceil)
             identity = shrink == 1 and window.stride == 1
             constant = isinstance(dimension, Constant)
@@ -50,6 +49,20 @@ class WindowAttributes:
             pad >= dilation * (side - least) // 2 for pad, dilation in zip(self.pads, self.dilations * 2, strict=True)
         )
         return set(self.kernel) == {side} and side % 2 == 1 and side > least and room
+
+    def left(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Sizes of what it leaves; with ``ceil``, no window starts behind the image (as PyTorch and onnxruntime do)."""
+        counts: list[int] = []
+        for i, size in enumerate(sizes):
+            begin, end, stride = self.pads[i], self.pads[i + len(self.kernel)], self.strides[i]
+            room = size + begin + end - self.span(i)
+            count = (-(-room // stride) if self.ceil else room // stride) + 1
+            counts.append(count - (self.ceil and (count - 1) * stride >= size + begin))
+        return tuple(counts)
+
+    def span(self, i: int) -> int:
+        """Extent of the dilated kernel along one axis."""
+        return self.dilations[i] * (self.kernel[i] - 1) + 1
 
     def as_attributes(self) -> dict[str, Attribute]:
         """ONNX attributes, all written out."""

@@ -1,7 +1,6 @@
-"""Element by element: activations, and arithmetic with broadcasting.
+"""Element by element: activations without parameters, Clip, Cast.
 
-Add of ``[1, c, h, w]`` and ``[1, c', h, w]`` couples c with c': the two sides of a residual sum change together. An
-axis of one broadcasts and couples nothing. A constant operand is a weight whose axes follow the other side.
+What has parameters stands in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from onnx import helper
 
-from autotailor.ir.feature import Attributes, freeze_attributes
+from autotailor.ir.feature import Attributes
 from autotailor.ir.graph import Node
-from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, broadcast, register
+from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
 
 _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Relu": F.relu,
@@ -23,28 +23,37 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "HardSwish": F.hardswish,
     "Mish": F.mish,
     "Softplus": F.softplus,
+    "Softsign": F.softsign,
     "Erf": torch.erf,
     "Exp": torch.exp,
+    "Log": torch.log,
     "Sqrt": torch.sqrt,
+    "Reciprocal": torch.reciprocal,
     "Neg": torch.neg,
     "Abs": torch.abs,
+    "Sign": torch.sign,
+    "Floor": torch.floor,
+    "Ceil": torch.ceil,
+    "Round": torch.round,
+    "Sin": torch.sin,
+    "Cos": torch.cos,
+    "Not": torch.logical_not,
     "Identity": lambda x: x,
 }
-_BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "Add": torch.add,
-    "Sub": torch.sub,
-    "Mul": torch.mul,
-    "Div": torch.div,
-}
+_SINCE = {"Mish": 18}
 
 
-class ElementwiseRule(OperatorRule):
+class SameShapeRule(OperatorRule):
     """One activation in, the same dimensions out."""
-
-    elementwise = True
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         return [deduction.dimensions(node.inputs[0])]
+
+
+class ElementwiseRule(SameShapeRule):
+    """Element by element."""
+
+    elementwise = True
 
 
 @register
@@ -56,56 +65,36 @@ class UnaryRule(ElementwiseRule):
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         return _UNARY[node.kind](arguments[0])
 
+    def opset(self, node: Node) -> int:
+        return _SINCE.get(node.kind, super().opset(node))
+
 
 @register
 class ClipRule(ElementwiseRule):
-    """Clip to constant limits; ReLU6 is Clip(0, 6)."""
+    """Clip to constant limits, either of which may be absent; ReLU6 is Clip(0, 6)."""
 
     kinds = ("Clip",)
     constant_inputs = {1: "min", 2: "max"}
 
+    def applies(self, node: Node, deduction: Deduction) -> str:
+        return "its limits are computed, not constant" if any(node.inputs[1:]) else ""
+
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        return torch.clamp(arguments[0], node.get("min"), node.get("max"))
+        low, high = (*arguments[1:], None, None)[:2]
+        low = node.get("min") if low is None else low
+        high = node.get("max") if high is None else high
+        return arguments[0] if low is None and high is None else torch.clamp(arguments[0], low, high)
 
 
 @register
-class LeakyReluRule(ElementwiseRule):
-    """LeakyRelu and Elu, with their slope."""
+class CastRule(ElementwiseRule):
+    """Cast to another type; ``to`` is ONNX's number of it."""
 
-    kinds = ("LeakyRelu", "Elu")
+    kinds = ("Cast",)
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        if node.kind == "Elu":
-            return F.elu(arguments[0], node.get("alpha", 1.0))
-        return F.leaky_relu(arguments[0], node.get("alpha", 0.01))
+        name = helper.tensor_dtype_to_np_dtype(node.get("to")).name
+        return torch.as_tensor(arguments[0]).to(getattr(torch, name))
 
     def run_time_attributes(self, node: Node) -> Attributes:
-        return freeze_attributes({"alpha": node.get("alpha", 1.0 if node.kind == "Elu" else 0.01)})
-
-
-@register
-class HardSigmoidRule(ElementwiseRule):
-    """max(0, min(1, alpha x + beta))."""
-
-    kinds = ("HardSigmoid",)
-
-    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        return torch.clamp(node.get("alpha", 0.2) * arguments[0] + node.get("beta", 0.5), 0, 1)
-
-    def run_time_attributes(self, node: Node) -> Attributes:
-        return freeze_attributes({"alpha": node.get("alpha", 0.2), "beta": node.get("beta", 0.5)})
-
-
-@register
-class BinaryRule(OperatorRule):
-    """Arithmetic of two tensors with ONNX's (NumPy's) broadcasting."""
-
-    kinds = tuple(_BINARY)
-
-    def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
-        for name in node.inputs:
-            deduction.resample(node, name)
-        return [broadcast(tuple(deduction.dimensions(name) for name in node.inputs), deduction)]
-
-    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        return _BINARY[node.kind](arguments[0], arguments[1])
+        return (("to", node.get("to")),)

@@ -1,0 +1,76 @@
+"""Operators that are computed but stay static: indices and orders of channels have no meaning after slicing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from autotailor.ir.graph import Node
+from autotailor.ir.operator import Deduction, OperatorRule, Tensor, register
+
+
+def _extreme(node: Node, x: Tensor, *_: Any) -> Tensor:
+    """ArgMax and ArgMin; of equal values the first, or the last."""
+    axis, keep = node.get("axis", 0), bool(node.get("keepdims", 1))
+    find = torch.argmax if node.kind == "ArgMax" else torch.argmin
+    if node.get("select_last_index", 0):
+        return x.shape[axis] - 1 - find(x.flip(axis), axis, keep)
+    return find(x, axis, keep)
+
+
+def _triangle(node: Node, x: Tensor, diagonal: Tensor | None = None) -> Tensor:
+    k = 0 if diagonal is None else int(diagonal)
+    return torch.triu(x, k) if node.get("upper", 1) else torch.tril(x, k)
+
+
+def _running_sum(node: Node, x: Tensor, axis: Tensor) -> Tensor:
+    dim, backwards = int(axis), node.get("reverse", 0)
+    x = x.flip(dim) if backwards else x
+    sums = x.cumsum(dim) - (x if node.get("exclusive", 0) else 0)
+    return sums.flip(dim) if backwards else sums
+
+
+def _hardmax(node: Node, x: Tensor) -> Tensor:
+    axis = node.get("axis", -1)
+    return torch.zeros_like(x).scatter(axis, x.argmax(axis, keepdim=True), 1.0)
+
+
+def _contract(node: Node, *operands: Tensor) -> Tensor:
+    return torch.einsum(node.get("equation"), *operands)
+
+
+def _gather_elements(node: Node, x: Tensor, indices: Tensor) -> Tensor:
+    axis = node.get("axis", 0)
+    return torch.gather(x, axis, indices % x.shape[axis])
+
+
+def _top(node: Node, x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    values, indices = torch.topk(x, int(k), node.get("axis", -1), bool(node.get("largest", 1)))
+    return values, indices
+
+
+_CALLS: dict[str, tuple[Callable[..., Any], str]] = {
+    "ArgMax": (_extreme, "its output are indices"),
+    "ArgMin": (_extreme, "its output are indices"),
+    "TopK": (_top, "it selects by value"),
+    "Trilu": (_triangle, "it depends on positions"),
+    "CumSum": (_running_sum, "it depends on positions"),
+    "Hardmax": (_hardmax, "its output is an index"),
+    "GatherElements": (_gather_elements, "it selects single elements"),
+    "Einsum": (_contract, "contractions by equation are not known"),
+}
+
+
+@register
+class StaticRule(OperatorRule):
+    """Computed with the meta shape, whatever the SubNet."""
+
+    kinds = tuple(_CALLS)
+
+    def applies(self, node: Node, deduction: Deduction) -> str:
+        return _CALLS[node.kind][1]
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Any:
+        return _CALLS[node.kind][0](node, *arguments)
