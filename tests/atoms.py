@@ -5,8 +5,7 @@ from __future__ import annotations
 import onnx
 
 import autotailor
-from autotailor.compiler.normalise import normalise
-from autotailor.compiler.parser import parse
+from acceptance import checks
 from autotailor.ir.architecture import Architecture, Fixed
 from autotailor.ir.dimension import Atom
 from autotailor.ir.graph import Graph
@@ -16,7 +15,7 @@ from autotailor.ir.variable import Space, Variable
 
 def every_atom(model: onnx.ModelProto, least: int = 1, smallest_image: int = 1) -> autotailor.SuperNet:
     """The network with a variable for each atom: sizes from ``least`` (images: ``smallest_image``) to the meta size."""
-    graph = parse(normalise(model), "case")
+    graph = checks.compile_model(model).graph
     net = autotailor.SuperNet(graph, {})
     spatial = {a for d in net.propagation.dimensions[graph.input] for a in d.atoms()}
     variables: list[Variable] = []

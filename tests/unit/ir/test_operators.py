@@ -52,7 +52,9 @@ CASES: dict[str, tuple[str, list[np.ndarray], dict[str, object]]] = {
     "reshape": ("Reshape", [ints(0, -1)], {}),
     "unsqueeze": ("Unsqueeze", [ints(2)], {}),
     "dropout": ("Dropout", [], {}),
-    "depth-to-space": ("DepthToSpace", [], {"blocksize": 2, "mode": "CRD"}),  # no rule: static, through onnx2torch
+    "atan": ("Atan", [], {}),  # no rule: static, through onnx2torch
+    "mean-variance": ("MeanVarianceNormalization", [], {"axes": [0, 2, 3]}),
+    "trilu": ("Trilu", [], {"upper": 0}),  # a rule that is always static
     **{kind.lower(): (kind, [], {}) for kind in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Erf", "Exp", "Abs", "Neg")},
 }
 
@@ -94,7 +96,7 @@ def test_deduced_meta_shapes_agree_with_shape_inference(case: str) -> None:
     for name, shape in graph.shapes.items():
         assert tuple(d.meta for d in propagation.dimensions[name]) == shape
     static = {part.kind for part in propagation.static}
-    assert static == ({"DepthToSpace"} if case == "depth-to-space" else set())
+    assert static == ({"Atan", "Trilu"} & {CASES[case][0]})
 
 
 def test_every_rule_names_distinct_kinds() -> None:

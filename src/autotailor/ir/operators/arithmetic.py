@@ -65,4 +65,3 @@ class BroadcastRule(OperatorRule):
 
     def run_time_attributes(self, node: Node) -> Attributes:
         return ()
-

@@ -70,11 +70,10 @@ class LayerNormalizationRule(NormalizationRule):
         x, gain, shift = (*arguments, None)[:3]
         normal = x.shape[node.get("axis", -1) % x.ndim :]
         epsilon = node.get("epsilon", EPSILON)
-        if node.kind == "RMSNormalization":
-            return F.rms_norm(x, normal, None, epsilon) * gain
-        if gain.shape == normal and (shift is None or shift.shape == normal):
+        if gain.shape == normal and node.kind == "LayerNormalization" and (shift is None or shift.shape == normal):
             return F.layer_norm(x, normal, gain, shift, epsilon)
-        result = F.layer_norm(x, normal, None, None, epsilon) * gain
+        normalise = F.rms_norm if node.kind == "RMSNormalization" else F.layer_norm
+        result: Tensor = normalise(x, normal, eps=epsilon) * gain
         return result if shift is None else result + shift
 
     def run_time_attributes(self, node: Node) -> Attributes:
@@ -93,12 +92,6 @@ class GroupNormalizationRule(NormalizationRule):
 
     kinds = ("GroupNormalization",)
 
-    def applies(self, node: Node, deduction: Deduction) -> str:
-        channels = deduction.shape(node.inputs[0])[1]
-        if any(deduction.shape(name) != (channels,) for name in node.inputs[1:]):
-            return "gains for each group (opset 18) instead of each channel (opset 21) are not known"
-        return super().applies(node, deduction)
-
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
         groups = node.get("num_groups")
@@ -110,11 +103,7 @@ class GroupNormalizationRule(NormalizationRule):
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x, gain, shift = arguments
-        groups, epsilon = node.get("num_groups"), node.get("epsilon", EPSILON)
-        if len(gain) == x.shape[1]:
-            return torch.group_norm(x, groups, gain, shift, epsilon)
-        per_channel = (t.repeat_interleave(x.shape[1] // groups) for t in (gain, shift))
-        return torch.group_norm(x, groups, *per_channel, epsilon)
+        return torch.group_norm(x, node.get("num_groups"), gain, shift, node.get("epsilon", EPSILON))
 
     def run_time_attributes(self, node: Node) -> Attributes:
         return freeze_attributes({"num_groups": node.get("num_groups"), "epsilon": node.get("epsilon", EPSILON)})
@@ -151,7 +140,8 @@ class LocalResponseRule(SameShapeRule):
         size = node.get("size")
         squares = F.pad(x.square().movedim(1, -1), ((size - 1) // 2, size // 2))
         sums = squares.unfold(-1, size, 1).sum(-1).movedim(-1, 1)
-        return x / (node.get("bias", 1.0) + node.get("alpha", 1e-4) / size * sums) ** node.get("beta", 0.75)
+        result: Tensor = x / (node.get("bias", 1.0) + node.get("alpha", 1e-4) / size * sums) ** node.get("beta", 0.75)
+        return result
 
     def run_time_attributes(self, node: Node) -> Attributes:
         return freeze_attributes({"size": node.get("size")})

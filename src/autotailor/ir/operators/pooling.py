@@ -36,8 +36,9 @@ class PoolRule(OperatorRule):
         if node.kind == "MaxPool":
             return _max_pool(x, window)
         if node.kind == "LpPool":
-            p = node.get("p", 2)
-            return _window_sums(x.abs() ** p, window) ** (1 / p)
+            p: int = node.get("p", 2)
+            sums = _window_sums(x.abs() ** p, window)
+            return sums ** (1 / p)
         return _average_pool(x, window, bool(node.get("count_include_pad", 0)))
 
     def run_time_attributes(self, node: Node) -> Attributes:
@@ -126,5 +127,6 @@ class GlobalPoolRule(OperatorRule):
         x: Tensor = arguments[0]
         axes = tuple(range(2, x.ndim))
         if node.kind == "GlobalLpPool":
-            return torch.linalg.vector_norm(x, node.get("p", 2), axes, keepdim=True)
+            norm: Tensor = torch.linalg.vector_norm(x, node.get("p", 2), axes, keepdim=True)
+            return norm
         return _GLOBAL[node.kind](x, axes)

@@ -34,7 +34,7 @@ _OPTIONS: dict[str, Any] = {
 
 @register
 class ResizeRule(OperatorRule):
-    """Sizes follow constant scales; constant sizes follow where they are a multiple or a part of the meta size."""
+    """Sizes follow constant scales (the batch is left alone); constant sizes follow where they are a multiple or a part of the meta size."""
 
     kinds = ("Resize",)
     constant_inputs = {1: "roi", 2: "scales", 3: "sizes"}
@@ -70,6 +70,8 @@ class ResizeRule(OperatorRule):
             raise GraphError(f"node {node.name}: Resize with antialias or a crop is not known; export it without")
         wanted = zip(_per_axis(node, "scales", x.ndim), _per_axis(node, "sizes", x.ndim), strict=True)
         for axis, (scale, size) in enumerate(wanted):
+            if axis == 0:
+                continue
             if size is None:
                 size = math.floor(np.float32(scale or 1.0) * np.float32(x.shape[axis]))
             if size != x.shape[axis] or (scale or 1.0) != 1.0:
@@ -149,13 +151,13 @@ def _coordinates(n: int, size: int, scale: float, mode: str) -> npt.NDArray[np.f
     if mode == "asymmetric":
         return out / scale
     if mode == "align_corners":
-        return out * (n - 1) / (size - 1) if size > 1 else np.zeros(size)
+        return out * ((n - 1) / max(1, size - 1))
     if mode == "pytorch_half_pixel" and size == 1:
         return np.zeros(size)
-    half = (out + 0.5) / scale - 0.5
+    half: npt.NDArray[np.float64] = (out + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
         adjustment = size / (scale * n)
-        return n / 2 * (1 - adjustment) + half
+        half = half + n / 2 * (1 - adjustment)
     return half
 
 

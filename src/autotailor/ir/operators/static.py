@@ -14,7 +14,7 @@ from autotailor.ir.operator import Deduction, OperatorRule, Tensor, register
 def _extreme(node: Node, x: Tensor, *_: Any) -> Tensor:
     """ArgMax and ArgMin; of equal values the first, or the last."""
     axis, keep = node.get("axis", 0), bool(node.get("keepdims", 1))
-    find = torch.argmax if node.kind == "ArgMax" else torch.argmin
+    find: Callable[..., Tensor] = torch.argmax if node.kind == "ArgMax" else torch.argmin
     if node.get("select_last_index", 0):
         return x.shape[axis] - 1 - find(x.flip(axis), axis, keep)
     return find(x, axis, keep)
