@@ -98,7 +98,7 @@ def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> No
             raise SpaceError("space: the resolution of this network is static, leave it out of the space")
         return
     if choices is None:
-        choices = tuple(sorted({round(meta * f / 8) * 8 or meta for f in _PROPOSED_RESOLUTIONS}))
+        choices = tuple(sorted({min(meta, round(meta * f / 8) * 8 or meta) for f in _PROPOSED_RESOLUTIONS}))
     if any(c > meta or c < 1 for c in choices):
         raise SpaceError(f"space: resolutions {list(choices)} must lie between 1 and the network's {meta}")
     choices = tuple(sorted({*choices, meta}))

@@ -137,7 +137,14 @@ MATRIX: dict[str, Case] = {
     "reduce-l2": ("ReduceL2", [], {"axes": [1], "keepdims": 1}),
     "l1": ("LpNormalization", [], {"axis": -1, "p": 1}),
 }
-OPSETS = {"GroupNormalization": 21, "Gelu": 20, "Mish": 18, "pad-axes": 18, "pad-wrap": 19, "avgpool-dilated": 19}  # fmt: skip
+OPSETS = {
+    "GroupNormalization": 21,
+    "Gelu": 20,
+    "Mish": 18,
+    "pad-axes": 18,
+    "pad-wrap": 19,
+    "avgpool-dilated": 19,
+}
 
 
 def model_of(name: str, case: Case, flat: bool) -> onnx.ModelProto:

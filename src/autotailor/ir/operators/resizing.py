@@ -34,7 +34,10 @@ _OPTIONS: dict[str, Any] = {
 
 @register
 class ResizeRule(OperatorRule):
-    """Sizes follow constant scales (the batch is left alone); constant sizes follow where they are a multiple or a part of the meta size."""
+    """Sizes follow constant scales; constant sizes follow where they are a multiple or a part of the meta size.
+
+    The batch is left alone.
+    """
 
     kinds = ("Resize",)
     constant_inputs = {1: "roi", 2: "scales", 3: "sizes"}
@@ -142,14 +145,15 @@ def _matrix(n: int, size: int, scale: float, options: tuple[tuple[str, Any], ...
         if said["exclude_outside"]:
             weight = np.where((index >= 0) & (index < n), weight, 0.0)
         np.add.at(matrix, (rows, np.clip(index, 0, n - 1).astype(np.int64)), weight)
-    return matrix / matrix.sum(1, keepdims=True)
+    normalised: npt.NDArray[np.float64] = matrix / matrix.sum(1, keepdims=True)
+    return normalised
 
 
 def _coordinates(n: int, size: int, scale: float, mode: str) -> npt.NDArray[np.float64]:
     """Where each output pixel lies in the input."""
     out = np.arange(size, dtype=np.float64)
     if mode == "asymmetric":
-        return out / scale
+        return np.asarray(out / scale)
     if mode == "align_corners":
         return out * ((n - 1) / max(1, size - 1))
     if mode == "pytorch_half_pixel" and size == 1:

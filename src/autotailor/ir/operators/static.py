@@ -15,9 +15,10 @@ def _extreme(node: Node, x: Tensor, *_: Any) -> Tensor:
     """ArgMax and ArgMin; of equal values the first, or the last."""
     axis, keep = node.get("axis", 0), bool(node.get("keepdims", 1))
     find: Callable[..., Tensor] = torch.argmax if node.kind == "ArgMax" else torch.argmin
-    if node.get("select_last_index", 0):
-        return x.shape[axis] - 1 - find(x.flip(axis), axis, keep)
-    return find(x, axis, keep)
+    if not node.get("select_last_index", 0):
+        return find(x, axis, keep)
+    last: int = x.shape[axis] - 1
+    return find(x.flip(axis), axis, keep).neg().add(last)
 
 
 def _triangle(node: Node, x: Tensor, diagonal: Tensor | None = None) -> Tensor:
