@@ -2,15 +2,17 @@
 
     python benchmarks/seeds.py --seeds 0 1 2 --directory seeds
 
-Each seed runs the whole pipeline and ``compare`` in a folder of its own (finished folders are only read). The scaled
-network is the fastest one that is not faster than the SubNet; it is trained with the same teacher and at least the
-images that the SuperNet saw, at the best of several learning rates. Writes ``seeds.csv`` beside this file.
+Each seed runs the whole pipeline and ``compare`` in a folder of its own; what is finished there is not done again.
+Each SubNet at half the original's latency or less meets the network scaled uniformly to its latency (see
+``autotailor.comparison``), trained alone with the same teacher and at least the images that the SuperNet saw, at the
+best of several learning rates. Writes ``seeds.csv`` beside this file.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,9 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import kendalltau
+
+from autotailor import artifacts
+from autotailor.comparison import match
 
 ROOT = Path(__file__).parents[1]
 HALF = 0.5
@@ -30,42 +35,57 @@ def run(directory: Path, model: str, device: str, overrides: list[str]) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     profile = ["--snakefile", str(ROOT / "Snakefile"), "--profile", str(ROOT / "profiles" / "default")]
     config = ["--config", f"model={model}", f"device={device}", f"overrides={json.dumps(overrides)}"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     launch = [sys.executable, str(ROOT / "workflow" / "launch.py"), *profile, "--quiet", "rules"]
     for target in ([], ["--", str(results.relative_to(directory) / "compare.csv")]):
-        subprocess.run([*launch, *config, *target], cwd=directory, check=True)
+        subprocess.run([*launch, *config, *target], cwd=directory, check=True, env={**os.environ, "PATH": path})
     return results
 
 
-def row(seed: int, results: Path) -> dict[str, float]:
-    """What one seed found; accuracies in percent, losses in points against the original network."""
+def rows(seed: int, results: Path) -> list[dict[str, float | str]]:
+    """One row for each exported SubNet at half the original's latency or less.
+
+    Accuracies in percent on the test set; losses in points against the original network; ``gain`` is what the SubNet
+    loses less than the network scaled to its latency.
+    """
     summary = pd.read_csv(results / "summary.csv").set_index("name")
     compare = pd.read_csv(results / "compare.csv")
     latency = pd.read_csv(results / "validation.csv")
     accuracy = pd.read_csv(results.parent / "accuracy_validation.csv")
+    trained = artifacts.read_json(results.parent / "finetune.json")
     original = summary.loc["original"]
-    share = summary["latency_ms_measured"] / original["latency_ms_measured"]
-    exported = summary.drop(index=["original", "largest"])
-    fast = exported[share[exported.index] <= HALF]["accuracy_measured"].idxmax()
-    subnet = summary.loc[fast]
-    slower = compare[compare["latency_ms_measured"] >= subnet["latency_ms_measured"]]
-    scaled = slower.loc[slower["latency_ms_measured"].idxmin()]
-    return {
-        "seed": seed,
+    of_seed = {
         "original": original["accuracy_measured"],
         "largest": summary.loc["largest", "accuracy_measured"],
-        "latency_share": share[fast],
-        "subnet_loss": original["accuracy_measured"] - subnet["accuracy_measured"],
-        "scaled_width": scaled["width"],
-        "scaled_latency_share": scaled["latency_ms_measured"] / original["latency_ms_measured"],
-        "scaled_loss": original["accuracy_measured"] - scaled["accuracy_measured"],
-        "scaled_lr": scaled["learning_rate"],
-        "images": scaled["images"],
-        "smallest_accuracy": accuracy["measured"].min(),
+        "smallest": trained["smallest_test_accuracy"],
         "latency_error_mean": latency["relative_error"].abs().mean(),
         "latency_tau": kendalltau(latency["predicted_ms"], latency["measured_ms"]).statistic,
         "accuracy_tau": kendalltau(accuracy["predicted"], accuracy["measured"]).statistic,
         "subnets": len(accuracy),
     }
+    latencies = dict(zip(compare["width"], compare["latency_ms_measured"], strict=True))
+    found: list[dict[str, float | str]] = []
+    for name, subnet in summary.drop(index=["original", "largest"]).iterrows():
+        share = subnet["latency_ms_measured"] / original["latency_ms_measured"]
+        if share > HALF:
+            continue
+        scaled = compare.set_index("width").loc[match(latencies, subnet["latency_ms_measured"])]
+        found.append(
+            {
+                "seed": seed,
+                "name": str(name),
+                "latency_share": share,
+                "subnet_loss": original["accuracy_measured"] - subnet["accuracy_measured"],
+                "scaled_width": float(scaled.name),
+                "scaled_latency_share": scaled["latency_ms_measured"] / original["latency_ms_measured"],
+                "scaled_loss": original["accuracy_measured"] - scaled["accuracy_measured"],
+                "gain": subnet["accuracy_measured"] - scaled["accuracy_measured"],
+                "scaled_lr": scaled["learning_rate"],
+                "images": scaled["images"],
+                **of_seed,
+            }
+        )
+    return found
 
 
 def main() -> None:
@@ -75,32 +95,34 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, default=Path("seeds"))
     parser.add_argument("--model", default="resnet_digits")
     parser.add_argument("--device", default="host")
-    parser.add_argument("--overrides", nargs="*", default=['compare.names=["budget_02"]'])
+    parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration")
     parser.add_argument("--read", action="store_true", help="read finished folders, run nothing")
     arguments = parser.parse_args()
-    rows = []
+    found = []
     for seed in arguments.seeds:
         directory = arguments.directory.resolve() / f"seed_{seed}"
         if arguments.read:
             results = directory / "results" / arguments.model / arguments.device
         else:
             results = run(directory, arguments.model, arguments.device, [f"seed={seed}", *arguments.overrides])
-        rows.append(row(seed, results))
-    table = pd.DataFrame(rows)
+        found += rows(seed, results)
+    table = pd.DataFrame(found)
     table.to_csv(Path(__file__).with_suffix(".csv"), index=False)
     show(table)
 
 
 def show(table: pd.DataFrame) -> None:
-    """Prints one column for each seed, and the mean."""
-    shown = Table(title="accuracies in percent, losses in points against the original network, on the test set")
-    shown.add_column("")
-    for seed in table["seed"]:
-        shown.add_column(f"seed {seed}", justify="right")
-    shown.add_column("mean", justify="right")
-    for name in table.columns.drop("seed"):
-        shown.add_row(name, *(f"{value:.4g}" for value in [*table[name], table[name].mean()]))
-    Console().print(shown)
+    """Prints for each SubNet one column for each seed, and the mean."""
+    for name, group in table.groupby("name"):
+        shown = Table(title=f"{name}: accuracies in percent, losses and gain in points, on the test set")
+        shown.add_column("")
+        for seed in group["seed"]:
+            shown.add_column(f"seed {seed}", justify="right")
+        shown.add_column("mean", justify="right")
+        for column in group.columns.drop(["seed", "name"]):
+            values = [*group[column], group[column].mean()]
+            shown.add_row(column, *(f"{value:.4g}" for value in values))
+        Console().print(shown)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,9 @@ COLUMNS = (
 )
 
 
+SAME = 1.05  # latencies whose ratio is at most this count as equal
+
+
 class ComparisonError(AutoTailorError):
     """The section ``compare`` is not what it should be."""
 
@@ -46,7 +49,7 @@ class CompareConfig:
 
     Attributes:
         names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each gets
-            the narrowest network of ``widths`` that is not faster than it.
+            a network of ``widths`` that is not faster than it, see ``_matching_widths``.
         widths: factors of all channel counts to choose from.
         seeds: each network is trained once with each.
         lrs: learning rates that are tried for each; the validation set decides.
@@ -109,7 +112,10 @@ def compare(
 
 
 def _matching_widths(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> list[float]:
-    """For each SubNet the fastest scaled network that is not faster than it: the comparison favours the network.
+    """For each SubNet the scaled network at its latency; what cannot be matched exactly favours the network.
+
+    Of the networks that are not faster than the SubNet, those within ``SAME`` of the fastest count as equally fast
+    (narrow networks hardly get faster by getting narrower), and the widest of them is taken.
 
     Raises:
         ComparisonError: an exported SubNet of that name does not exist.
@@ -122,14 +128,29 @@ def _matching_widths(summary: pd.DataFrame, latencies: Mapping[float, float], na
     found = set()
     for name in wanted:
         target = float(table.loc[name, "latency_ms_measured"])  # type: ignore[arg-type]
-        slower = [width for width, latency in latencies.items() if latency >= target]
-        found.add(min(slower, key=lambda width: latencies[width]) if slower else max(latencies))
+        found.add(match(latencies, target))
     return sorted(found)
+
+
+def match(latencies: Mapping[float, float], target: float) -> float:
+    """Width for one latency, see ``_matching_widths``; the widest of all where every network is faster."""
+    slower = [latency for latency in latencies.values() if latency >= target]
+    limit = SAME * min(slower) if slower else max(latencies.values())
+    return max(width for width, latency in latencies.items() if min(target, limit) <= latency <= limit)
 
 
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:
     """The SuperNet's training, for one network."""
-    shared = ("batch_size", "optimizer", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "threads")
+    shared = (
+        "batch_size",
+        "optimizer",
+        "warmup",
+        "weight_decay",
+        "label_smoothing",
+        "gradient_norm",
+        "threads",
+        "precision",
+    )
     values = {key: getattr(training, key) for key in (*shared, "distillation", "checkpoint_seconds")}
     return ScaledConfig(epochs=0, images=images, seed=seed, lrs=config.lrs, **values)
 

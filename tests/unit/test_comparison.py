@@ -19,6 +19,14 @@ SUMMARY = pd.DataFrame(
 LATENCIES = {0.25: 0.4, 0.5: 0.7, 0.75: 1.2, 1.0: 2.0}
 
 
+def test_of_networks_that_are_equally_fast_the_widest_is_met() -> None:
+    assert _matching_widths(SUMMARY, {0.25: 0.6, 0.3: 0.61, 0.35: 0.625, 0.4: 0.64}, ("budget_01",)) == [0.35]
+
+
+def test_a_subnet_slower_than_every_scaled_network_meets_the_widest() -> None:
+    assert _matching_widths(SUMMARY, {0.25: 0.3, 0.5: 0.4}, ("budget_02",)) == [0.5]
+
+
 def test_each_subnet_meets_the_fastest_network_that_is_not_faster() -> None:
     assert _matching_widths(SUMMARY, LATENCIES, ()) == [0.5, 0.75]
     assert _matching_widths(SUMMARY, LATENCIES, ("budget_01",)) == [0.5]

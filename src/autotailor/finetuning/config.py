@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.precision import PRECISIONS, resolve
 from autotailor.sections import check_integers, check_numbers, read_section
 
 OPTIMIZERS = ("adamw", "sgd")
@@ -35,6 +36,8 @@ class LoopConfig:
         gradient_norm: gradients are scaled down to this norm; 0 leaves them alone.
         seed: of everything random in training, beside the data's own seed.
         threads: of PyTorch; floating-point sums depend on it.
+        precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.precision``), or ``auto``: what the
+            processor is fastest with.
         checkpoint_seconds: time between checkpoints; it has no influence on the result.
     """
 
@@ -48,6 +51,7 @@ class LoopConfig:
     gradient_norm: float = 0.0
     seed: int = 0
     threads: int = 1
+    precision: str = "fp32"
     checkpoint_seconds: float = 10.0
 
     def __post_init__(self) -> None:
@@ -55,13 +59,19 @@ class LoopConfig:
         _check_numbers(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "checkpoint_seconds")
         if self.optimizer not in OPTIMIZERS:
             raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(OPTIMIZERS)}")
+        if self.precision not in PRECISIONS:
+            raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
             raise TrainingError("training needs lr > 0, warmup <= 1 and label_smoothing < 1")
 
     @property
     def identity(self) -> str:
         """Text of all parameters that have an influence on the result."""
-        return repr(replace(self, checkpoint_seconds=0.0))
+        return repr(self._identified())
+
+    def _identified(self: Config) -> Config:
+        """The same parameters, without what has no influence, with the precision that training really has."""
+        return replace(self, checkpoint_seconds=0.0, precision=resolve(self.precision))
 
     @classmethod
     def from_section(cls: type[Config], section: Mapping[str, Any]) -> Config:
@@ -143,7 +153,7 @@ class FinetuneConfig(LoopConfig):
 
     @property
     def identity(self) -> str:
-        return repr(replace(self, checkpoint_seconds=0.0, workers=1))
+        return repr(replace(self._identified(), workers=1))
 
     def __post_init__(self) -> None:
         super().__post_init__()

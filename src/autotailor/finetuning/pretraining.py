@@ -15,6 +15,7 @@ from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.evaluation import correctness, percent
 from autotailor.finetuning.loop import Row, Step, deterministic, train
+from autotailor.finetuning.precision import forward
 
 StateDict = dict[str, torch.Tensor]
 
@@ -49,7 +50,7 @@ def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workd
     check_network(network, data)
 
     def step(batch: Step) -> float:
-        loss = label_loss(network(batch.images), batch.labels, config.label_smoothing)
+        loss = label_loss(forward(network, batch.images, config.precision), batch.labels, config.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 

@@ -15,6 +15,7 @@ from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.loop import Row, Step, train
+from autotailor.finetuning.precision import forward
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics
 
 
@@ -86,9 +87,10 @@ def _train_one(
 
     def step(batch: Step) -> float:
         with torch.no_grad():
-            targets = teacher(batch.images)
+            targets = forward(teacher, batch.images, config.precision)
         images = resize(batch.images, config.resolution) if config.resolution else batch.images
-        loss = distillation_loss(network(images), batch.labels, targets, config.distillation, config.label_smoothing)
+        logits = forward(network, images, config.precision)
+        loss = distillation_loss(logits, batch.labels, targets, config.distillation, config.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 

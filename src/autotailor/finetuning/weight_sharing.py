@@ -18,6 +18,7 @@ from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.evaluation import BoolArray, correctness, percent
 from autotailor.finetuning.loop import Row, Step, deterministic, train
+from autotailor.finetuning.precision import forward
 from autotailor.finetuning.pretraining import accuracies, check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.ir.executor import ElasticModule, Statistics
@@ -129,15 +130,12 @@ class WeightSharing:
     def _original(self, images: torch.Tensor) -> torch.Tensor:
         """The teacher's logits, at its own resolution."""
         resolution = resolution_of(self._largest)
-        logits: torch.Tensor = self._teacher(resize(images, resolution) if resolution else images)
-        return logits
+        return forward(self._teacher, resize(images, resolution) if resolution else images, self._config.precision)
 
-    @staticmethod
-    def _logits(module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
+    def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
         module.activate(subnet)
         resolution = resolution_of(subnet)
-        logits: torch.Tensor = module(resize(images, resolution) if resolution else images)
-        return logits
+        return forward(module, resize(images, resolution) if resolution else images, self._config.precision)
 
 
 def evaluate(

@@ -19,9 +19,10 @@ CONF = Path(__file__).parents[3] / "conf"
 
 
 def read(path: Path) -> dict[str, object]:
-    return yaml.safe_load(
-        path.read_text().replace("${seed}", "0").replace("${threads}", "1").replace("${workers}", "1")
-    )
+    text = path.read_text()
+    for name, value in (("seed", "0"), ("threads", "1"), ("workers", "1"), ("precision", "auto")):
+        text = text.replace(f"${{{name}}}", value)
+    return yaml.safe_load(text)
 
 
 def test_every_configured_strategy_exists_and_every_strategy_is_configured() -> None:
@@ -44,6 +45,8 @@ def test_nested_sections_become_nested_parameters() -> None:
 def test_identity_leaves_out_what_has_no_influence() -> None:
     assert PretrainConfig(epochs=1).identity == PretrainConfig(epochs=1, checkpoint_seconds=99).identity
     assert PretrainConfig(epochs=1).identity != PretrainConfig(epochs=1, lr=1e-3).identity
+    assert FinetuneConfig(epochs=1, workers=2).identity == FinetuneConfig(epochs=1).identity
+    assert FinetuneConfig(epochs=1, precision="bf16").identity != FinetuneConfig(epochs=1).identity
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,7 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
         ({"lr": "fast"}, "lr"),
         ({"threads": 0}, "threads"),
         ({"optimizer": "lion"}, "adamw, sgd"),
+        ({"precision": "fp8"}, "auto, fp32, bf16"),
         ({"subnets": 0}, "subnets"),
         ({"calibration": {"images": 0}}, "images"),
         ({"calibration": {"pictures": 5}}, "pictures"),

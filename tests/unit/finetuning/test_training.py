@@ -113,6 +113,19 @@ class TestPretrain:
     def test_weights_are_contiguous(self, pretrained: PretrainResult) -> None:
         assert all(tensor.is_contiguous() for tensor in pretrained.state_dict.values())
 
+    def test_mixed_precision_is_resumed_bit_equal_and_close_to_fp32(
+        self, pretrained: PretrainResult, tiny: DataSplits, tmp_path: Path
+    ) -> None:
+        mixed = replace(PRETRAIN, precision="bf16")
+        whole = finetuning.pretrain(fresh(), tiny, mixed, tmp_path / "whole")
+        with pytest.raises(KeyboardInterrupt):
+            finetuning.pretrain(fresh(), tiny_data.splits(fail_at=(1, 1)), mixed, tmp_path / "killed")
+        assert equal(finetuning.pretrain(fresh(), tiny, mixed, tmp_path / "killed").state_dict, whole.state_dict)
+        assert all(tensor.dtype != torch.bfloat16 for tensor in whole.state_dict.values())
+        losses = [result.history[-1]["loss"] for result in (whole, pretrained)]
+        assert losses[0] != losses[1]
+        assert losses[0] == pytest.approx(losses[1], rel=0.1)
+
     @pytest.mark.parametrize(
         ("network", "says"),
         [
