@@ -50,22 +50,22 @@ def read_onnx(path: Path) -> onnx.ModelProto:
     return model
 
 
-def create_network(source: str) -> nn.Module:
-    """A module from ``timm:NAME`` (pretrained weights) or ``module:factory``."""
+def create_network(source: str, *, pretrained: bool = True) -> nn.Module:
+    """A module from ``timm:NAME`` (with its pretrained weights, or random ones) or ``module:factory``."""
     prefix, _, rest = source.partition(":")
     if not rest:
         raise GraphError(f"source {source!r}: expected a path ending in .onnx, timm:NAME, or module:factory")
-    return _create_timm(rest) if prefix == "timm" else _call_factory(prefix, rest)
+    return _create_timm(rest, pretrained) if prefix == "timm" else _call_factory(prefix, rest)
 
 
-def _create_timm(name: str) -> nn.Module:
+def _create_timm(name: str, pretrained: bool) -> nn.Module:
     import timm
 
     if not timm.is_model(name):
         close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
         raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
     try:
-        network: nn.Module = timm.create_model(name, pretrained=True)
+        network: nn.Module = timm.create_model(name, pretrained=pretrained)
     except Exception as error:
         raise GraphError(
             f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}); "

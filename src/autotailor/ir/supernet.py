@@ -24,6 +24,7 @@ from autotailor.ir import subnet as subnets
 from autotailor.ir.architecture import Architecture
 from autotailor.ir.block import Block, find_blocks
 from autotailor.ir.dimension import Atom, Indices, Kernel
+from autotailor.ir.elasticity import ElasticShare, elastic_share
 from autotailor.ir.errors import GraphError
 from autotailor.ir.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
 from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
@@ -34,6 +35,7 @@ from autotailor.ir.onnx_writer import to_onnx
 from autotailor.ir.propagation import Propagation, StaticPart, propagate
 from autotailor.ir.proposal import build_space
 from autotailor.ir.request import SpaceRequest
+from autotailor.ir.section import space_section
 from autotailor.ir.slicing import (
     active_shapes,
     bypasses,
@@ -90,8 +92,16 @@ class SuperNet:
     @cached_property
     def architecture(self) -> Architecture:
         """Variables, and what they do to dimensions."""
-        request = SpaceRequest.from_config(self.space_config)
+        return self._architecture_of(self.space_config)
+
+    def _architecture_of(self, section: Mapping[str, Any] | None) -> Architecture:
+        request = SpaceRequest.from_config(section)
         return build_space(self.graph, self.propagation, self.blocks, self.stages, request)
+
+    def space_section(self) -> dict[str, Any]:
+        """The ``space`` section of a configuration that gives this space again; where it was proposed, one to edit."""
+        request = SpaceRequest.from_config(self.space_config)
+        return space_section(self.space, self.blocks, self.stages, request, lambda s: self._architecture_of(s).space)
 
     @property
     def space(self) -> Space:
@@ -270,6 +280,10 @@ class SuperNet:
     def macs(self) -> Metric:
         """Multiply-accumulate operations, in millions."""
         return metrics.macs(self.space, self.places(UNFUSED))
+
+    def elastic_share(self) -> ElasticShare:
+        """How much of the MACs is in operators that some SubNet resizes or leaves out."""
+        return elastic_share(self.macs())
 
     def parameters(self) -> Metric:
         """Trainable and other weights without statistics, in millions."""

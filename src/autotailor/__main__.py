@@ -1,0 +1,44 @@
+"""Commands: ``python -m autotailor inspect model.onnx``.
+
+A command is a module with ``add_command``, which adds its parser and names the function that runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from autotailor import inspection
+from autotailor.ir.errors import AutoTailorError
+
+COMMANDS = (inspection,)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        arguments: of the command line, without the program; those of the process when None.
+
+    Returns:
+        0 where it went well, 1 after an error; ``argparse`` leaves with 2 where the arguments make no sense.
+    """
+    parser = argparse.ArgumentParser(prog="python -m autotailor", description="One trained network, many devices.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_command(commands)
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except AutoTailorError as error:
+        print(f"autotailor: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader, for instance `head`, has seen enough
+        sys.stderr.close()
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
