@@ -158,7 +158,7 @@ def _inelastic(net: SuperNet, macs: Metric) -> Table:
 
 def _static_parts(parts: Sequence[StaticPart]) -> Table:
     """One row for each kind of operator and reason."""
-    table = _table(f"Static parts ({len(parts)} operators)", "number", "operator", "reason", "first", right=("number",))
+    table = _table(f"Static parts ({len(parts)})", "number", "operator", "reason", "first", right=("number",))
     groups: dict[tuple[str, str], list[StaticPart]] = {}
     for part in parts:
         groups.setdefault((part.kind, _masked(part.reason)), []).append(part)
