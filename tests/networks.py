@@ -165,8 +165,8 @@ class Shuffled(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
-NETWORKS = {"resnet": TinyResNet, "mobilenet": TinyMobileNet, "grouped": Grouped}
-TOKEN_NETWORKS = {"transformer": TinyTransformer, "shuffled": Shuffled}
+NETWORKS = {"resnet": TinyResNet, "mobilenet": TinyMobileNet, "grouped": Grouped, "transformer": TinyTransformer}
+MORE_NETWORKS = {"shuffled": Shuffled}
 SPACES = {
     "resnet": {
         "divisor": 4, "resolution": [20, 24, 32], "depth": [0, 1], "width": [0.5, 0.75, 1.0],
@@ -179,6 +179,10 @@ SPACES = {
             "block3": {"kernel_size": [3, 5, 7]},
         },
     },
+    "transformer": {
+        "divisor": 4, "resolution": [16, 24, 32], "depth": [0, 1, 2], "width": [0.5, 1.0],
+        "blocks": {"TransformerBlock": {"heads": [1, 2, 4], "v_scale": [1.0, 1.5, 2.0], "expand_ratio": [1, 2, 4]}},
+    },
     "grouped": {"width": [0.5, 1.0], "blocks": {"Bottleneck": {"expand_ratio": [0.5, 1.0, 2.0]}}},
 }  # fmt: skip
 
@@ -186,7 +190,7 @@ SPACES = {
 def make(name: str, seed: int = 0) -> nn.Module:
     """A network whose parameters and statistics are all of order 1, so that wrong slices show."""
     torch.manual_seed(seed)
-    network = (NETWORKS | TOKEN_NETWORKS)[name]().eval()
+    network = (NETWORKS | MORE_NETWORKS)[name]().eval()
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.weight, 0.5, 1.5)

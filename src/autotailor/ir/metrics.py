@@ -46,12 +46,13 @@ def macs(space: Space, places: Sequence[Place]) -> Metric:
 
 
 def parameters(graph: Graph, propagation: Propagation, architecture: Architecture, gates: Mapping[str, Gate]) -> Metric:
-    """Weights without statistics, in millions; ``gates`` maps node names to the depth that can remove them."""
+    """Weights without statistics and scalars, in millions; ``gates`` maps node names to the depth that can remove them."""
     terms: dict[str, Term] = {}
     for node in graph.nodes:
         rule = rules.find(node.kind) or OperatorRule()
         for position, name in enumerate(node.inputs):
-            if name in graph.weights and position not in rule.statistics and name not in terms:
+            constant = name not in graph.weights or graph.weights[name].size == 1
+            if not constant and position not in rule.statistics and name not in terms:
                 terms[name] = _weight_term(name, propagation, architecture, gates.get(node.name))
     return Metric("parameters", "M", architecture.space, tuple(terms.values()))
 

@@ -151,7 +151,8 @@ def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> No
     if not handle.atoms or not draft.wants(name):
         return
     base = _base(block, handle)
-    granules = [1 if isinstance(handle.relative_to, Dimension) else block.granules.get(a, 1) for a in handle.atoms]
+    in_channels = isinstance(handle.relative_to, str)
+    granules = [block.granules.get(a, 1) if in_channels else 1 for a in handle.atoms]
     default: Choice = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
     default = float(f"{default / base.meta:.6g}") if base else default
     choices = _handle_choices(draft.request, block, kind, default)

@@ -77,4 +77,18 @@ class Attention(BlockTemplate):
         if core is None:
             return None
         residual = residual_attention(view, item) is not None
-        return Match(1, attention_handles(view, core), residual=residual)
+        length = 1 if residual else 1 + _projection(view, trunk, position + 1)
+        return Match(length, attention_handles(view, core), residual=residual)
+
+
+def _projection(view: View, trunk: Sequence, position: int) -> int:
+    """How many items behind the context product belong to the projection that reads it."""
+    length = weighted = 0
+    for item in trunk[position:]:
+        if isinstance(item, Region):
+            break
+        weighted += len(view.weighted((item,)))
+        if weighted > 1:
+            break
+        length += 1
+    return length if weighted else 0
