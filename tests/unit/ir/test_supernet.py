@@ -150,11 +150,14 @@ def test_metrics_agree_with_the_built_networks(any_net: autotailor.SuperNet) -> 
         built = any_net.build(subnet)
         counted = sum(p.numel() for p in built.parameters())
         assert parameters.predict(subnet.to_array())[0] * 1e6 == pytest.approx(counted)
+        shapes = any_net.shapes(subnet)
         by_operator = [
-            int(np.prod(any_net.shapes(subnet)[n.outputs[0]]))
-            * int(np.prod(built.graph.weights[n.inputs[1]].shape[1:]))
+            int(np.prod(shapes[n.outputs[0]]))
+            * int(
+                shapes[n.inputs[0]][-1] if n.kind == "MatMul" else np.prod(built.graph.weights[n.inputs[1]].shape[1:])
+            )
             for n in built.graph.nodes
-            if n.kind in ("Conv", "Gemm")
+            if n.kind in ("Conv", "Gemm", "MatMul")
         ]
         assert macs.predict(subnet.to_array())[0] * 1e6 == pytest.approx(sum(by_operator))
 
