@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import onnx
 from torch import nn
 
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
-from autotailor.compiler.sources import read_source
+from autotailor.compiler.sources import Source, read_source
 from autotailor.ir.supernet import SuperNet
 
 
 def compile_network(
-    source: str | Path | nn.Module,
+    source: Source,
     space: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
@@ -25,7 +26,7 @@ def compile_network(
     """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
 
     Args:
-        source: an ``.onnx`` file, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
+        source: an ``.onnx`` file, an ``onnx.ModelProto``, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
         space: the ``space`` section of a model's configuration; None proposes one.
         name: of the network; by default the source's.
         resolution: side of the input images, for sources that do not say it themselves (pixels).
@@ -35,13 +36,17 @@ def compile_network(
         GraphError: the source cannot be read, or is no classifier.
         SpaceError: the space asks for what the network cannot offer.
     """
-    model = normalise(read_source(source, resolution=resolution, weights=weights))
-    net = SuperNet(parse(model, name or _name_of(source)), None if space is None else dict(space))
+    is_file = isinstance(source, onnx.ModelProto) or str(source).endswith(".onnx")
+    model = read_source(source, resolution=resolution, weights=weights)
+    graph = parse(normalise(model, resolution if is_file else None), name or _name_of(source))
+    net = SuperNet(graph, None if space is None else dict(space))
     _ = net.space
     return net
 
 
-def _name_of(source: str | Path | nn.Module) -> str:
+def _name_of(source: Source) -> str:
+    if isinstance(source, onnx.ModelProto):
+        return source.graph.name or "model"
     if isinstance(source, nn.Module):
         return type(source).__name__.lower()
     text = str(source)

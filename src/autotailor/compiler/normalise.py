@@ -1,57 +1,78 @@
-"""Normalised ONNX: constants folded, shapes inferred, batch 1, BatchNorm kept."""
+"""Normalised ONNX: opset 20, functions inlined, constants folded, batch 1, static shapes, BatchNorm kept."""
 
 from __future__ import annotations
 
-import onnx
-import onnxslim
-from onnx import shape_inference
-from onnxslim.core.pattern.registry import DEFAULT_FUSION_PATTERNS
+import onnx.shape_inference
+import onnx_ir as ir
+from onnx_ir.passes import common
 
+from autotailor.compiler.library import attempt, complaint
+from autotailor.compiler.passes.canonical import canonicalise
+from autotailor.compiler.passes.folding import fold
+from autotailor.compiler.passes.lowering import lower
+from autotailor.compiler.passes.opset import check_opset, upgrade
+from autotailor.compiler.passes.precision import to_float32
+from autotailor.compiler.passes.signature import fix_signature
 from autotailor.ir.errors import GraphError
 
-_FUSIONS = tuple(name for name in DEFAULT_FUSION_PATTERNS if name.startswith("Fusion"))
 
+def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
+    """Changes a model in place; ensures what ``parser.parse`` requires.
 
-def normalise(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Requires a checked model; ensures static shapes, batch 1, no Constant or Identity on weights, no fusions.
+    Args:
+        model: that ONNX's checker accepts, of opset 7 to 23.
+        resolution: for files with dynamic image sizes (pixels).
 
     Raises:
-        GraphError: not one image in and one row of logits out, or shapes that cannot be inferred.
+        GraphError: the model is not one image in and one tensor out, or has shapes that cannot be inferred.
     """
-    fixed = _fix_input(model)
-    try:
-        slim = onnxslim.slim(fixed, skip_fusion_patterns=list(_FUSIONS))
-        inferred: onnx.ModelProto = shape_inference.infer_shapes(slim, strict_mode=True, data_prop=True)
-    except Exception as error:
-        raise GraphError(f"graph {model.graph.name}: its shapes cannot be inferred: {error}") from error
-    return inferred
+    name = str(model.graph.name)
+    check_opset(model)
+    attempt("its functions cannot be inlined", name, lambda: common.InlinePass()(model))
+    attempt("it cannot be converted to single precision", name, lambda: to_float32(model))
+    fix_signature(model, resolution)
+    upgrade(model)
+    fold(model)
+    _check_operators(model)
+    _infer(model)
+    canonicalise(model)
+    lower(model)
+    attempt("its names are ambiguous", name, lambda: common.NameFixPass()(model))
+    return model
 
 
-def _fix_input(model: onnx.ModelProto) -> onnx.ModelProto:
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(model)
-    weights = {initializer.name for initializer in fixed.graph.initializer}
-    inputs = [value for value in fixed.graph.input if value.name not in weights]
-    if len(inputs) != 1 or len(fixed.graph.output) != 1:
-        raise GraphError(
-            f"graph {fixed.graph.name}: an image classifier has one input and one output, "
-            f"this one has {len(inputs)} and {len(fixed.graph.output)}"
-        )
-    dims = inputs[0].type.tensor_type.shape.dim
-    if len(dims) < 2:
-        raise GraphError(f"graph {fixed.graph.name}: its input has no batch and channel axes")
-    dims[0].Clear()
-    dims[0].dim_value = 1
-    if any(dim.dim_value < 1 for dim in dims):
-        raise GraphError(
-            f"graph {fixed.graph.name}: input {inputs[0].name} has dynamic axes besides the batch; "
-            f"export it with a fixed image size"
-        )
-    for value in [*fixed.graph.output, *fixed.graph.value_info]:
-        if value.type.tensor_type.HasField("shape"):
-            value.type.tensor_type.ClearField("shape")
-    del fixed.graph.value_info[:]
-    kept = [value for value in fixed.graph.input if value.name == inputs[0].name]
-    del fixed.graph.input[:]
-    fixed.graph.input.extend(kept)
-    return fixed
+def _check_operators(model: ir.Model) -> None:
+    """Refuses control flow that did not fold away, and operators that are not ONNX's own."""
+    for node in model.graph:
+        if node.domain:
+            raise GraphError(
+                f"node {node.name}: operator {node.domain}.{node.op_type} is of a custom domain; export without it"
+            )
+        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+            raise GraphError(
+                f"node {node.name}: {node.op_type} branches on values of the image; "
+                f"export the network traced, without control flow"
+            )
+
+
+def _infer(model: ir.Model) -> None:
+    """Ensures a static shape with no empty axis for every activation."""
+    values = [value for node in model.graph for value in node.outputs if value.name]
+    if not all(_is_static(value) for value in values):
+        attempt("its shapes cannot be inferred", str(model.graph.name), lambda: common.ShapeInferencePass()(model))
+    for value in values:
+        if not _is_static(value):
+            why = complaint(
+                model, lambda proto: onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
+            )
+            shape = "unknown" if value.shape is None else [str(size) for size in value.shape]
+            raise GraphError(
+                f"graph {model.graph.name}: tensor {value.name} has shape {shape}; its shapes cannot be inferred "
+                f"from an image of shape {model.graph.inputs[0].shape}: {why}"
+            )
+        if value.shape is not None and 0 in value.shape:
+            raise GraphError(f"graph {model.graph.name}: tensor {value.name} of shape {value.shape} is empty")
+
+
+def _is_static(value: ir.Value) -> bool:
+    return value.shape is not None and all(isinstance(size, int) for size in value.shape)

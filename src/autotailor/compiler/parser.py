@@ -8,99 +8,143 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import helper, numpy_helper
+import onnx_ir as ir
 
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.canonical import canonical
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Shape, freeze_attributes
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.operator import OperatorRule, rules
+from autotailor.ir.onnx_writer import INPUT, OUTPUT
+from autotailor.ir.operator import rules
 
 Array = npt.NDArray[Any]
 
 
-def parse(model: onnx.ModelProto, name: str) -> Graph:
+def parse(model: ir.Model | onnx.ModelProto, name: str) -> Graph:
     """Reads a normalised model into a graph.
 
     Vectors (gains, shifts, statistics, biases) that several nodes share are copied for each, because deduplication
     by value ties what has nothing to do with each other; shared matrices stay tied.
 
     Raises:
-        GraphError: control flow, custom domains, or an output that is no row of logits.
+        GraphError: an output that is no row of logits, or does not depend on the image.
     """
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    uses = Counter(name for proto in model.graph.node for name in proto.input if name in constants)
-    weights: dict[str, Array] = {}
-    nodes = tuple(_node(proto, i, constants, uses, weights) for i, proto in enumerate(model.graph.node))
-    graph = Graph(
-        name=name,
-        nodes=nodes,
-        input=model.graph.input[0].name,
-        output=model.graph.output[0].name,
-        shapes=_shapes(model),
-        weights=weights,
-    )
-    if len(graph.shapes[graph.output]) != 2:
-        raise GraphError(
-            f"graph {name}: a classifier returns logits [batch, classes], not {list(graph.shapes[graph.output])}"
+    return _Parser(ir.from_proto(model) if isinstance(model, onnx.ModelProto) else model, name).graph()
+
+
+class _Parser:
+    """Reads one model; names of tensors and nodes become unique."""
+
+    def __init__(self, model: ir.Model, name: str) -> None:
+        self._model, self._name = model, name
+        self._image, self._output = model.graph.inputs[0], model.graph.outputs[0]
+        self._weights: dict[str, Array] = {}
+        self._nodes: Counter[str] = Counter()
+
+    def graph(self) -> Graph:
+        if self._output.is_initializer() or self._output is self._image or not self._reaches():
+            raise GraphError(f"graph {self._name}: its output {self._output.name} does not depend on the image")
+        nodes = tuple(self._node(node, position) for position, node in enumerate(self._model.graph))
+        graph = Graph(
+            name=self._name,
+            nodes=nodes,
+            input=self._tensor(self._image),
+            output=self._tensor(self._output),
+            shapes={self._tensor(value): _shape(value) for value in self._activations()},
+            weights=self._weights,
         )
-    return canonical(graph)
+        shape = graph.shapes[graph.output]
+        if len(shape) != 2 or shape[0] != 1:
+            raise GraphError(
+                f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
+            )
+        return canonical(graph)
+
+    def _reaches(self) -> bool:
+        """Whether a path leads from the image to the output."""
+        reached = {self._image}
+        for node in self._model.graph:
+            if any(value in reached for value in node.inputs):
+                reached.update(node.outputs)
+        return self._output in reached
+
+    def _activations(self) -> list[ir.Value]:
+        return [self._image, *(value for node in self._model.graph for value in _outputs(node))]
+
+    def _tensor(self, value: ir.Value) -> str:
+        """Name of a tensor; those that exported files give to their input and output are kept for them."""
+        name = str(value.name)
+        taken = {INPUT: self._image, OUTPUT: self._output}
+        return f"{name}.inner" if name in taken and taken[name] is not value else name
+
+    def _node(self, node: ir.Node, position: int) -> Node:
+        label = node.name or f"{node.op_type}_{position}"
+        self._nodes[label] += 1
+        if self._nodes[label] > 1:
+            label = f"{label}.{self._nodes[label]}"
+        rule = rules.find(node.op_type)
+        attributes = {name: _attribute(label, attribute) for name, attribute in node.attributes.items()}
+        inputs: list[str] = []
+        for slot, value in enumerate(node.inputs):
+            constant = None if value is None else value.const_value
+            name = rule.constant_inputs.get(slot) if rule else None
+            if value is None:
+                inputs.append("")
+            elif constant is None:
+                inputs.append(self._tensor(value))
+            elif name is not None and len(constant.shape) <= 1:
+                array = _array(constant)
+                if array.size or array.dtype.kind == "i":  # no floats stand for an absent input (Resize)
+                    attributes[name] = array.item() if array.ndim == 0 else tuple(array.tolist())
+                inputs.append("")
+            else:
+                inputs.append(self._weight(value, constant, f"{label}.{slot}"))
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        outputs = tuple(self._tensor(value) for value in _outputs(node))
+        return Node(label, node.op_type, tuple(inputs), outputs, freeze_attributes(attributes))
+
+    def _weight(self, value: ir.Value, tensor: ir.TensorProtocol, copy_name: str) -> str:
+        """Name under which a node reads a constant; shared vectors get a copy of their own."""
+        shared = len(value.uses()) > 1 and len(tensor.shape) <= 1
+        name = copy_name if shared else self._tensor(value)
+        if name not in self._weights:
+            self._weights[name] = _array(tensor)
+        return name
 
 
-def _node(
-    proto: onnx.NodeProto,
-    position: int,
-    constants: dict[str, Array],
-    uses: Counter[str],
-    weights: dict[str, Array],
-) -> Node:
-    label = proto.name or f"{proto.op_type}_{position}"
-    if proto.domain not in ("", "ai.onnx"):
-        raise GraphError(
-            f"node {label}: operator {proto.domain}.{proto.op_type} is of a custom domain; export without it"
-        )
-    attributes = {a.name: _attribute(label, a) for a in proto.attribute}
-    rule = rules.find(proto.op_type) or OperatorRule()
-    inputs = list(proto.input)
-    for slot, attribute in rule.constant_inputs.items():
-        if slot < len(inputs) and inputs[slot] in constants and constants[inputs[slot]].ndim <= 1:
-            value = constants[inputs[slot]]
-            if value.size or value.dtype.kind == "i":  # an empty array of floats stands for an absent input (Resize)
-                attributes[attribute] = value.item() if value.ndim == 0 else tuple(value.tolist())
-            inputs[slot] = ""
-    while inputs and not inputs[-1]:
-        inputs.pop()
-    for slot, name in enumerate(inputs):
-        if name in constants:
-            inputs[slot] = _own_weight(name, constants[name], uses[name], f"{label}.{slot}", weights)
-    return Node(label, proto.op_type, tuple(inputs), tuple(proto.output), freeze_attributes(attributes))
+def _array(tensor: ir.TensorProtocol) -> Array:
+    """A copy of a constant, apart from the file's memory.
+
+    Raises:
+        GraphError: its data is missing or of another length than its shape says.
+    """
+    try:
+        return np.array(tensor.numpy(), order="C")
+    except Exception as error:
+        raise GraphError(f"weight {tensor.name} of shape {tensor.shape} cannot be read: {error}") from error
 
 
-def _own_weight(name: str, value: Array, uses: int, copy_name: str, weights: dict[str, Array]) -> str:
-    """Name under which a node reads a constant; shared vectors get a copy of their own."""
-    if uses > 1 and value.ndim <= 1:
-        name = copy_name
-    weights[name] = np.array(value)
-    return name
+def _outputs(node: ir.Node) -> list[ir.Value]:
+    """Outputs of a node without unused optional ones at the end."""
+    outputs = list(node.outputs)
+    while len(outputs) > 1 and not outputs[-1].uses() and not outputs[-1].is_graph_output():
+        outputs.pop()
+    return outputs
 
 
-def _attribute(node: str, attribute: onnx.AttributeProto) -> Any:
-    value = helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, (onnx.GraphProto, onnx.TensorProto)):
-        raise GraphError(
-            f"node {node}: attribute {attribute.name} holds a {type(value).__name__}, which is not supported"
-        )
-    return tuple(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
+def _shape(value: ir.Value) -> Shape:
+    if value.shape is None:
+        raise GraphError(f"tensor {value.name}: no shape could be inferred")
+    return tuple(int(size) for size in value.shape)  # type: ignore[arg-type]
 
 
-def _shapes(model: onnx.ModelProto) -> dict[str, Shape]:
-    shapes: dict[str, Shape] = {}
-    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
-        shapes[value.name] = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-    missing = [name for proto in model.graph.node for name in proto.output if name and name not in shapes]
-    if missing:
-        raise GraphError(f"graph {model.graph.name}: no shape could be inferred for {missing[0]}")
-    return shapes
+def _attribute(node: str, attribute: ir.Attr) -> Any:
+    """An attribute as a number, a word, or a tuple of them."""
+    kinds = ir.AttributeType
+    if attribute.type in (kinds.INT, kinds.FLOAT, kinds.STRING):
+        return attribute.value
+    if attribute.type in (kinds.INTS, kinds.FLOATS, kinds.STRINGS):
+        return tuple(attribute.value)
+    raise GraphError(f"node {node}: attribute {attribute.name} holds a {attribute.type}, which is not supported")

@@ -1,31 +1,39 @@
-"""Sources: an ONNX file, a timm name, a factory, or a module, as one ONNX model."""
+"""Sources: an ONNX file or model, a timm name, a factory, or a module, as one ONNX model."""
 
 from __future__ import annotations
 
 import importlib
 import io
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 import torch
+from onnx_ir.passes.common import CheckerPass
 from torch import nn
 
+from autotailor.compiler.library import quiet, reason
+from autotailor.compiler.passes.opset import check_opset
 from autotailor.ir.errors import GraphError
 
 EXPORT_OPSET = 17
-DEFAULT_RESOLUTION = 224
+DYNAMO_OPSET = 20
+DEFAULT_INPUT = (3, 224, 224)
+
+Source = str | Path | nn.Module | onnx.ModelProto
 
 
-def read_source(
-    source: str | Path | nn.Module, *, resolution: int | None = None, weights: str | Path | None = None
-) -> onnx.ModelProto:
-    """The network as an ONNX model, BatchNorm kept.
+def read_source(source: Source, *, resolution: int | None = None, weights: str | Path | None = None) -> ir.Model:
+    """The network as an ONNX model, BatchNorm kept where the source has it.
 
     Raises:
         GraphError: the source does not exist or cannot be read; the message says what was expected.
     """
+    if isinstance(source, onnx.ModelProto):
+        return _checked(lambda: ir.from_proto(source), f"graph {source.graph.name} is no valid ONNX model")
     if isinstance(source, nn.Module):
         return export_module(source, resolution)
     text = str(source)
@@ -37,16 +45,25 @@ def read_source(
     return export_module(network, resolution)
 
 
-def read_onnx(path: Path) -> onnx.ModelProto:
-    """Reads and checks an ONNX file."""
+def read_onnx(path: Path) -> ir.Model:
+    """Reads and checks an ONNX file; weights stored as external data are read with it."""
     if not path.is_file():
         raise GraphError(f"ONNX file {path} does not exist")
+    return _checked(lambda: ir.external_data.load_to_model(ir.load(path)), f"{path} is no valid ONNX file")
+
+
+def _checked(read: Callable[[], ir.Model], complaint: str) -> ir.Model:
+    """A model that ONNX's checker accepts; weights are left out of the check."""
     try:
-        model = onnx.load(str(path))
-        onnx.checker.check_model(model)
+        with quiet():
+            model = read()
+            if model.graph.opset_imports:
+                check_opset(model)
+            CheckerPass()(model)
+    except GraphError:
+        raise
     except Exception as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise GraphError(f"{path} is no valid ONNX file: {first_line}; export it again") from error
+        raise GraphError(f"{complaint}: {reason(error)}; export it again") from error
     return model
 
 
@@ -100,28 +117,64 @@ def load_weights(network: nn.Module, path: str | Path) -> None:
         raise GraphError(f"weights file {path} does not fit the network: {error}") from error
 
 
-def export_module(network: nn.Module, resolution: int | None) -> onnx.ModelProto:
-    """Exports a module in evaluation mode, BatchNorm kept, batch 1."""
-    side = resolution or _own_resolution(network)
+def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
+    """Exports a module in evaluation mode, BatchNorm kept, batch 1; what cannot be traced goes through torch.export.
+
+    Raises:
+        GraphError: neither of PyTorch's exporters can.
+    """
+    channels, height, width = _own_input(network)
+    parameter = next(network.parameters(), torch.empty(0))
+    size = (resolution, resolution) if resolution else (height, width)
+    image = torch.zeros(1, channels, *size, device=parameter.device, dtype=parameter.dtype)
+    training = network.training
+    try:
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")
+            try:
+                return _trace(network.eval(), image)
+            except Exception as error:
+                return _capture(network, image, error)
+    finally:
+        network.train(training)
+
+
+def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
+    """The classic exporter: node by node as PyTorch runs it."""
     buffer = io.BytesIO()
-    image = torch.zeros(1, 3, side, side)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            network.eval(),
-            (image,),
-            buffer,  # type: ignore[arg-type]  # the classic exporter writes to streams too
-            dynamo=False,
-            opset_version=EXPORT_OPSET,
-            do_constant_folding=False,
-            input_names=["input"],
-            output_names=["output"],
+    torch.onnx.export(
+        network,
+        (image,),
+        buffer,  # type: ignore[arg-type]  # the classic exporter writes to streams too
+        dynamo=False,
+        opset_version=EXPORT_OPSET,
+        do_constant_folding=False,
+        input_names=["input"],
+        output_names=["output"],
+    )
+    return ir.from_proto(onnx.load_from_string(buffer.getvalue()))
+
+
+def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Model:
+    """The newer exporter, without its optimiser, which would fold BatchNorm."""
+    try:
+        program = torch.onnx.export(
+            network, (image,), dynamo=True, opset_version=DYNAMO_OPSET, optimize=False, verbose=False
         )
-    return onnx.load_from_string(buffer.getvalue())
+        assert program is not None
+        model: ir.Model = program.model
+    except Exception:
+        raise GraphError(
+            f"{type(network).__name__} cannot be exported from an image of shape {list(image.shape)}: {reason(error)}"
+        ) from error
+    return model
 
 
-def _own_resolution(network: nn.Module) -> int:
-    """What timm's networks say about their input."""
+def _own_input(network: nn.Module) -> tuple[int, int, int]:
+    """(channels, height, width): what timm's networks say about their input, or what the first convolution reads."""
     config = getattr(network, "default_cfg", None) or {}
-    size = config.get("input_size") or (3, DEFAULT_RESOLUTION, DEFAULT_RESOLUTION)
-    return int(size[-1])
+    if config.get("input_size"):
+        channels, height, width = config["input_size"]
+        return int(channels), int(height), int(width)
+    first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
+    return (first.in_channels if first else DEFAULT_INPUT[0], *DEFAULT_INPUT[1:])

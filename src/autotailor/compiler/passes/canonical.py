@@ -1,0 +1,236 @@
+"""One way of writing each operator: what ONNX leaves to defaults or says in several ways is written out.
+
+Requires static shapes at opset 20 or newer. A canonicaliser is a function of one node; it returns whether it changed
+it, and may replace the node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from autotailor.compiler.passes.folding import tidy
+from autotailor.ir.errors import GraphError
+
+Canonicaliser = Callable[[ir.Node], None]
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+
+def canonicalise(model: ir.Model) -> None:
+    """Rewrites every node in its canonical form, in place.
+
+    Raises:
+        GraphError: a BatchNormalization in training mode.
+    """
+    for node in list(model.graph):
+        rewrite = _CANONICALISERS.get(node.op_type)
+        if rewrite is not None and not node.domain:
+            rewrite(node)
+    tidy(model)
+
+
+def shape_of(value: ir.Value | None) -> tuple[int, ...]:
+    """Static shape of a value.
+
+    Raises:
+        GraphError: it has none.
+    """
+    if value is None or value.shape is None or not all(isinstance(size, int) for size in value.shape):
+        raise GraphError(f"tensor {value.name if value else ''}: its shape cannot be inferred")
+    return tuple(int(size) for size in value.shape)  # type: ignore[arg-type]
+
+
+def _resolve_auto_pad(node: ir.Node) -> None:
+    """``auto_pad`` as the pads that it stands for at this image size: (out - 1) stride + span - in, odd one aside."""
+    mode = _string(node, "auto_pad", "NOTSET")
+    node.attributes.pop("auto_pad", None)
+    kernel = _kernel(node)
+    if kernel:
+        node.attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", kernel)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        return
+    rank = len(kernel)
+    strides, dilations = (_ints(node, name, (1,) * rank) for name in ("strides", "dilations"))
+    sizes = shape_of(node.inputs[0])[2:]
+    totals = [
+        max((math.ceil(size / stride) - 1) * stride + dilation * (k - 1) + 1 - size, 0)
+        for size, stride, dilation, k in zip(sizes, strides, dilations, kernel, strict=True)
+    ]
+    small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
+    pads = small + large if mode == "SAME_UPPER" else large + small
+    node.attributes["pads"] = ir.AttrInt64s("pads", pads)
+
+
+def _kernel(node: ir.Node) -> Sequence[int]:
+    if node.op_type == "Conv":
+        return shape_of(node.inputs[1])[2:]
+    return _ints(node, "kernel_shape", ())
+
+
+def _write_split(node: ir.Node) -> None:
+    """Sizes of the parts as an input, whoever said them."""
+    node.attributes.pop("num_outputs", None)
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        axis = _int(node, "axis", 0)
+        _set_constant(node, 1, [shape_of(value)[axis] for value in node.outputs])
+
+
+def _write_squeeze(node: ir.Node) -> None:
+    """Squeeze without axes drops every axis of one."""
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        _set_constant(node, 1, [axis for axis, size in enumerate(shape_of(node.inputs[0])) if size == 1])
+
+
+def _write_reduction(node: ir.Node) -> None:
+    """A reduction without axes is over all of them, or over none."""
+    nothing = _int(node, "noop_with_empty_axes", 0)
+    node.attributes.pop("noop_with_empty_axes", None)
+    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    if axes is not None and (axes.const_value is None or axes.const_value.size):
+        return
+    if nothing:
+        _pass_through(node)
+    else:
+        _set_constant(node, 1, list(range(len(shape_of(node.inputs[0])))))
+
+
+def _write_sum(node: ir.Node) -> None:
+    """A sum of several tensors is a chain of Adds."""
+    operands = [value for value in node.inputs if value is not None]
+    assert node.graph is not None
+    if len(operands) == 1:
+        _pass_through(node)
+        return
+    total = operands[0]
+    for position, operand in enumerate(operands[1:], 1):
+        added = ir.node("Add", [total, operand], name=f"{node.name or node.outputs[0].name}/{position}")
+        node.graph.insert_before(node, added)
+        total = added.outputs[0]
+        total.name = f"{node.outputs[0].name}/{position}"
+        total.type = node.outputs[0].type
+        total.shape = ir.Shape(np.broadcast_shapes(*(shape_of(value) for value in operands[: position + 1])))
+    _replace(node, total)
+
+
+def _write_extremum(node: ir.Node) -> None:
+    """Max, Min and Mean of one tensor are that tensor."""
+    if len(node.inputs) == 1:
+        _pass_through(node)
+
+
+def _write_pad(node: ir.Node) -> None:
+    """Pads of some axes (opset 18) as pads of all."""
+    if len(node.inputs) < 4 or node.inputs[3] is None:
+        return
+    pads, axes = (_constant(node.inputs[slot]) for slot in (1, 3))
+    if pads is None or axes is None:
+        return
+    rank = len(shape_of(node.inputs[0]))
+    full = [0] * (2 * rank)
+    for position, axis in enumerate(axes):
+        full[axis % rank], full[axis % rank + rank] = int(pads[position]), int(pads[position + len(axes)])
+    _set_constant(node, 1, full)
+    node.resize_inputs(3)
+
+
+def _write_resize(node: ir.Node) -> None:
+    """A region of interest counts only where the image is cropped to it."""
+    if _string(node, "coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" and len(node.inputs) > 1:
+        node.replace_input_with(1, None)
+
+
+def _write_group_normalization(node: ir.Node) -> None:
+    """Gains and shifts for each group (opset 18) as for each channel (opset 21)."""
+    channels = shape_of(node.inputs[0])[1]
+    for slot in (1, 2):
+        value = node.inputs[slot]
+        gains = None if value is None or value.const_value is None else value.const_value.numpy()
+        if gains is not None and gains.size != channels and channels % gains.size == 0:
+            _set_constant(node, slot, np.repeat(gains, channels // gains.size))
+
+
+def _check_batch_normalization(node: ir.Node) -> None:
+    if _int(node, "training_mode", 0):
+        raise GraphError(f"node {node.name}: BatchNormalization in training mode; export the network in eval mode")
+    node.attributes.pop("training_mode", None)
+
+
+def _drop_view(node: ir.Node) -> None:
+    """A view into the same shape is no view."""
+    if shape_of(node.inputs[0]) == shape_of(node.outputs[0]):
+        _pass_through(node)
+
+
+_CANONICALISERS: dict[str, Canonicaliser] = {
+    **dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool"), _resolve_auto_pad),
+    **{f"Reduce{kind}": _write_reduction for kind in _REDUCTIONS},
+    **dict.fromkeys(("Max", "Min", "Mean"), _write_extremum),
+    **dict.fromkeys(("Reshape", "Flatten", "Expand", "Tile"), _drop_view),
+    "Split": _write_split,
+    "Squeeze": _write_squeeze,
+    "Sum": _write_sum,
+    "Pad": _write_pad,
+    "Resize": _write_resize,
+    "GroupNormalization": _write_group_normalization,
+    "BatchNormalization": _check_batch_normalization,
+}
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+def _ints(node: ir.Node, name: str, default: Sequence[int]) -> Sequence[int]:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_ints()
+
+
+def _string(node: ir.Node, name: str, default: str) -> str:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_string()
+
+
+def _constant(value: ir.Value | None) -> list[int] | None:
+    if value is None or value.const_value is None:
+        return None
+    return [int(number) for number in value.const_value.numpy().ravel()]
+
+
+def _set_constant(
+    node: ir.Node, slot: int, value: Sequence[int] | np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+) -> None:
+    """Makes one input of a node a constant of its own."""
+    array = value if isinstance(value, np.ndarray) else np.array(value, dtype=np.int64)
+    tensor = ir.tensor(array)
+    name = f"{node.outputs[0].name}.{slot}"
+    constant = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+    assert node.graph is not None
+    node.graph.register_initializer(constant)
+    if len(node.inputs) <= slot:
+        node.resize_inputs(slot + 1)
+    node.replace_input_with(slot, constant)
+
+
+def _pass_through(node: ir.Node) -> None:
+    """Replaces a node by an Identity, which ``tidy`` removes where it can."""
+    assert node.graph is not None
+    same = ir.node("Identity", [node.inputs[0]])
+    node.graph.insert_before(node, same)
+    same.outputs[0].shape, same.outputs[0].type = node.outputs[0].shape, node.outputs[0].type
+    _replace(node, same.outputs[0])
+
+
+def _replace(node: ir.Node, value: ir.Value) -> None:
+    """Takes a node out; ``value`` stands for its first output, under its name."""
+    assert node.graph is not None
+    name = node.outputs[0].name
+    node.outputs[0].name = None
+    node.outputs[0].replace_all_uses_with(value, replace_graph_outputs=True)
+    value.name = name
+    node.graph.remove(node, safe=True)

@@ -1,0 +1,58 @@
+"""Operators without a rule in the form of opset 17, in which they are executed and exported (``ir/bypass.py``)."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.version_converter
+import onnx_ir as ir
+from onnx import helper
+
+from autotailor.ir.onnx_writer import IR_VERSION, OPSET
+from autotailor.ir.operator import rules
+
+
+def lower(model: ir.Model) -> None:
+    """Rewrites, in place, what has no rule and another definition than at opset 17.
+
+    ONNX cannot convert whole graphs down, but most single operators: inputs that used to be attributes become
+    attributes again (the axes of a reduction). What has no such form stays as it is.
+    """
+    opset = model.graph.opset_imports[""]
+    for node in list(model.graph):
+        if rules.find(node.op_type) is None and _changed(node.op_type, opset):
+            _lower(node, opset)
+
+
+def _changed(kind: str, opset: int) -> bool:
+    return opset > OPSET and int(onnx.defs.get_schema(kind, opset).since_version) > OPSET
+
+
+def _lower(node: ir.Node, opset: int) -> None:
+    values = {str(value.name): value for value in node.inputs if value is not None}
+    single = helper.make_model(
+        helper.make_graph(
+            [ir.to_proto(node)],
+            "lower",
+            [ir.to_proto(value) for value in values.values() if value.const_value is None],
+            [ir.to_proto(value) for value in node.outputs],
+            [_tensor(name, value.const_value) for name, value in values.items() if value.const_value is not None],
+        ),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=IR_VERSION,
+    )
+    try:
+        lowered = onnx.version_converter.convert_version(single, OPSET).graph.node
+    except RuntimeError:  # ONNX has no adapter
+        return
+    if len(lowered) != 1 or not set(lowered[0].input) <= {*values, ""}:
+        return
+    node.attributes.clear()
+    for attribute in lowered[0].attribute:
+        node.attributes[attribute.name] = ir.from_proto(attribute)
+    node.resize_inputs(len(lowered[0].input))
+    for slot, name in enumerate(lowered[0].input):
+        node.replace_input_with(slot, values.get(name))
+
+
+def _tensor(name: str, tensor: ir.TensorProtocol) -> onnx.TensorProto:
+    return onnx.numpy_helper.from_array(tensor.numpy(), name)

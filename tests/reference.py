@@ -1,0 +1,63 @@
+"""What onnxruntime computes from the original file: the reference of every compiled network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+import autotailor
+
+Array = npt.NDArray[Any]
+
+
+def run(model: onnx.ModelProto, image: Array) -> Array:
+    """The only output of a model in onnxruntime, without its optimisations."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    result: Array = session.run(None, {session.get_inputs()[0].name: image})[0]
+    return result
+
+
+def assert_same(model: onnx.ModelProto, tolerance: float = 1e-4, **options: Any) -> autotailor.SuperNet:
+    """Compiles a model; its largest SubNet, built and exported, computes what onnxruntime does from the original."""
+    net = autotailor.compile(model, **options)
+    shape = (1, *net.input_shape[1:])
+    image = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    expected = run(model, image)
+    scale = np.abs(expected).max() + 1e-12
+    with torch.no_grad():
+        built = net.build(net.largest())(torch.from_numpy(image)).numpy()
+        elastic = net.module().eval()(torch.from_numpy(image)).numpy()
+    for found in (built, elastic):
+        assert found.shape == expected.shape
+        assert np.abs(found - expected).max() / scale < tolerance
+    return net
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    weights: dict[str, Array],
+    opset: int = 20,
+    shape: Sequence[int | str] = (1, 3, 8, 8),
+    kind: int = TensorProto.FLOAT,
+    **options: Any,
+) -> onnx.ModelProto:
+    """A model of some nodes from ``x`` to ``y``."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_tensor_value_info("y", kind, ("n", "classes"))],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    options.setdefault("opset_imports", [helper.make_opsetid("", opset)])
+    return helper.make_model(graph, ir_version=8, **options)
