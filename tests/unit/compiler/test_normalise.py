@@ -213,9 +213,9 @@ def test_exported_subnets_of_such_names_load(tmp_path: Path) -> None:
 
 def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
     model = exported(networks.make("resnet"), 17, do_constant_folding=False)
+    plain = autotailor.compile(model)
     onnx.save(model, str(tmp_path / "m.onnx"), save_as_external_data=True, size_threshold=100, location="m.data")
     net = autotailor.compile(tmp_path / "m.onnx")
-    plain = autotailor.compile(model)
     assert all(np.array_equal(net.graph.weights[n], w) for n, w in plain.graph.weights.items())
     (tmp_path / "m.data").write_bytes((tmp_path / "m.data").read_bytes()[:1000])
     with pytest.raises(GraphError, match=r"m\.onnx"):

@@ -202,9 +202,7 @@ def _constant(value: ir.Value | None) -> list[int] | None:
     return [int(number) for number in value.const_value.numpy().ravel()]
 
 
-def _set_constant(
-    node: ir.Node, slot: int, value: Sequence[int] | np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-) -> None:
+def _set_constant(node: ir.Node, slot: int, value: Sequence[int] | npt.NDArray[Any]) -> None:
     """Makes one input of a node a constant of its own."""
     array = value if isinstance(value, np.ndarray) else np.array(value, dtype=np.int64)
     tensor = ir.tensor(array)

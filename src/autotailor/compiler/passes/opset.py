@@ -10,7 +10,6 @@ from autotailor.compiler.library import attempt, complaint
 from autotailor.ir.errors import GraphError
 
 OLDEST, WORKING, NEWEST = 7, 20, 23
-_RESIZING = ("Upsample", "Resize")
 
 
 def check_opset(model: ir.Model) -> int:
@@ -38,7 +37,6 @@ def upgrade(model: ir.Model) -> None:
     version = check_opset(model)
     if version >= WORKING:
         return
-    resized = [n.outputs[0].name for n in model.graph.all_nodes() if n.op_type in _RESIZING] if version < 11 else []
     convert = ConvertVersionPass(target_version=WORKING, fallback=True)
     attempt(f"it cannot be converted from opset {version} to {WORKING}", str(model.graph.name), lambda: convert(model))
     if model.graph.opset_imports.get("") != WORKING:
@@ -48,7 +46,7 @@ def upgrade(model: ir.Model) -> None:
             f"export it with opset_version={WORKING}"
         )
     for node in model.graph.all_nodes():
-        if node.op_type == "Resize" and node.outputs[0].name in resized:
+        if version < 11 and node.op_type == "Resize":
             _resize_as_before_11(node)
 
 
