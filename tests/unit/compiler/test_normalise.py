@@ -110,6 +110,8 @@ def test_auto_pad_becomes_pads(mode: str, size: int, operator: str) -> None:
     attributes: dict[str, Any] = {"auto_pad": mode, "strides": [2, 2]}
     if operator != "Conv":
         attributes["kernel_shape"] = [3, 3]
+    if operator == "AveragePool":
+        attributes["count_include_pad"] = 1
     inputs = ["x", "w"] if operator == "Conv" else ["x"]
     channels = 4 if operator == "Conv" else 3
     nodes, constants = classify(node(operator, inputs, ["t"], **attributes), channels=channels)
