@@ -49,6 +49,8 @@ def _resolve_auto_pad(node: ir.Node) -> None:
     """``auto_pad`` as the pads that it stands for at this image size: (out - 1) stride + span - in, odd one aside."""
     mode = _string(node, "auto_pad", "NOTSET")
     node.attributes.pop("auto_pad", None)
+    if _int(node, "ceil_mode", 0) == 0:
+        node.attributes.pop("ceil_mode", None)  # an attribute that the same operator of opset 17 may lack
     kernel = _kernel(node)
     if kernel:
         node.attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", kernel)
