@@ -46,7 +46,7 @@ def macs(space: Space, places: Sequence[Place]) -> Metric:
 
 
 def parameters(graph: Graph, propagation: Propagation, architecture: Architecture, gates: Mapping[str, Gate]) -> Metric:
-    """Weights without statistics and scalars, in millions; ``gates`` maps node names to the depth that can remove them."""
+    """Weights but statistics and scalars, in millions; ``gates``: node name to the depth that can remove the node."""
     terms: dict[str, Term] = {}
     for node in graph.nodes:
         rule = rules.find(node.kind) or OperatorRule()

@@ -23,6 +23,7 @@ from autotailor.ir import metrics
 from autotailor.ir import subnet as subnets
 from autotailor.ir.architecture import Architecture
 from autotailor.ir.block import Block, find_blocks
+from autotailor.ir.description import describe
 from autotailor.ir.dimension import Atom, Indices, Kernel
 from autotailor.ir.elasticity import ElasticShare, elastic_share
 from autotailor.ir.errors import GraphError
@@ -142,26 +143,7 @@ class SuperNet:
 
     def describe(self) -> dict[str, Any]:
         """What ``space.json`` holds: counts, variables, blocks, stages, and static parts with their reasons."""
-        space = self.space
-        return {
-            "network": self.name,
-            "input_shape": list(self.input_shape),
-            "classes": self.num_classes,
-            "modifications": space.num_modifications,
-            "variants": str(space.num_variants),
-            "distinct_variants": str(space.num_distinct),
-            "variables": [
-                {"name": v.name, "kind": v.kind, "choices": list(v.choices), "default": v.choices[v.default]}
-                for v in space
-            ],
-            "merged_choices": [{"variable": v, "choice": c, "same_as": same} for v, c, same in space.merged],
-            "blocks": [
-                {"name": b.name, "kind": b.kind, "operators": len(b.nodes), "removable": b.name in self.gates}
-                for b in self.blocks
-            ],
-            "stages": [{"name": s.name, "blocks": [b.name for b in s.blocks]} for s in self.stages],
-            "static_parts": [{"node": p.node, "kind": p.kind, "reason": p.reason} for p in self.static_parts],
-        }
+        return describe(self)
 
     # SubNets.
 
