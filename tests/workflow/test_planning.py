@@ -80,7 +80,7 @@ def test_a_change_reruns_what_depends_on_it(finished: Path, override: str, expec
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: mobilenet_digits"),
+        (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (["device=orin"], "transport 'ssh' is not built yet"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
     ],

@@ -1,7 +1,7 @@
 """A search space as the configuration asks for it (paper, section 4.3).
 
 divisor: 8
-resolution: [128, 160, 192, 224]
+resolution: [128, 160, 192, 224]                   # or {from: 128, to: 224, step: 4}
 depth: [0, 1, 2]                                   # blocks removed from the end of a stage
 width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
 blocks:                                            # by kind of block, or by name (block7: ...)
@@ -83,7 +83,12 @@ def _mapping(where: str, value: Any) -> Mapping[str, Any]:
 
 
 def _numbers(where: str, value: Any, whole: bool = False) -> tuple[Any, ...]:
-    """A list of numbers, or of integers; an absent one is empty."""
+    """A list of numbers, or of integers; an absent one is empty. Evenly spaced integers may be written as a range."""
+    if isinstance(value, Mapping) and set(value) == {"from", "to", "step"}:
+        first, last, step = _numbers(where, [value["from"], value["to"], value["step"]], whole=True)
+        if step < 1 or last < first:
+            raise SpaceError(f"{where}: a range goes up from its first number in steps of at least 1, not {value!r}")
+        return tuple(range(first, last + 1, step))
     kinds = int if whole else int | float
     fits = isinstance(value, Sequence) and not isinstance(value, str)
     if value is not None and not (fits and all(isinstance(x, kinds) and not isinstance(x, bool) for x in value)):

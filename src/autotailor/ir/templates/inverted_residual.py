@@ -1,7 +1,8 @@
 """InvertedResidual: 1x1 expansion, depthwise, linear 1x1 projection (Sandler et al., 2018).
 
-With a residual sum where shapes allow it; with or without a squeeze-and-excitation gate (Howard et al., 2019). Without
-a residual sum the block is a plain stretch of the trunk, and ends at the projection, which no activation follows.
+With a residual sum where shapes allow it, or with one whose shortcut projects (Tang et al., 2023); with or without a
+squeeze-and-excitation gate (Howard et al., 2019). Without a residual sum the block is a plain stretch of the trunk, and
+ends at the projection, which no activation follows.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ class InvertedResidual(BlockTemplate):
         paths = residual_paths(trunk[position])
         if paths is not None:
             main, shortcut = paths
-            fits = not shortcut and self._fits(view, view.weighted(main))
-            return Match(1, self._handles(view, view.weighted(main)), residual=True) if fits else None
+            inner = view.weighted(main)
+            handles = self._handles(view, inner)
+            return Match(1, handles, residual=not view.weighted(shortcut)) if self._fits(view, inner) else None
         length = self._chain(view, trunk, position)
         if not length:
             return None
