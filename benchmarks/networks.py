@@ -30,7 +30,7 @@ from acceptance import checks, classifiers
 TABLE = Path(__file__).with_suffix(".csv")
 COLUMNS = (
     "network", "result", "modifications", "variants", "variables", "elastic_share", "smallest_share",
-    "compile_s", "largest_error", "subnet_error", "subnets", "static", "seconds", "error",
+    "compile_s", "response", "largest_error", "subnet_error", "subnets", "static", "seconds", "error",
 )  # fmt: skip
 HALF = 0.5
 
@@ -56,8 +56,9 @@ def _examine(source: str, count: int, row: dict[str, Any]) -> None:
     row["modifications"] = net.space.num_modifications
     row["variants"] = f"{net.space.num_variants:.3e}" if net.space.num_variants < 10**300 else "huge"
     row["static"] = "; ".join(f"{n}x {reason}" for reason, n in _reasons(net).most_common(6))
-    row["elastic_share"] = round(checks.elastic_share(net), 3)
+    row["elastic_share"] = round(net.elastic_share().elastic, 3)
     row["smallest_share"] = round(checks.smallest_share(net), 3)
+    row["response"] = round(checks.response(model, net.input_shape[-1]), 3)
     row["largest_error"] = float(f"{checks.largest_error(net, model):.1e}")
     failed = _check_subnets(net, count, row)
     too_few = [] if kinds.keys() & checks.WIDTHS else ["no width"]

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 import autotailor
+from acceptance.classifiers import picture
 from autotailor.ir.onnx_writer import OUTPUT, to_onnx
 
 Array = npt.NDArray[np.float32]
@@ -59,9 +60,15 @@ def compile_model(model: onnx.ModelProto, space: Mapping[str, Any] | None = None
 
 def largest_error(net: autotailor.SuperNet, original: onnx.ModelProto) -> float:
     """Relative error of the largest SubNet against the original, both in onnxruntime."""
-    x = torch.randn(net.input_shape).numpy()
+    x = picture(net.input_shape[-1]).numpy()
     expected = next(iter(run_onnx(original, x).values()))
     return relative(run_onnx(to_onnx(net.slice(net.largest())), x)[OUTPUT], expected)
+
+
+def response(original: onnx.ModelProto, side: int) -> float:
+    """How much the logits of two pictures differ, relative to their size: near zero, checks would see little."""
+    first, second = (next(iter(run_onnx(original, picture(side).numpy()).values())) for _ in range(2))
+    return relative(first, second)
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ class SubNetCheck:
 def check_subnet(net: autotailor.SuperNet, module: nn.Module, subnet: autotailor.SubNet) -> SubNetCheck:
     """Compares the SuperNet's forward, the built module, and the exported model; and all deduced shapes."""
     shapes = net.shapes(subnet)
-    x = torch.randn(shapes[net.graph.input])
+    x = picture(shapes[net.graph.input][-1])
     built = net.build(subnet)(x).numpy()
     elastic = module.eval().activate(subnet)(x).numpy()
     model = to_onnx(net.slice(subnet))
@@ -112,12 +119,3 @@ def smallest_share(net: autotailor.SuperNet) -> float:
     smallest = autotailor.SubNet.from_assignment(net.space, assignment)
     few, many = net.macs().predict(np.stack([smallest.to_array(), net.largest().to_array()]))
     return float(few / many)
-
-
-def elastic_share(net: autotailor.SuperNet) -> float:
-    """Share of the largest SubNet's MACs in operators that a variable other than the resolution changes or removes."""
-    resolutions = {v.name for v in net.space if v.kind == "resolution"}
-    terms = net.macs().terms
-    totals = [float(t.table[tuple(net.space[v].default for v in t.variables)]) for t in terms]
-    elastic = (m for t, m in zip(terms, totals, strict=True) if t.gate is not None or set(t.variables) - resolutions)
-    return sum(elastic) / sum(totals)

@@ -82,51 +82,56 @@ def _torchvision(name: str) -> nn.Module:
 
 
 _FACTORIES: dict[str, Callable[[str], nn.Module]] = {"timm": _timm, "torchvision": _torchvision}
+_STATISTICS = (nn.BatchNorm1d, nn.BatchNorm2d)
 _MATRICES = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 
 
 @torch.no_grad()
 def randomise(network: nn.Module) -> nn.Module:
-    """Draws gains, layer scales, shifts, biases, tables, tokens and statistics at order 1.
+    """Draws weights, gains, layer scales, shifts, biases, tables, tokens and statistics at order 1.
 
-    Matrices keep their directions but are scaled such that what each writes has a standard deviation of one on a
-    random image, so that activations stay finite however the gains fall.
+    Matrices are scaled such that what each writes varies by one from picture to picture and place to place, and
+    statistics lie around what pictures give, so that logits stay finite and depend on the picture, however deep.
     """
-    matrices = {id(m.weight) for m in network.modules() if isinstance(m, _MATRICES)}
     for name, parameter in network.named_parameters():
-        if id(parameter) in matrices:
-            continue
         last = name.rsplit(".", 1)[-1]
-        if parameter.ndim <= 1 and "bias" in last:
-            parameter.normal_()
-        elif last == "weight" or "gamma" in last or "alpha" in last or "scale" in last or "gain" in last:
+        is_scale = last == "weight" or any(word in last for word in ("gamma", "alpha", "scale", "gain"))
+        if parameter.ndim <= 1 and is_scale:
             parameter.uniform_(0.5, 1.5)
+        elif parameter.ndim <= 1:
+            parameter.uniform_(-1, 1)
         else:
             parameter.normal_()
-    for name, buffer in network.named_buffers():
-        if name.endswith("running_mean"):
-            buffer.normal_()
-        elif name.endswith("running_var"):
-            buffer.uniform_(0.5, 1.5)
-    _scale_matrices(network)
+    _settle(network)
     return network
 
 
-def _scale_matrices(network: nn.Module) -> None:
-    """One forward pass in which every matrix is divided by the deviation of its output (Mishkin and Matas, 2016)."""
+def _settle(network: nn.Module) -> None:
+    """One forward pass that scales matrices (as Mishkin and Matas, 2016, do) and draws statistics, layer by layer."""
 
-    def rescale(module: nn.Module, _: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
-        deviation = float(output.std())
-        if id(module.weight) in seen or not deviation > 0:
+    def scale(module: nn.Module, _: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
+        if id(module.weight) in seen:
             return output
         seen.add(id(module.weight))
-        module.weight.div_(deviation)
-        return output / deviation
+        axis = -1 if isinstance(module, nn.Linear) else 1
+        signal = output.transpose(axis, -1).flatten(0, -2).var(0).mean().sqrt()
+        factor = 1 / max(float(signal), 0.03 * float(output.std()), 1e-6)
+        module.weight.mul_(factor)
+        if module.bias is None:
+            return output * factor
+        bias = module.bias if axis == -1 else module.bias.reshape(-1, *[1] * (output.ndim - 2))
+        return (output - bias) * factor + bias
+
+    def draw(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        variance, mean = torch.var_mean(inputs[0], [0, *range(2, inputs[0].ndim)])
+        module.running_mean.copy_(mean + variance.sqrt() * torch.empty_like(mean).uniform_(-1, 1))
+        module.running_var.copy_(variance.clamp(min=0.01) * torch.empty_like(mean).uniform_(0.5, 1.5))
 
     seen: set[int] = set()
-    hooks = [m.register_forward_hook(rescale) for m in network.modules() if isinstance(m, _MATRICES)]
+    hooks = [m.register_forward_hook(scale) for m in network.modules() if isinstance(m, _MATRICES)]
+    hooks += [m.register_forward_pre_hook(draw) for m in network.modules() if isinstance(m, _STATISTICS)]
     side = input_side(network)
-    network(torch.randn(1, 3, side, side))
+    network(torch.cat([picture(side) for _ in range(4)]))
     for hook in hooks:
         hook.remove()
 
@@ -135,3 +140,9 @@ def input_side(network: nn.Module) -> int:
     """Side of the images that a network was made for, in pixels."""
     config = getattr(network, "default_cfg", None) or {}
     return int((config.get("input_size") or (3, 224, 224))[-1])
+
+
+def picture(side: int) -> torch.Tensor:
+    """A random image ``[1, 3, side, side]`` with colours, shades and noise, so that pooling does not even it out."""
+    shades = torch.nn.functional.interpolate(torch.randn(1, 3, 4, 4), size=(side, side), mode="bilinear")
+    return torch.randn(1, 3, 1, 1) + shades + 0.5 * torch.randn(1, 3, side, side)

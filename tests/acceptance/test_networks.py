@@ -10,6 +10,7 @@ import pytest
 from acceptance import checks, classifiers
 
 HALF = 0.5
+SIGNAL = 0.01
 RANDOM_SUBNETS = 20
 
 
@@ -18,6 +19,7 @@ def verify(source: str, side: int | None, count: int) -> None:
     net = checks.compile_model(model)
     assert {v.kind for v in net.space} & checks.WIDTHS
     assert checks.smallest_share(net) <= HALF
+    assert checks.response(model, net.input_shape[-1]) > SIGNAL
     assert checks.largest_error(net, model) < checks.TOLERANCE
     module = net.module()
     for subnet in checks.subnets(net, count):
