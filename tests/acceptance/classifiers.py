@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 
 import onnx
+import onnx_ir as ir
 import torch
 from torch import nn
 
@@ -65,7 +66,7 @@ def create(source: str, seed: int = 0) -> nn.Module:
 def export(source: str, side: int | None = None) -> onnx.ModelProto:
     """``create`` as an ONNX model; ``side`` of its images in pixels."""
     network = create(source)
-    return export_module(network, side or input_side(network))
+    return ir.to_proto(export_module(network, side or input_side(network)))
 
 
 def _timm(name: str) -> nn.Module:
