@@ -64,8 +64,14 @@ class View:
     propagation: Propagation
 
     def channels(self, tensor: str) -> Dimension:
-        """Channel dimension of an activation (axis 1; the last axis of token sequences)."""
+        """Channel dimension of an activation: the only axis that can change by itself, wherever the layout has it.
+
+        Where several can or none: axis 1, the last axis of token sequences.
+        """
         dimensions = self.propagation.dimensions[tensor]
+        elastic = [axis for axis in dimensions if any(not atom.is_spatial for atom in axis.atoms())]
+        if len(elastic) == 1:
+            return elastic[0]
         return dimensions[-1] if len(dimensions) == 3 else dimensions[min(1, len(dimensions) - 1)]
 
     def weighted(self, sequence: Sequence) -> tuple[Node, ...]:
@@ -110,6 +116,12 @@ class View:
         largest = max((kernel.meta for kernel in kernels), default=0)
         atoms = tuple(kernel for kernel in kernels if kernel.meta == largest)
         return {KERNEL_SIZE: Handle(atoms, None, least=Kernel.LEAST, step=2)} if atoms else {}
+
+
+def is_view(item: Item) -> bool:
+    """A node that moves no data."""
+    rule = None if isinstance(item, Region) else rules.find(item.kind)
+    return rule is not None and rule.view
 
 
 class BlockTemplate:

@@ -5,8 +5,8 @@ One block with the variables of both, because depth removes them together.
 
 from __future__ import annotations
 
-from autotailor.ir.block import BlockTemplate, Match, View, register_template
-from autotailor.ir.region import Sequence
+from autotailor.ir.block import BlockTemplate, Match, View, is_view, register_template
+from autotailor.ir.region import Region, Sequence, item_output
 from autotailor.ir.templates.attention import attention_handles, residual_attention
 from autotailor.ir.templates.feed_forward import feed_forward_handles
 
@@ -22,10 +22,32 @@ class TransformerBlock(BlockTemplate):
         core = residual_attention(view, trunk[position])
         if core is None:
             return None
-        start = position + 1
-        while start < len(trunk) and view.is_elementwise(trunk[start]):
-            start += 1
-        feed_forward = feed_forward_handles(view, trunk[start]) if start < len(trunk) else None
+        middle = position + 1 + _passing(view, trunk, position + 1)
+        feed_forward = feed_forward_handles(view, trunk[middle]) if middle < len(trunk) else None
         if feed_forward is None:
             return None
-        return Match(start - position + 1, {**attention_handles(view, core), **feed_forward}, residual=True)
+        end = _same_shape(view, trunk, position, middle + 1)
+        return Match(end - position, {**attention_handles(view, core), **feed_forward}, residual=True)
+
+
+def _passing(view: View, trunk: Sequence, position: int) -> int:
+    """How many items from a position on are activations, normalisations or views."""
+    count = 0
+    while position + count < len(trunk) and (
+        view.is_elementwise(trunk[position + count]) or is_view(trunk[position + count])
+    ):
+        count += 1
+    return count
+
+
+def _same_shape(view: View, trunk: Sequence, start: int, end: int) -> int:
+    """The end of the block behind the views that bring it back to the dimensions it started from, where they do."""
+    dimensions = view.propagation.dimensions
+    region = trunk[start]
+    assert isinstance(region, Region)
+    for further in range(end, len(trunk) + 1):
+        if dimensions[item_output(trunk[further - 1])] == dimensions[region.fork]:
+            return further
+        if further == len(trunk) or not is_view(trunk[further]):
+            break
+    return end
