@@ -46,6 +46,7 @@ class Scaled:
         base: the width that the ratio multiplies; None for the atom's own meta width.
         divisor: of the rounding, in channels.
         granule: channels that one unit of the atom stands for (more than 1 for groups of channels).
+        share: this atom's part of what the ratio gives, where one ratio scales several widths.
         default: the unmodified ratio; with the base at its meta size it gives exactly the meta width.
     """
 
@@ -54,6 +55,7 @@ class Scaled:
     divisor: int
     granule: int
     default: Choice
+    share: float = 1.0
 
     def size(self, atom: Atom, assignment: Assignment, sizes: Sizes) -> int:
         ratio = assignment[self.variable]
@@ -61,7 +63,7 @@ class Scaled:
         whole = self.base is None or base == self.base.meta
         if ratio == self.default and whole:
             return atom.meta
-        channels = round_width(ratio * base, math.lcm(self.divisor, self.granule))
+        channels = round_width(ratio * base * self.share, math.lcm(self.divisor, self.granule))
         return min(atom.meta, max(1, channels // self.granule))
 
     def bases(self) -> tuple[Dimension, ...]:

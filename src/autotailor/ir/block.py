@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from autotailor.ir.dimension import Atom, Dimension, Kernel
@@ -17,7 +17,7 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.handle import EXPAND_RATIO, KERNEL_SIZE, Handle
 from autotailor.ir.operator import rules
 from autotailor.ir.propagation import Propagation
-from autotailor.ir.region import Item, Region, Sequence, flat_nodes, item_nodes, item_output, parse_trunk
+from autotailor.ir.region import Item, Region, Sequence, flat_nodes
 
 WEIGHTED = ("Conv", "Gemm", "MatMul")
 
@@ -32,6 +32,7 @@ class Block:
         width_in, width_out: channel dimensions at its ends.
         handles: variable kind (``expand_ratio``, ``kernel_size`` ...) to what it sets.
         granules: channels that one unit of a handle's atom stands for (more than 1 where it counts groups).
+        enclosing: the tensor that the region around it forks from, for blocks that lie in no row.
         removable: whether it can be bypassed: what leaves it has the dimensions of what enters it.
     """
 
@@ -45,6 +46,7 @@ class Block:
     handles: Mapping[str, Handle] = field(default_factory=dict)
     granules: Mapping[Atom, int] = field(default_factory=dict)
     removable: bool = False
+    enclosing: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,25 @@ class View:
             return elastic[0]
         return dimensions[-1] if len(dimensions) == 3 else dimensions[min(1, len(dimensions) - 1)]
 
+    def written(self, node: Node) -> tuple[Atom, ...]:
+        """Atoms of the channels that a weighted operator writes."""
+        dimensions = self.propagation.dimensions[node.outputs[0]]
+        axis = dimensions[-1] if node.kind in ("MatMul", "Gemm") else dimensions[min(1, len(dimensions) - 1)]
+        return tuple(dict.fromkeys(atom for atom in axis.atoms() if not atom.is_spatial))
+
     def weighted(self, sequence: Sequence) -> tuple[Node, ...]:
         """Weighted operators of a path, those inside nested regions (gates) left out."""
         return tuple(item for item in sequence if isinstance(item, Node) and item.kind in WEIGHTED)
+
+    def all_weighted(self, sequence: Sequence) -> tuple[Node, ...]:
+        """Weighted operators of a path, those inside nested regions included, gates left out."""
+        found: list[Node] = []
+        for item in sequence:
+            if isinstance(item, Node):
+                found.extend(self.weighted((item,)))
+            elif item.join.kind != "Mul":
+                found.extend(self.all_weighted(item.nodes if item.paths is None else sum(item.paths, ())))
+        return tuple(found)
 
     def is_depthwise(self, node: Node) -> bool:
         """A convolution with one input channel per group."""
@@ -106,7 +124,7 @@ class View:
 
     def expand_ratio(self, nodes: Iterable[Node], relative_to: str) -> Mapping[str, Handle]:
         """A ratio over the outputs of some operators; nothing where they are static."""
-        atoms = tuple(dict.fromkeys(a for node in nodes for a in self.channels(node.outputs[0]).atoms()))
+        atoms = tuple(dict.fromkeys(atom for node in nodes for atom in self.written(node)))
         return {EXPAND_RATIO: Handle(atoms, relative_to)} if atoms else {}
 
     def kernel_size(self, nodes: Iterable[Node]) -> Mapping[str, Handle]:
@@ -177,61 +195,3 @@ class ResidualTemplate(BlockTemplate):
         length = 1 + view.trailing(trunk, position + 1)
         handles = {**view.kernel_size(inner), **view.expand_ratio(self.scaled(inner), "out")}
         return Match(length, handles, residual=not view.weighted(paths[1]))
-
-
-def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
-    """Parses the trunk and matches templates along it."""
-    view = View(graph, propagation)
-    trunk = parse_trunk(graph)
-    blocks: list[Block] = []
-    position, tensor = 0, graph.input
-    while position < len(trunk):
-        template, match = _first_match(view, trunk, position)
-        taken = trunk[position : position + (match.length if match else 1)]
-        output = item_output(taken[-1])
-        if template and match:
-            blocks.append(_block(view, f"block{len(blocks) + 1}", template.kind, taken, tensor, match))
-        position, tensor = position + len(taken), output
-    return tuple(blocks)
-
-
-def _first_match(view: View, trunk: Sequence, position: int) -> tuple[BlockTemplate | None, Match | None]:
-    for template in templates():
-        match = template.match(view, trunk, position)
-        if match:
-            return template, match
-    return None, None
-
-
-def _block(view: View, name: str, kind: str, items: Sequence, tensor: str, match: Match) -> Block:
-    output = item_output(items[-1])
-    same = view.propagation.dimensions[tensor] == view.propagation.dimensions[output]
-    inner = {a for d in view.propagation.dimensions[output] for a in d.atoms()}
-    inner |= {a for d in view.propagation.dimensions[tensor] for a in d.atoms()}
-    handles = {
-        kind: replace(handle, atoms=kept)
-        for kind, handle in match.handles.items()
-        if (kept := tuple(atom for atom in handle.atoms if atom not in inner))
-    }
-    return Block(
-        name=name,
-        kind=kind,
-        nodes=tuple(node for item in items for node in item_nodes(item)),
-        input=tensor,
-        output=output,
-        width_in=view.channels(tensor),
-        width_out=view.channels(output),
-        handles=handles,
-        granules=_granules(view, items, handles),
-        removable=match.residual and same,
-    )
-
-
-def _granules(view: View, items: Sequence, handles: Mapping[str, Handle]) -> dict[Atom, int]:
-    """Channels per unit of each atom: its operator's width over its own."""
-    found: dict[Atom, int] = {}
-    for node in flat_nodes(items):
-        channels = view.channels(node.outputs[0])
-        for atom in channels.atoms():
-            found.setdefault(atom, channels.meta // atom.meta)
-    return {atom: found[atom] for handle in handles.values() for atom in handle.atoms if atom in found}

@@ -15,6 +15,7 @@ EXPAND_RATIO = "expand_ratio"
 KERNEL_SIZE = "kernel_size"
 HEADS = "heads"
 V_SCALE = "v_scale"
+WIDTH = "width"
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from autotailor.ir.architecture import Architecture, AtomRule, Fixed, Scaled
-from autotailor.ir.block import Block
-from autotailor.ir.dimension import Atom, Constant, Dimension, Product
+from autotailor.ir.block import Block, View
+from autotailor.ir.dimension import Atom, Dimension, parts_of
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
 from autotailor.ir.handle import Handle
 from autotailor.ir.image import joint_image
 from autotailor.ir.propagation import RESOLUTION, Propagation
+from autotailor.ir.recognition import loose_nodes
 from autotailor.ir.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.stage import Stage
 from autotailor.ir.variable import Choice, Gate, Space, Variable
 
+STEM, HEAD = "stem", "head"
 _PROPOSED_WIDTHS = (0.5, 0.75, 1.0)
 _PROPOSED_RESOLUTIONS = (4 / 7, 5 / 7, 6 / 7, 1.0)
 
@@ -57,14 +59,16 @@ def build_space(
     _check_stages(request, stages)
     draft = _Draft(request)
     _add_resolution(draft, graph, propagation)
-    if blocks:
-        _add_width(draft, "stem", blocks[0].width_in, exclude=tuple(s.width for s in stages))
+    widths = _stage_widths(View(graph, propagation), tuple(blocks), stages)
+    _add_width(draft, STEM, widths[STEM])
     for stage in stages:
         gates = _add_depth(draft, stage)
-        _add_width(draft, stage.name, stage.width)
+        _add_width(draft, stage.name, widths[stage.name])
         for block in stage.blocks:
             for kind in block.handles:
                 _add_handle(draft, block, kind, gates.get(block.name))
+    if request.width is None or HEAD in request.width:
+        _add_width(draft, HEAD, widths[HEAD])
     return _merge(Architecture(Space(tuple(draft.variables)), draft.rules))
 
 
@@ -83,7 +87,7 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
 
 def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
     names = [stage.name for stage in stages]
-    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, ["stem", *names])):
+    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
         unknown = sorted(set(by_owner or ()) - {ALL, *known})
         if unknown:
             raise SpaceError(f"space: {key} names {unknown}; the network has {known}")
@@ -129,18 +133,37 @@ def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
     }
 
 
-def _add_width(draft: _Draft, owner: str, width: Dimension, exclude: tuple[Dimension, ...] = ()) -> None:
-    atom, granule = _single_atom(width)
+def _stage_widths(view: View, blocks: tuple[Block, ...], stages: Sequence[Stage]) -> dict[str, dict[Atom, int]]:
+    """Channel atoms, with their granules, of the stem, each stage and the head.
+
+    Operators between blocks go with the stage that follows them, unless their widths belong to another one.
+    """
+    widths: dict[str, dict[Atom, int]] = {STEM: {}, **{stage.name: {} for stage in stages}, HEAD: {}}
+    for stage in stages:
+        for width in stage.widths:
+            widths[stage.name].update(_scalable(width))
+    owned = {atom for atoms in widths.values() for atom in atoms}
+    owners = {block.name: stage.name for stage in stages for block in stage.blocks}
+    for node, following in loose_nodes(view.graph, blocks, view):
+        owner = HEAD if following is None else STEM if following is blocks[0] else owners[following.name]
+        atoms = _scalable(view.channels(node.outputs[0]))
+        widths[owner].update({atom: granule for atom, granule in atoms.items() if atom not in owned})
+    return widths
+
+
+def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
+    free = {atom: granule for atom, granule in atoms.items() if atom not in draft.rules}
     choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
     name = f"{owner}.width"
-    if atom is None or atom in draft.rules or width in exclude or len(choices) < 1 or not draft.wants(name):
+    if not free or len(choices) < 1 or not draft.wants(name):
         return
     if any(not 0 < c <= 1 for c in choices):
         raise SpaceError(f"space: width ratios {list(choices)} must lie in (0, 1]; the weights hold no more than 1")
     ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
     if len(ordered) > 1:
         draft.add(name, ordered, 1.0)
-        draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
+        for atom, granule in free.items():
+            draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
 
 
 def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> None:
@@ -153,8 +176,8 @@ def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> No
     base = _base(block, handle)
     in_channels = isinstance(handle.relative_to, str)
     granules = [block.granules.get(a, 1) if in_channels else 1 for a in handle.atoms]
-    default: Choice = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
-    default = float(f"{default / base.meta:.6g}") if base else default
+    largest = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
+    default: Choice = float(f"{largest / base.meta:.6g}") if base else largest
     choices = _handle_choices(draft.request, block, kind, default)
     if not choices:
         return
@@ -165,7 +188,8 @@ def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> No
         return
     draft.add(name, ordered, default, gate)
     for atom, granule in zip(handle.atoms, granules, strict=True):
-        scaled = Scaled(name, base, draft.request.divisor, granule, default)
+        share = atom.meta * granule / largest
+        scaled = Scaled(name, base, draft.request.divisor, granule, default, share)
         draft.rules[atom] = scaled if base else Fixed(name)
 
 
@@ -200,15 +224,14 @@ def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Ch
         )
 
 
-def _single_atom(width: Dimension) -> tuple[Atom | None, int]:
-    """The atom of a width, and how many channels one unit of it stands for."""
-    if isinstance(width, Atom):
-        return width, 1
-    if isinstance(width, Product) and isinstance(width.factors[0], Atom):
-        inner = width.factors[1:]
-        if all(isinstance(f, Constant) for f in inner):
-            return width.factors[0], math.prod(f.meta for f in inner)
-    return None, 1
+def _scalable(width: Dimension) -> dict[Atom, int]:
+    """Atoms that a width is proportional to or a sum of, and how many channels one unit of each stands for."""
+    found: dict[Atom, int] = {}
+    for part in parts_of(width):
+        atoms = list(part.atoms())
+        if len(atoms) == 1 and not part.is_spatial:
+            found[atoms[0]] = found.get(atoms[0], 0) + part.meta // atoms[0].meta
+    return found
 
 
 def _merge(architecture: Architecture) -> Architecture:

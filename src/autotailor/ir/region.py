@@ -125,15 +125,47 @@ def _between(graph: Graph, fork: str, join: Node) -> tuple[Node, ...] | None:
 
 
 def _paths(graph: Graph, fork: str, join: Node) -> tuple[Sequence, ...] | None:
-    """One sequence for each input of the join, each starting at the fork; None where that does not hold."""
+    """One sequence for each operand of the join, each starting at the fork; None where that does not hold."""
+    ends, joins = _operands(graph, join)
     by_end: dict[str, Sequence] = {}
     for reader in graph.consumers[fork]:
-        if reader == join:
+        if reader.name in joins:
             by_end[fork] = ()
             continue
         if len(set(graph.activations(reader))) != 1 or len(reader.outputs) != 1:
             return None
         rest, end = _sequence(graph, reader.outputs[0], stop=join)
         by_end[end] = (reader, *rest)
-    ends = graph.activations(join)
     return tuple(by_end[end] for end in ends) if set(ends) == set(by_end) else None
+
+
+def _operands(graph: Graph, join: Node) -> tuple[tuple[str, ...], frozenset[str]]:
+    """What a join joins, and the nodes that do: sums of sums are one sum."""
+    ends: list[str] = []
+    joins = {join.name}
+    for name in graph.activations(join):
+        node = graph.producers.get(name)
+        inner = node is not None and join.kind == node.kind == "Add" and len(graph.consumers[name]) == 1
+        if node is not None and inner and len(set(graph.activations(node))) == 2:
+            further, nodes = _operands(graph, node)
+            ends.extend(further)
+            joins |= nodes
+        else:
+            ends.append(name)
+    return tuple(ends), frozenset(joins)
+
+
+def rows(graph: Graph, region: Region) -> Iterator[tuple[Sequence, str]]:
+    """Rows of items inside a region, each with the tensor it starts at: its paths, or what lies between its joins."""
+    if region.paths is not None:
+        yield from ((path, region.fork) for path in region.paths if path)
+        return
+    taken = {region.join.name}
+    for node in region.nodes:
+        sources = set(graph.activations(node))
+        if node.name in taken or len(sources) != 1 or len(node.outputs) != 1:
+            continue
+        rest, _ = _sequence(graph, node.outputs[0], stop=region.join)
+        row = (node, *rest)
+        taken.update(inner.name for inner in flat_nodes(row))
+        yield row, sources.pop()

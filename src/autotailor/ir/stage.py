@@ -17,13 +17,13 @@ class Stage:
     Attributes:
         name: ``stage1``, ``stage2`` ...
         blocks: in the order of the trunk.
-        width: channel dimension that its blocks hand on.
+        widths: channel dimensions that its blocks hand on; one where a residual sum couples them.
         removable: blocks that a depth can remove, the last one first.
     """
 
     name: str
     blocks: tuple[Block, ...]
-    width: Dimension
+    widths: tuple[Dimension, ...]
     removable: tuple[Block, ...]
 
 
@@ -37,7 +37,8 @@ def find_stages(graph: Graph, blocks: Sequence[Block]) -> tuple[Stage, ...]:
 
 
 def _continues(graph: Graph, previous: Block, block: Block) -> bool:
-    return previous.output == block.input and graph.shapes[previous.output] == graph.shapes[block.output]
+    follows = previous.output == block.input or (block.enclosing != "" and previous.enclosing == block.enclosing)
+    return follows and graph.shapes[previous.output] == graph.shapes[block.output]
 
 
 def _stage(name: str, blocks: list[Block]) -> Stage:
@@ -46,4 +47,4 @@ def _stage(name: str, blocks: list[Block]) -> Stage:
         if not block.removable or len(removable) == len(blocks) - 1:
             break
         removable.append(block)
-    return Stage(name, tuple(blocks), blocks[-1].width_out, tuple(removable))
+    return Stage(name, tuple(blocks), tuple(dict.fromkeys(b.width_out for b in blocks)), tuple(removable))

@@ -22,7 +22,7 @@ from torch import nn
 from autotailor.ir import metrics
 from autotailor.ir import subnet as subnets
 from autotailor.ir.architecture import Architecture
-from autotailor.ir.block import Block, find_blocks
+from autotailor.ir.block import Block
 from autotailor.ir.description import describe
 from autotailor.ir.dimension import Atom, Indices, Kernel
 from autotailor.ir.elasticity import ElasticShare, elastic_share
@@ -35,6 +35,7 @@ from autotailor.ir.importance import channel_orders
 from autotailor.ir.onnx_writer import to_onnx
 from autotailor.ir.propagation import Propagation, StaticPart, propagate
 from autotailor.ir.proposal import build_space
+from autotailor.ir.recognition import find_blocks
 from autotailor.ir.request import SpaceRequest
 from autotailor.ir.section import space_section
 from autotailor.ir.slicing import (
