@@ -108,6 +108,10 @@ class View:
             and all(size == 1 for size in self.graph.weights[node.inputs[1]].shape[2:])
         )
 
+    def is_dense(self, node: Node) -> bool:
+        """A layer that mixes all channels of one pixel or token: a 1x1 convolution, or a constant matrix."""
+        return self.is_pointwise(node) if node.kind == "Conv" else len(self.graph.activations(node)) == 1
+
     def is_elementwise(self, item: Item) -> bool:
         """An activation, or a normalisation."""
         if isinstance(item, Region):

@@ -23,7 +23,7 @@ def test_small_networks(any_net: autotailor.SuperNet) -> None:
         "resnet": ({"Bottleneck": 5}, [2, 3]),
         "mobilenet": ({"InvertedResidual": 3}, [3]),
         "transformer": ({"TransformerBlock": 3}, [3]),
-        "grouped": ({"Bottleneck": 1}, [1]),
+        "grouped": ({"Bottleneck": 1, "Branch": 1}, [1, 1]),
     }[any_net.name]
     assert kinds(any_net) == expected[0]
     assert [len(s.blocks) for s in any_net.stages] == expected[1]

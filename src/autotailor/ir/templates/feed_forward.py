@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autotailor.ir.block import WEIGHTED, BlockTemplate, Match, View, register_template
-from autotailor.ir.graph import Node
 from autotailor.ir.handle import Handle
 from autotailor.ir.region import Region, Sequence
 
@@ -15,13 +14,9 @@ def feed_forward_handles(view: View, item: object) -> Mapping[str, Handle] | Non
     if not isinstance(item, Region) or item.join.kind != "Add" or item.fork not in view.graph.activations(item.join):
         return None
     layers = [node for node in item.nodes if node.kind in WEIGHTED]
-    if len(layers) != 2 or not all(_is_dense(view, node) for node in layers):
+    if len(layers) != 2 or not all(view.is_dense(node) for node in layers):
         return None
     return view.expand_ratio(layers[:1], relative_to="in")
-
-
-def _is_dense(view: View, node: Node) -> bool:
-    return view.is_pointwise(node) if node.kind == "Conv" else len(view.graph.activations(node)) == 1
 
 
 @register_template
