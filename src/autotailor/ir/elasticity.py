@@ -52,6 +52,6 @@ def is_elastic(term: Term) -> bool:
 
 
 def is_resized(term: Term) -> bool:
-    """Whether the table changes along the axis of any variable but the resolution."""
-    axes = [axis for axis, name in enumerate(term.variables) if name != RESOLUTION]
+    """Whether the table changes along any axis but the resolution's."""
+    axes = [axis for axis in range(term.table.ndim) if term.variables[axis : axis + 1] != (RESOLUTION,)]
     return any(bool(np.ptp(term.table, axis=axis).any()) for axis in axes)
