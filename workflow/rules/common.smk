@@ -73,7 +73,8 @@ SECTIONS = {
     **{name: CONFIG[name] for name in CONFIG if name != "model"},
     "network": {
         key: CONFIG["model"][key]
-        for key in ("name", "source", "resolution", "num_classes")
+        for key in ("name", "source", "resolution", "num_classes", "batch_norm")
+        if key in CONFIG["model"]
     },
     "weights": CONFIG["model"]["weights"],
     "pretrain": CONFIG["model"]["pretrain"],

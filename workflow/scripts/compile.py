@@ -14,6 +14,7 @@ with stage(snakemake) as this:
         name=network["name"],
         resolution=network["resolution"],
         weights=weights,
+        batch_norm=network.get("batch_norm", "auto"),
     )
     with artifacts.atomic(snakemake.output.onnx) as path:
         net.export_onnx(net.largest(), path)

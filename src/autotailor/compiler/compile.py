@@ -9,9 +9,11 @@ from typing import Any
 import onnx
 from torch import nn
 
+from autotailor.compiler.folded import BatchNorm, check_mode, every_biased, recorded
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources import Source, read_source
+from autotailor.ir.batch_norm import reinsert
 from autotailor.ir.supernet import SuperNet
 
 
@@ -22,6 +24,7 @@ def compile_network(
     name: str | None = None,
     resolution: int | None = None,
     weights: str | Path | None = None,
+    batch_norm: BatchNorm = "auto",
 ) -> SuperNet:
     """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
 
@@ -31,14 +34,20 @@ def compile_network(
         name: of the network; by default the source's.
         resolution: side of the input images, for sources that do not say it themselves (pixels).
         weights: a state dict to load into a PyTorch source.
+        batch_norm: where it has been folded into the weights of a file: ``auto`` puts it back where the file records
+            that (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
 
     Raises:
         GraphError: the source cannot be read, or is no classifier.
         SpaceError: the space asks for what the network cannot offer.
     """
     is_file = isinstance(source, onnx.ModelProto) or str(source).endswith(".onnx")
+    check_mode(batch_norm)
     model = read_source(source, resolution=resolution, weights=weights)
+    folded = recorded(model)
     graph = parse(normalise(model, resolution if is_file else None), name or _name_of(source))
+    if batch_norm != "keep":
+        graph = reinsert(graph, folded if batch_norm == "auto" else folded | every_biased(graph))
     net = SuperNet(graph, None if space is None else dict(space))
     _ = net.space
     return net

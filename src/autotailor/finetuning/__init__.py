@@ -1,6 +1,6 @@
 """Training: the original network, the SuperNet's shared weights, and scaled networks to compare with."""
 
-from autotailor.finetuning.calibration import Calibrator, calibrate
+from autotailor.finetuning.calibration import Calibrator, adopt_statistics, calibrate
 from autotailor.finetuning.config import (
     CalibrationConfig,
     DistillationConfig,
@@ -25,6 +25,7 @@ __all__ = [
     "ScaledResult",
     "TrainingError",
     "accuracies",
+    "adopt_statistics",
     "calibrate",
     "evaluate",
     "finetune",

@@ -7,9 +7,11 @@ import torch
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning.config import CalibrationConfig
 from autotailor.finetuning.errors import TrainingError
+from autotailor.ir.batch_norm import adopt, placeholders
 from autotailor.ir.executor import ElasticModule, Statistics
 from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
 
 
 def resolution_of(subnet: SubNet) -> int:
@@ -41,9 +43,29 @@ class Calibrator:
 
         The module is left with that SubNet active and without statistics of its own.
         """
+        if placeholders(module.supernet.graph):
+            raise TrainingError(
+                f"network {module.supernet.graph.name}: BatchNorm was re-inserted and has not seen an image yet; "
+                f"calibrate the largest SubNet first (finetuning.adopt_statistics), finetune does so by itself"
+            )
+        return self._collect(module, subnet, stored=False)
+
+    def adopt(self, net: SuperNet) -> SuperNet:
+        """The first calibration of a SuperNet with re-inserted BatchNorm, on its largest SubNet, which stays the same.
+
+        Without any, the SuperNet is returned as it is.
+        """
+        if not placeholders(net.graph):
+            return net
+        statistics = self._collect(net.module().eval(), net.largest(), stored=True)
+        arrays = {name: (mean.cpu().numpy(), variance.cpu().numpy()) for name, (mean, variance) in statistics.items()}
+        return net.with_weights(adopt(net.graph, arrays).weights)
+
+    @torch.no_grad()
+    def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:
         module.activate(subnet)
         resolution = resolution_of(subnet)
-        with module.collecting() as collector:
+        with module.collecting(stored) as collector:
             for images in self._batches:
                 sized = resize(images, resolution) if resolution else images
                 module(sized.contiguous(memory_format=torch.channels_last))
@@ -53,3 +75,8 @@ class Calibrator:
 def calibrate(module: ElasticModule, subnet: SubNet, data: DataSplits, config: CalibrationConfig) -> Statistics:
     """Statistics of one SubNet; for many SubNets make one ``Calibrator``."""
     return Calibrator(data, config).statistics(module, subnet)
+
+
+def adopt_statistics(net: SuperNet, data: DataSplits, config: CalibrationConfig) -> SuperNet:
+    """``Calibrator.adopt``: gives re-inserted BatchNorm the statistics of the largest SubNet (design, section 4)."""
+    return Calibrator(data, config).adopt(net) if placeholders(net.graph) else net

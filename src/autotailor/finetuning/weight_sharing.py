@@ -59,6 +59,8 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
     strategy = sampling.create(config.strategy, net.space, stages_of(net.space, net.stages), config.subnets)
     teacher = net.build(net.largest()).eval().requires_grad_(False)
     check_network(teacher, data, resolution_of(net.largest()))
+    calibrator = Calibrator(data, config.calibration)
+    net = calibrator.adopt(net)
     if config.sort:
         net = net.sort_channels()
     module = net.module()
@@ -68,7 +70,6 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
     )
     step = WeightSharing(module, teacher, strategy, config)
     history = train(module, data.train, config, step, Path(workdir) / "finetune.ckpt", identity, "finetune")
-    calibrator = Calibrator(data, config.calibration)
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())

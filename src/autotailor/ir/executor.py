@@ -182,6 +182,7 @@ class ElasticModule(GraphModule):
         self.supernet = supernet
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None
+        self._stored = False
         self._axes: dict[str, tuple[Axis, ...]] = {}
         self.activate(supernet.largest())
 
@@ -248,9 +249,14 @@ class ElasticModule(GraphModule):
         return tuple(plan)
 
     @contextmanager
-    def collecting(self) -> Iterator[Collector]:
-        """Within this context forward passes collect statistics of the active SubNet, without gradients."""
-        self._collector = collector = Collector()
+    def collecting(self, stored: bool = False) -> Iterator[Collector]:
+        """Within this context forward passes collect statistics of the active SubNet, without gradients.
+
+        Args:
+            stored: whether BatchNorm computes with its stored statistics meanwhile, as in evaluation, instead of
+                with those of the batch.
+        """
+        self._collector, self._stored = (collector := Collector()), stored
         try:
             with torch.no_grad():
                 yield collector
@@ -262,8 +268,10 @@ class ElasticModule(GraphModule):
         epsilon = node.get("epsilon", EPSILON)
         if self._collector is not None:
             axes = [0, *range(2, x.ndim)]
-            variance, mean = torch.var_mean(x, axes, unbiased=False)
-            self._collector.add(node.name, mean, variance * _unbias(x))
+            batch_variance, batch_mean = torch.var_mean(x, axes, unbiased=False)
+            self._collector.add(node.name, batch_mean, batch_variance * _unbias(x))
+            if not self._stored:
+                mean, variance = batch_mean, batch_variance
         elif self.training:
             return nn.functional.batch_norm(x, None, None, gain, shift, True, 0.0, epsilon)
         elif self.statistics is not None:
