@@ -7,29 +7,33 @@ import onnx
 import autotailor
 from acceptance import checks
 from autotailor.ir.architecture import Architecture, Fixed
-from autotailor.ir.dimension import Atom
-from autotailor.ir.graph import Graph
-from autotailor.ir.propagation import propagate
+from autotailor.ir.dimension import Atom, Kernel
 from autotailor.ir.variable import Space, Variable
 
 
-def every_atom(model: onnx.ModelProto, least: int = 1, smallest_image: int = 1) -> autotailor.SuperNet:
-    """The network with a variable for each atom: sizes from ``least`` (images: ``smallest_image``) to the meta size."""
-    graph = checks.compile_model(model).graph
-    net = autotailor.SuperNet(graph, {})
-    spatial = {a for d in net.propagation.dimensions[graph.input] for a in d.atoms()}
+def every_atom(model: onnx.ModelProto, smallest_image: int, halves: bool = False) -> autotailor.SuperNet:
+    """The network with a variable for each atom, of sizes from 1 to the meta size.
+
+    Args:
+        model: of a classifier.
+        smallest_image: least resolution (pixels).
+        halves: only two sizes for each atom, the meta size and half of it.
+    """
+    net = autotailor.SuperNet(checks.compile_model(model).graph, {})
+    spatial = {a for d in net.propagation.dimensions[net.graph.input] for a in d.atoms()}
+    atoms = dict.fromkeys(a for axes in net.propagation.dimensions.values() for axis in axes for a in axis.atoms())
     variables: list[Variable] = []
-    rules = {}
-    for atom in atoms_of(graph):
-        sizes = tuple(range(min(atom.meta, smallest_image if atom in spatial else least), atom.meta + 1))
+    for atom in atoms:
+        sizes = _sizes(atom, smallest_image if atom in spatial else 1)
+        sizes = tuple(dict.fromkeys((sizes[len(sizes) // 2], sizes[-1]))) if halves else sizes
         if len(sizes) > 1:
             variables.append(Variable(atom.name, "size", sizes, len(sizes) - 1))
-            rules[atom] = Fixed(atom.name)
-    net.__dict__["architecture"] = Architecture(Space(tuple(variables)), rules)
+    space = Space(tuple(variables))
+    net.__dict__["architecture"] = Architecture(space, {a: Fixed(a.name) for a in atoms if a.name in space.positions})
     return net
 
 
-def atoms_of(graph: Graph) -> tuple[Atom, ...]:
-    """Atoms of all activations and weights, each once."""
-    dimensions = propagate(graph).dimensions
-    return tuple(dict.fromkeys(atom for axes in dimensions.values() for axis in axes for atom in axis.atoms()))
+def _sizes(atom: Atom, least: int) -> tuple[int, ...]:
+    if isinstance(atom, Kernel):
+        return tuple(range(Kernel.LEAST, atom.meta + 1, 2))
+    return tuple(range(min(least, atom.meta), atom.meta + 1))
