@@ -56,8 +56,8 @@ class Builder:
         names += [self.vector(outputs)] if self.draw(st.booleans()) else []
         return self.run("Conv", *names, pads=pads, strides=[stride, stride], group=group)
 
-    def norm(self, x: str, channels: int) -> str:
-        kind = self.choose("batch", "batch", "instance", "layer", "decomposed", "scale", "none")
+    def norm(self, x: str, channels: int, stride: int = 1) -> str:
+        kind = self.choose("batch", "batch", "instance", "layer", "decomposed", "group", "scale", "none")
         if kind == "batch":
             vectors = [self.vector(channels, low) for low in (0.5, -1.0, -1.0, 0.5)]
             return self.run("BatchNormalization", x, *vectors)
@@ -67,6 +67,8 @@ class Builder:
             return self.run("Mul", x, self.constant(self.rng.uniform(-1, 1, (channels, 1, 1)).astype(np.float32)))
         if kind == "none":
             return x
+        if kind == "group":
+            return self.decomposed_group_norm(x, channels, -(-self.side // stride))
         last = self.run("Transpose", x, perm=[0, 2, 3, 1])
         normal = self.layer_norm(last, channels) if kind == "layer" else self.decomposed_layer_norm(last, channels)
         return self.run("Transpose", normal, perm=[0, 3, 1, 2])
@@ -81,6 +83,16 @@ class Builder:
         scaled = self.run("Mul", self.run("Div", centred, deviation), self.vector(channels))
         return self.run("Add", scaled, self.vector(channels))
 
+    def decomposed_group_norm(self, x: str, channels: int, side: int) -> str:
+        """As PyTorch exports it."""
+        groups = self.choose(1, 2, 4)
+        grouped = self.run("Reshape", x, self.constant(np.array([0, groups, -1], dtype=np.int64)))
+        ones, zeros = (self.constant(np.full(groups, value, dtype=np.float32)) for value in (1, 0))
+        normal = self.run("InstanceNormalization", grouped, ones, zeros, epsilon=1e-2)
+        ungrouped = self.run("Reshape", normal, self.constant(np.array([1, channels, side, side], dtype=np.int64)))
+        gain, shift = (self.constant(self.rng.uniform(-1, 1, (channels, 1, 1)).astype(np.float32)) for _ in range(2))
+        return self.run("Add", self.run("Mul", ungrouped, gain), shift)
+
     def activation(self, x: str) -> str:
         kind = self.choose("Relu", "HardSwish", "Sigmoid", "silu", "gelu", "Elu", "none")
         if kind == "silu":
@@ -93,7 +105,7 @@ class Builder:
 
     def unit(self, x: str, inputs: int, outputs: int, kernel: int = 1, stride: int = 1, group: int = 1) -> str:
         """Convolution, normalisation, activation."""
-        return self.activation(self.norm(self.conv(x, inputs, outputs, kernel, stride, group), outputs))
+        return self.activation(self.norm(self.conv(x, inputs, outputs, kernel, stride, group), outputs, stride))
 
     def width(self) -> int:
         return 4 * self.draw(st.integers(1, 4))
