@@ -113,9 +113,9 @@ class _Propagator:
         for node in self._graph.nodes:
             for name in node.inputs:
                 if name in self._graph.weights and f"{node.name}/{name}" not in self._resampled:
-                    for axis in self.dimensions(name):
-                        if axis.is_spatial:
-                            self.freeze(axis)
+                    for atom in (atom for axis in self.dimensions(name) for atom in axis.atoms()):
+                        if atom.is_spatial:
+                            self.freeze(atom)
 
     # What rules may ask and say (operator.Deduction).
 
