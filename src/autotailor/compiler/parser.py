@@ -10,6 +10,7 @@ import numpy.typing as npt
 import onnx
 import onnx_ir as ir
 
+from autotailor.compiler.expansions import without_needless_expansions
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.canonical import canonical
 from autotailor.ir.errors import GraphError
@@ -59,7 +60,7 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
             )
-        return canonical(graph)
+        return canonical(without_needless_expansions(graph))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""

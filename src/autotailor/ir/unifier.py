@@ -117,10 +117,12 @@ class Unifier:
         pending = [f for axis in axes for f in factors_of(self.resolve(axis)) if f != Constant(1)]
         pending.reverse()
         found: list[Dimension] = []
-        for meta in metas:
+        for position, meta in enumerate(metas, 1):
             taken = self._take(pending, meta)
             if taken is None:
                 return self._static(axes, metas)
+            if position == len(metas) - 1 and metas[-1] > 1 and pending and isinstance(pending[-1], Batch):
+                taken = product((taken, pending.pop()))  # the last axis, that of the features, never carries the batch
             found.append(taken)
         return tuple(found)
 

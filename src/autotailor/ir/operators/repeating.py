@@ -15,7 +15,7 @@ from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, 
 
 @register
 class ExpandRule(OperatorRule):
-    """Axes of one are repeated up to a constant shape; others pass."""
+    """Axes of one are repeated up to a constant shape; others pass, which the canonical shape says by a one."""
 
     kinds = ("Expand",)
     constant_inputs = {1: "shape"}
@@ -30,13 +30,23 @@ class ExpandRule(OperatorRule):
         own = (Constant(1),) * (len(target) - len(own)) + own
         return [tuple(d if d.meta == size else Constant(size) for d, size in zip(own, target, strict=True))]
 
+    def canonical(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
+        if node.get("shape") is None:
+            return node
+        own = (Constant(1),) * (len(outputs[0]) - len(inputs[0])) + tuple(inputs[0])
+        shape = (1 if d.meta == axis.meta else axis.meta for d, axis in zip(own, outputs[0], strict=True))
+        return node.with_attributes(shape=tuple(shape))
+
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
         shape = node.get("shape") if len(arguments) < 2 else arguments[1].tolist()
         return x * torch.ones(tuple(shape), dtype=x.dtype, device=x.device)
 
     def specialise(self, node: Node, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Node:
-        return node.with_attributes(shape=outputs[0]) if node.get("shape") is not None else node
+        if node.get("shape") is None:
+            return node
+        shape = (1 if old == 1 else size for old, size in zip(node.get("shape"), outputs[0], strict=True))
+        return node.with_attributes(shape=tuple(shape))
 
 
 @register
