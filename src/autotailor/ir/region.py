@@ -84,9 +84,9 @@ def _sequence(graph: Graph, tensor: str, stop: Node | None) -> tuple[Sequence, s
 def _region(graph: Graph, fork: str, readers: tuple[Node, ...]) -> Region | None:
     """The smallest region from a tensor with several readers, or with one reader that writes several tensors."""
     for join in _joins(graph, readers):
-        inside = _between(graph, fork, join) if len(join.outputs) == 1 else None
+        inside = _between(graph, fork, join, readers) if len(join.outputs) == 1 else None
         if inside is not None:
-            return Region(fork, join, _paths(graph, fork, join), inside)
+            return Region(fork, join, _paths(graph, fork, join, readers), inside)
     return None
 
 
@@ -107,15 +107,16 @@ def _joins(graph: Graph, readers: tuple[Node, ...]) -> Iterator[Node]:
     yield from (by_name[name] for name in chains[0][len(readers) == 1 :] if name in common)
 
 
-def _between(graph: Graph, fork: str, join: Node) -> tuple[Node, ...] | None:
-    """Nodes from the fork to the join; None where something else reaches in or out."""
-    reached = {fork}
+def _between(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> tuple[Node, ...] | None:
+    """Nodes from some readers of the fork to the join; None where something else reaches in or out."""
+    reached: set[str] = set()
     inside: list[Node] = []
+    starts = {reader.name for reader in readers}
     for node in graph.nodes:
         activations = graph.activations(node)
-        if not any(name in reached for name in activations):
+        if node.name not in starts and not any(name in reached for name in activations):
             continue
-        if not all(name in reached for name in activations):
+        if not all(name in reached or name == fork for name in activations):
             return None
         inside.append(node)
         if node == join:
@@ -124,19 +125,59 @@ def _between(graph: Graph, fork: str, join: Node) -> tuple[Node, ...] | None:
     return None
 
 
-def _paths(graph: Graph, fork: str, join: Node) -> tuple[Sequence, ...] | None:
-    """One sequence for each operand of the join, each starting at the fork; None where that does not hold."""
+def _paths(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> tuple[Sequence, ...] | None:
+    """One sequence for each operand of the join, each starting at the fork; None where that does not hold.
+
+    Readers that meet before the join (Sigmoid and Mul of a SiLU on the main path) make a region inside that path.
+    """
     ends, joins = _operands(graph, join)
     by_end: dict[str, Sequence] = {}
-    for reader in graph.consumers[fork]:
-        if reader.name in joins:
-            by_end[fork] = ()
-            continue
-        if len(set(graph.activations(reader))) != 1 or len(reader.outputs) != 1:
+    groups = _groups(graph, readers, joins)
+    if len(groups) == 1:
+        return None
+    for group in groups:
+        first = _start(graph, fork, group, joins)
+        if first is None:
             return None
-        rest, end = _sequence(graph, reader.outputs[0], stop=join)
-        by_end[end] = (reader, *rest)
+        rest, end = _sequence(graph, item_output(first[0]), stop=join) if first else ((), fork)
+        by_end[end] = (*first, *rest)
     return tuple(by_end[end] for end in ends) if set(ends) == set(by_end) else None
+
+
+def _start(graph: Graph, fork: str, group: tuple[Node, ...], joins: frozenset[str]) -> Sequence | None:
+    """First item of the path of some readers; none for the join itself; None where they make no path."""
+    if group[0].name in joins:
+        return ()
+    if len(group) == 1:
+        followed = len(set(graph.activations(group[0]))) == 1 and len(group[0].outputs) == 1
+        return group if followed else None
+    region = _region(graph, fork, group)
+    return None if region is None or joins & {node.name for node in region.nodes} else (region,)
+
+
+def _groups(graph: Graph, readers: tuple[Node, ...], joins: frozenset[str]) -> list[tuple[Node, ...]]:
+    """Readers by what they reach before the joins: those that meet there belong together."""
+    groups: list[tuple[tuple[Node, ...], set[str]]] = []
+    for reader in readers:
+        members: tuple[Node, ...] = (reader,)
+        reach = _reach(graph, reader, joins)
+        for other in [group for group in groups if group[1] & reach]:
+            groups.remove(other)
+            members, reach = (*other[0], *members), reach | other[1]
+        groups.append((members, reach))
+    return [members for members, _ in groups]
+
+
+def _reach(graph: Graph, start: Node, joins: frozenset[str]) -> set[str]:
+    """Names of the nodes behind a node, itself included, up to the joins."""
+    reached: set[str] = set()
+    pending = [start]
+    while pending:
+        node = pending.pop()
+        if node.name not in joins and node.name not in reached:
+            reached.add(node.name)
+            pending.extend(reader for name in node.outputs for reader in graph.consumers.get(name, ()))
+    return reached
 
 
 def _operands(graph: Graph, join: Node) -> tuple[tuple[str, ...], frozenset[str]]:
