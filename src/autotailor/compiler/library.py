@@ -13,7 +13,7 @@ import onnx_ir as ir
 from autotailor.ir.errors import GraphError
 
 Result = TypeVar("Result")
-_LOGGERS = ("onnxscript", "onnx_ir")
+_LOGGERS = ("onnxscript", "onnx_ir", "timm", "huggingface_hub")
 
 
 def attempt(step: str, model: str, function: Callable[[], Result]) -> Result:

@@ -82,12 +82,13 @@ def _create_timm(name: str, pretrained: bool) -> nn.Module:
         close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
         raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
     try:
-        network: nn.Module = timm.create_model(name, pretrained=pretrained)
+        with quiet():
+            network: nn.Module = timm.create_model(name, pretrained=pretrained)
     except Exception as error:
         raise GraphError(
             f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}); "
             f"download them where there is a network and set model.weights to the file, with "
-            f"model.source=timm.models:{name}"
+            f"model.source=timm.models:{name}; `inspect --random-weights` shows its structure without them"
         ) from error
     return network
 

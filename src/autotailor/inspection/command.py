@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None) -> SuperNet:
     import autotailor
+    from autotailor.compiler.library import reason
     from autotailor.compiler.sources import create_network
 
     source: Any = options.source
@@ -77,9 +78,8 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None) -> 
     except AutoTailorError:
         raise
     except Exception as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
         raise InspectionError(
-            f"{options.source} cannot be compiled: {type(error).__name__}: {first_line}; to see where it happens, "
+            f"{options.source} cannot be compiled: {type(error).__name__}: {reason(error)}; to see where it happens, "
             f"call autotailor.compile({options.source!r}) in Python"
         ) from error
 

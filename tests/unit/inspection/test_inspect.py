@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import onnx
+import onnx_ir
 import pytest
 import torch
 import yaml
@@ -41,7 +41,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An ONNX file of one of the small networks, 32x32."""
     network = Odd().eval() if request.param == "odd" else networks.make(request.param)
     path = tmp_path / f"{request.param}.onnx"
-    onnx.save(export_module(network, 32), str(path))
+    onnx_ir.save(export_module(network, 32), path)
     return path
 
 

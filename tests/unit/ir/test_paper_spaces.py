@@ -55,7 +55,7 @@ CASES = [
     pytest.param(
         "convnext_tiny", {"ConvNeXtBlock": 18}, 157, 9**18 * 3**4 * 3**4 * 25,
         25 * 3**4 * stages(9, 3, 3, 9, 3), 4.84e20, id="convnext_tiny",
-        marks=[slow, pytest.mark.xfail(strict=True, reason="no template for ConvNeXt's blocks yet")],
+        marks=slow,
     ),
     pytest.param(
         "vit_base", {"TransformerBlock": 12}, 103, 7**12 * 12 * 7, 7 * variants_left(7, 12, ALL_DEPTHS), 1.13e11,
