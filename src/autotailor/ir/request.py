@@ -10,7 +10,8 @@ blocks:                                            # by kind of block, or by nam
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns
 
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
-goes to those that can take all of its choices; a choice for a named stage must be legal.
+goes to those that can take all of its choices; a choice for a named stage must be legal. The width of the ``head``,
+what follows the last block, changes only where it is named: ``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``.
 """
 
 from __future__ import annotations

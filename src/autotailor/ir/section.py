@@ -12,6 +12,7 @@ from typing import Any
 
 from autotailor.ir.block import Block
 from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.proposal import HEAD, STEM
 from autotailor.ir.request import ALL, SpaceRequest
 from autotailor.ir.stage import Stage
 from autotailor.ir.variable import Choice, Space
@@ -41,7 +42,7 @@ def space_section(
         if RESOLUTION in space.positions:
             section["resolution"] = list(space[RESOLUTION].choices)
         section["depth"] = depth({s.name: _choices(space, f"{s.name}.depth") for s in stages})
-        section["width"] = width({o: _choices(space, f"{o}.width") for o in ("stem", *(s.name for s in stages))})
+        section["width"] = width({o: _choices(space, f"{o}.width") for o in (STEM, *(s.name for s in stages), HEAD)})
         section["blocks"] = _by_block(space, blocks)
         section["skip"] = list(request.skip)
         section = {key: value for key, value in section.items() if value}
@@ -56,9 +57,11 @@ def _as_list(wanted: Mapping[str, Choices]) -> Any:
 
 
 def _with_exceptions(wanted: Mapping[str, Choices]) -> Any:
-    """The usual choices for all stages, and by name those that have others."""
+    """The usual choices for all stages, and by name those that have others, and the head."""
     common = _most_common(wanted.values())
-    others = {owner: list(choices) for owner, choices in wanted.items() if choices and choices != common}
+    others = {
+        owner: list(choices) for owner, choices in wanted.items() if choices and (choices != common or owner == HEAD)
+    }
     return {**others, ALL: list(common)}
 
 
