@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from autotailor.compiler.expansions import without_needless_expansions
+from autotailor.compiler.slices import slices_as_splits
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.canonical import canonical
 from autotailor.ir.errors import GraphError
@@ -60,7 +61,7 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
             )
-        return canonical(without_needless_expansions(graph))
+        return canonical(slices_as_splits(without_needless_expansions(graph)))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""

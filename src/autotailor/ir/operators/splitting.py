@@ -66,7 +66,7 @@ class SliceRule(OperatorRule):
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = list(deduction.dimensions(node.inputs[0]))
-        for axis, (start, end, step) in _ranges(node, [d.meta for d in x]).items():
+        for axis, (start, end, step) in slice_ranges(node, [d.meta for d in x]).items():
             x[axis] = self._slice(x[axis], start, end, step, deduction)
         return [tuple(x)]
 
@@ -85,7 +85,7 @@ class SliceRule(OperatorRule):
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
-        for axis, (start, end, step) in _ranges(node, x.shape).items():
+        for axis, (start, end, step) in slice_ranges(node, x.shape).items():
             if step > 0:
                 x = x[(slice(None),) * axis + (slice(start, end, step),)]
             else:
@@ -95,7 +95,7 @@ class SliceRule(OperatorRule):
     def canonical(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
         """Bounds at an end of an axis are counted from that end."""
         shape = [axis.meta for axis in inputs[0]]
-        ranges = _ranges(node, shape)
+        ranges = slice_ranges(node, shape)
         bounds = {axis: _from_the_end(*ranges[axis], shape[axis]) for axis in ranges}
         starts, ends, steps = zip(*bounds.values(), strict=True)
         return node.with_attributes(starts=starts, ends=ends, axes=tuple(bounds), steps=steps)
@@ -123,7 +123,7 @@ def _from_the_end(start: int, end: int, step: int, size: int) -> tuple[int, int,
     return (start, end if end >= 0 else -END, step)
 
 
-def _ranges(node: Node, shape: Sequence[int]) -> dict[int, tuple[int, int, int]]:
+def slice_ranges(node: Node, shape: Sequence[int]) -> dict[int, tuple[int, int, int]]:
     """Axis to (start, end, step) within the axis, as Python's ``slice`` resolves them."""
     starts, ends = node.get("starts"), node.get("ends")
     axes = node.get("axes") or tuple(range(len(starts)))

@@ -38,10 +38,6 @@ def _hardmax(node: Node, x: Tensor) -> Tensor:
     return torch.zeros_like(x).scatter(axis, x.argmax(axis, keepdim=True), 1.0)
 
 
-def _contract(node: Node, *operands: Tensor) -> Tensor:
-    return torch.einsum(node.get("equation"), *operands)
-
-
 def _gather_elements(node: Node, x: Tensor, indices: Tensor) -> Tensor:
     axis = node.get("axis", 0)
     return torch.gather(x, axis, indices % x.shape[axis])
@@ -60,7 +56,6 @@ _CALLS: dict[str, tuple[Callable[..., Any], str]] = {
     "CumSum": (_running_sum, "it depends on positions"),
     "Hardmax": (_hardmax, "its output is an index"),
     "GatherElements": (_gather_elements, "it selects single elements"),
-    "Einsum": (_contract, "contractions by equation are not known"),
 }
 
 

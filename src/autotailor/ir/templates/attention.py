@@ -17,6 +17,9 @@ from autotailor.ir.handle import HEADS, V_SCALE, Handle
 from autotailor.ir.region import Region, Sequence
 
 
+PRODUCTS = ("MatMul", "Einsum")
+
+
 @dataclass(frozen=True)
 class AttentionCore:
     """Products around one softmax: Q K and (softmax) V."""
@@ -27,7 +30,7 @@ class AttentionCore:
 
 def find_core(view: View, nodes: Sequence | tuple[Node, ...]) -> AttentionCore | None:
     """The products before and after the only softmax among some nodes; None where that is not what they are."""
-    products = [n for n in nodes if isinstance(n, Node) and n.kind == "MatMul" and _is_product(view, n)]
+    products = [n for n in nodes if isinstance(n, Node) and n.kind in PRODUCTS and _is_product(view, n)]
     softmaxes = [i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kind == "Softmax"]
     if len(softmaxes) != 1 or len(products) != 2:
         return None
