@@ -16,7 +16,6 @@ from autotailor.ir.graph import Node
 from autotailor.ir.handle import HEADS, V_SCALE, Handle
 from autotailor.ir.region import Region, Sequence
 
-
 PRODUCTS = ("MatMul", "Einsum")
 
 
