@@ -60,6 +60,8 @@ def _infer(model: ir.Model) -> None:
     values = [value for node in model.graph for value in node.outputs if value.name]
     if not all(_is_static(value) for value in values):
         attempt("its shapes cannot be inferred", str(model.graph.name), lambda: common.ShapeInferencePass()(model))
+    while _same_shapes(model):
+        attempt("its shapes cannot be inferred", str(model.graph.name), lambda: common.ShapeInferencePass()(model))
     for value in values:
         if not _is_static(value):
             why = complaint(
@@ -72,6 +74,18 @@ def _infer(model: ir.Model) -> None:
             )
         if value.shape is not None and 0 in value.shape:
             raise GraphError(f"graph {model.graph.name}: tensor {value.name} of shape {value.shape} is empty")
+
+
+def _same_shapes(model: ir.Model) -> bool:
+    """Says what ONNX's inference does not: a GroupNormalization keeps its input's shape; whether that was news."""
+    news = False
+    for node in model.graph:
+        source, result = (*node.inputs, None)[0], node.outputs[0]
+        unsaid = node.op_type == "GroupNormalization" and not _is_static(result)
+        if unsaid and source is not None and _is_static(source):
+            result.shape, result.type = source.shape, source.type
+            news = True
+    return news
 
 
 def _is_static(value: ir.Value) -> bool:

@@ -48,7 +48,19 @@ def each_atom_on_its_own(model: onnx.ModelProto, seed: int) -> None:
 
 
 def proposed_space(model: onnx.ModelProto, seed: int) -> None:
-    agree(checks.compile_model(model), seed)
+    net = checks.compile_model(model)
+    agree(net, seed)
+    metrics(net, seed)
+
+
+def metrics(net: autotailor.SuperNet, seed: int) -> None:
+    """Predicted MACs and parameters against those of the sliced networks alone."""
+    macs, parameters = net.macs(), net.parameters()
+    for subnet in checks.subnets(net, 2, seed):
+        alone = autotailor.SuperNet(net.slice(subnet), {})
+        for whole, part in ((macs, alone.macs()), (parameters, alone.parameters())):
+            expected = part.predict(alone.largest().to_array())[0]
+            assert whole.predict(subnet.to_array())[0] == pytest.approx(expected), whole.name
 
 
 def unique_operators(model: onnx.ModelProto) -> None:

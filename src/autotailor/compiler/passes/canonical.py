@@ -147,8 +147,13 @@ def _write_resize(node: ir.Node) -> None:
 
 
 def _write_group_normalization(node: ir.Node) -> None:
-    """Gains and shifts for each group (opset 18) as for each channel (opset 21)."""
+    """Gains and shifts for each group (opset 18) as for each channel (opset 21); a group for each channel is less."""
     channels = shape_of(node.inputs[0])[1]
+    if _int(node, "num_groups", 0) == channels:
+        node.op_type = "InstanceNormalization"
+        node.attributes.pop("num_groups", None)
+        node.attributes.pop("stash_type", None)
+        return
     for slot in (1, 2):
         value = node.inputs[slot]
         gains = None if value is None or value.const_value is None else value.const_value.numpy()
