@@ -57,7 +57,9 @@ def test_the_classic_exporter_at_every_opset(name: str, opset: int) -> None:
     assert not net.static_parts
     plain = autotailor.compile(networks.make(name), networks.SPACES[name], resolution=32)
     assert net.space == plain.space
-    assert [n.kind for n in net.graph.nodes] == [n.kind for n in plain.graph.nodes]
+    kinds, plain_kinds = ([n.kind for n in each.graph.nodes] for each in (net, plain))
+    decomposed = "LayerNormalization" in plain_kinds and opset < 17
+    assert ("LayerNormalization" not in kinds) if decomposed else (kinds == plain_kinds)
 
 
 def test_the_dynamo_exporter() -> None:
