@@ -51,11 +51,12 @@ class _Finder:
             position, tensor = position + len(taken), item_output(taken[-1])
 
     def plain(self, row: Sequence, tensor: str) -> None:
-        """Makes every weighted operator of a row a block, with the elementwise ones behind it."""
+        """Makes every weighted operator of a row a block, with the elementwise ones behind it; not the classifier."""
         position = 0
         while position < len(row):
             length = 1
-            if weighted := self._view.weighted(row[position : position + 1]):
+            weighted = self._view.weighted(row[position : position + 1])
+            if weighted and any(self._view.written(node) for node in weighted):
                 length += self._view.trailing(row, position + 1)
                 match = Match(length, self._view.kernel_size(weighted), residual=False)
                 self._add(PLAIN, row[position : position + length], tensor, match, "")
