@@ -9,6 +9,7 @@ import itertools
 import random
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 
 import autotailor
 from acceptance import checks, classifiers
+from autotailor import config
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.fusion import Place
 from autotailor.ir.onnx_writer import to_onnx
@@ -24,7 +26,7 @@ from autotailor.ir.onnx_writer import to_onnx
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "Clip")
 WINDOWED = ("Conv", "MaxPool", "AveragePool")
-WITH_WEIGHTS = (*PRODUCERS, "MatMul", "BatchNormalization", "LayerNormalization", "Add", "Mul", "Sub", "Div")
+WITH_WEIGHTS = (*PRODUCERS, "MatMul", "BatchNormalization", "LayerNormalization", "Concat", "Add", "Mul", "Sub", "Div")
 FUSION = FusionRules(
     "acceptance",
     folds=frozenset({("Conv", "BatchNormalization")}),
@@ -32,7 +34,6 @@ FUSION = FusionRules(
     free=frozenset({"Flatten", "Reshape"}),
 )
 Signature = tuple[Any, ...]
-R25 = list(range(128, 225, 4))
 
 SMALL_SPACES: dict[str, dict[str, Any]] = {
     "timm:resnet50": {
@@ -45,7 +46,10 @@ SMALL_SPACES: dict[str, dict[str, Any]] = {
         "skip": ["stage2.depth", "stage3.depth"],
         "blocks": {"block5": {"expand_ratio": [3, 6]}, "block6": {"expand_ratio": [4, 6]}},
     },
-    "timm:densenet121": {"resolution": [128, 160, 192, 224]},
+    "timm:densenet121": {
+        "resolution": [160, 224], "width": {"stage2": [0.5, 1.0], "head": [0.5, 1.0]},
+        "blocks": {"block3": {"expand_ratio": [0.5, 1.0]}, "block58": {"expand_ratio": [2, 4]}},
+    },
     "timm:vit_base_patch16_224": {
         "resolution": [160, 224], "depth": [0, 1, 11],
         "blocks": {"block2": {"expand_ratio": [1, 4]}, "block12": {"expand_ratio": [2.5, 4]}},
@@ -53,27 +57,22 @@ SMALL_SPACES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Choice lists short enough for all SubNets to be built."""
 
-FULL_SPACES: dict[str, dict[str, Any] | None] = {
-    "timm:resnet50": {
-        "divisor": 8, "resolution": R25, "depth": [0, 1, 2], "width": [0.65, 0.8, 1.0],
-        "blocks": {"Bottleneck": {"expand_ratio": [0.15, 0.2, 0.25]}},
-    },
-    "timm:mobilenetv2_100": {
-        "divisor": 8, "resolution": R25, "depth": [0, 1, 2],
-        "blocks": {"InvertedResidual": {"expand_ratio": [3, 4, 6]}},
-    },
+CONF = Path(__file__).parents[2] / "conf"
+CONFIGURED = {
+    "timm:resnet50": "resnet50",
+    "timm:mobilenetv2_100": "mobilenetv2",
     "timm:densenet121": None,
-    "timm:vit_base_patch16_224": {
-        "resolution": list(range(128, 225, 16)), "depth": list(range(12)),
-        "blocks": {"FeedForward": {"expand_ratio": [1, 1.5, 2, 2.5, 3, 3.5, 4]}},
-    },
-}  # fmt: skip
+    "timm:vit_base_patch16_224": "vit_base",
+}
+"""Networks with the configuration of the paper's full choices; DenseNet has what is proposed."""
 
 
 @cache
 def compiled(source: str, full: bool) -> autotailor.SuperNet:
     """A network whose weights take no memory: only their shapes matter here."""
-    net = checks.compile_model(classifiers.export(source), (FULL_SPACES if full else SMALL_SPACES)[source])
+    name = CONFIGURED[source]
+    configured = None if name is None else config.compose(CONF, name, "host")["model"]["space"]
+    net = checks.compile_model(classifiers.export(source), configured if full else SMALL_SPACES[source])
     _ = net.architecture
     return net.with_weights(_hollow(net.graph.weights))
 
@@ -122,7 +121,8 @@ def reference_signatures(model: onnx.ModelProto) -> set[Signature]:
             group.append(following)
             followers = (following.op_type,)
         swallowed.update(member.name for member in group)
-        found.add((node.op_type, activations, (shapes[group[-1].output[0]],), tuple(weights), _window(node), followers))
+        outputs = tuple(shapes[name] for name in group[-1].output)
+        found.add((node.op_type, activations, outputs, tuple(weights), _window(node), followers))
     return found
 
 
@@ -170,7 +170,7 @@ def test_the_set_is_that_of_all_subnets(source: str) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("source", FULL_SPACES)
+@pytest.mark.parametrize("source", CONFIGURED)
 def test_a_thousand_subnets_contain_nothing_else(source: str) -> None:
     net = compiled(source, full=True)
     known = signatures(net.operators(fusion=FUSION))
@@ -181,7 +181,7 @@ def test_a_thousand_subnets_contain_nothing_else(source: str) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("source", FULL_SPACES)
+@pytest.mark.parametrize("source", CONFIGURED)
 def test_every_operator_is_reached(source: str) -> None:
     net = compiled(source, full=True)
     wanted = signatures(net.operators(fusion=FUSION))
