@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -188,12 +188,15 @@ class Window(Dimension):
     ``shrink`` is ``dilation * (kernel - 1) + 1`` less the pads, so that a padded 3x3 and a plain 1x1 of one
     stride are the same expression, as both ends of a residual sum need. A spatial axis has a size but no index
     set: weights that are indexed by one are resampled where that has a meaning, or make the resolution static.
+
+    With ``ceil`` the quotient is rounded up, but no window starts behind the image and its ``begin`` pads.
     """
 
     source: Dimension
     shrink: int
     stride: int
     ceil: bool = False
+    begin: int = 0
 
     @property
     def meta(self) -> int:  # type: ignore[override]
@@ -201,7 +204,9 @@ class Window(Dimension):
 
     def _leave(self, size: int) -> int:
         room = size - self.shrink
-        return (-(-room // self.stride) if self.ceil else room // self.stride) + 1
+        if not self.ceil:
+            return room // self.stride + 1
+        return min(-(-room // self.stride) + 1, -(-(size + self.begin) // self.stride))
 
     def size(self, sizes: Sizes) -> int:
         return self._leave(self.source.size(sizes))
@@ -215,7 +220,7 @@ class Window(Dimension):
         return (self.source,)
 
     def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
-        window = Window(children[0], self.shrink, self.stride, self.ceil)
+        window = replace(self, source=children[0])
         return Constant(window.meta) if isinstance(children[0], Constant) else window
 
     @property

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from acceptance import checks
 from atoms import every_atom
+from autotailor.ir.errors import GraphError
 from autotailor.ir.propagation import RESOLUTION
 
 Case = tuple[str, list[Any], dict[str, Any]]
@@ -67,6 +68,9 @@ SPATIAL: dict[str, Case] = {
     "maxpool-ceil": ("MaxPool", [], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
     "maxpool-ceil-pads": (
         "MaxPool", [], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1},
+    ),
+    "maxpool-ceil-behind": (
+        "MaxPool", [], {"kernel_shape": [3, 3], "strides": [3, 3], "pads": [1, 1, 1, 1], "ceil_mode": 1},
     ),
     "avgpool": ("AveragePool", [], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
     "avgpool-uneven": ("AveragePool", [], {"kernel_shape": [2, 2], "pads": [0, 0, 1, 1]}),
@@ -207,3 +211,16 @@ def test_all_forms_agree_when_everything_shrinks_on_its_own(name: str) -> None:
     for subnet in [net.smallest(), *(net.sample(rng) for _ in range(4))]:
         check = checks.check_subnet(net, module, subnet)
         assert check.passed, (subnet.to_json(), check)
+
+
+def test_windows_behind_the_image_are_refused() -> None:
+    pool = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}
+    with pytest.raises(GraphError, match="subject: its last window starts behind the image"):
+        every_atom(_odd(model_of("behind", ("MaxPool", [], pool), False)), smallest_image=6)
+
+
+def _odd(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model for images of odd side."""
+    for axis in model.graph.input[0].type.tensor_type.shape.dim[2:]:
+        axis.dim_value = SIDE + 1
+    return model

@@ -30,7 +30,7 @@ class WindowAttributes:
         slid: list[Dimension] = []
         for i, dimension in enumerate(spatial):
             shrink = self.span(i) - self.pads[i] - self.pads[i + rank]
-            window = Window(dimension, shrink, self.strides[i], self.ceil)
+            window = Window(dimension, shrink, self.strides[i], self.ceil, self.pads[i] if self.ceil else 0)
             identity = shrink == 1 and window.stride == 1
             constant = isinstance(dimension, Constant)
             slid.append(dimension if identity else Constant(window.meta) if constant else window)
@@ -51,14 +51,8 @@ class WindowAttributes:
         return set(self.kernel) == {side} and side % 2 == 1 and side > least and room
 
     def left(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Sizes of what it leaves; with ``ceil``, no window starts behind the image (as PyTorch and onnxruntime do)."""
-        counts: list[int] = []
-        for i, size in enumerate(sizes):
-            begin, end, stride = self.pads[i], self.pads[i + len(self.kernel)], self.strides[i]
-            room = size + begin + end - self.span(i)
-            count = (-(-room // stride) if self.ceil else room // stride) + 1
-            counts.append(count - (self.ceil and (count - 1) * stride >= size + begin))
-        return tuple(counts)
+        """Sizes of what it leaves of an image."""
+        return tuple(dimension.meta for dimension in self.slide([Constant(size) for size in sizes]))
 
     def span(self, i: int) -> int:
         """Extent of the dilated kernel along one axis."""

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from autotailor.ir.dimension import Constant
+from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Attributes, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
@@ -28,7 +29,13 @@ class PoolRule(OperatorRule):
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
-        return [(*x[:2], *window_attributes(node, node.get("kernel_shape")).slide(x[2:]))]
+        slid = (*x[:2], *window_attributes(node, node.get("kernel_shape")).slide(x[2:]))
+        if tuple(d.meta for d in slid) != deduction.shape(node.outputs[0]):
+            raise GraphError(
+                f"node {node.name}: its last window starts behind the image, which ONNX's shape inference counts and "
+                f"runtimes do not; export it without ceil_mode"
+            )
+        return [slid]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
