@@ -5,6 +5,7 @@
 
 Each network is compiled with the space of ``conf/model`` from its ONNX form in memory; the operators are those of
 ncnn's fusion rules. CPU seconds of one process on one core stand beside the CPU minutes of the paper's Table 2.
+ResNet50 has 3,802 of them: 3,655, and 147 activations behind residual sums, which ncnn runs by themselves.
 """
 
 from __future__ import annotations
