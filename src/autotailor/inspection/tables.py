@@ -42,6 +42,9 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print()
     console.print(_stages(net) if net.blocks else "Blocks: none that a template knows.")
     console.print(_variables(net, proposed) if len(net.space) else "Variables: none.")
+    if proposed and RESOLUTION not in net.space.positions:
+        side = _times(net.input_shape[2:])
+        console.print(f"The images stay {side}: shapes or weights of the network are tied to it.\n", highlight=False)
     _print_counts(net, console)
     console.print(_subnets(net, macs))
     _print_share(net, macs, console)

@@ -66,6 +66,14 @@ def test_it_prints_what_was_found(model: Path, capsys: pytest.CaptureFixture[str
     for name, cost in zip(("largest", "smallest"), costs, strict=True):
         assert re.search(rf"^ {name} .* {cost:,.1f} ", out, re.MULTILINE)
     assert "Static parts: none" in out
+    assert "The images stay" not in out
+
+
+@pytest.mark.parametrize("model", ["grouped"], indirect=True)
+def test_a_static_resolution_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = inspect(capsys, model)
+    assert "resolution" not in {v.name for v in autotailor.compile(model).space}
+    assert "The images stay 32 x 32" in out
 
 
 @pytest.mark.parametrize("model", ["odd"], indirect=True)
