@@ -42,6 +42,14 @@ MODEL, DEVICE = config["model"], config["device"]
 BUDGETS = CONFIG["export"]["budgets"]
 COUNT = BUDGETS if isinstance(BUDGETS, int) else len(BUDGETS)
 EXPORTS = ["largest", *(f"budget_{number:02d}" for number in range(1, COUNT + 1))]
+EXPORTED = {
+    "subnet": "subnet.json",
+    "onnx": "model.onnx",
+    "param": "model.ncnn.param",
+    "bin": "model.ncnn.bin",
+    "torch": "model.pt",
+    "verification": "verification.json",
+}
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
 RUN = tracking.RunKey(
     MODEL, DEVICE, artifacts.digest(CONFIG), configuration.flatten(CONFIG)

@@ -3,23 +3,22 @@ rule export:
         supernet="results/{model}/supernet.pt",
         front="results/{model}/{device}/front.json",
     output:
-        subnet="results/{model}/{device}/exports/{name}/subnet.json",
-        onnx="results/{model}/{device}/exports/{name}/model.onnx",
-        param="results/{model}/{device}/exports/{name}/model.ncnn.param",
-        bin="results/{model}/{device}/exports/{name}/model.ncnn.bin",
-        torch="results/{model}/{device}/exports/{name}/model.pt",
-        verification="results/{model}/{device}/exports/{name}/verification.json",
-        provenance="results/{model}/{device}/provenance/export_{name}.json",
+        **{
+            f"{name}_{kind}": f"results/{{model}}/{{device}}/exports/{name}/{file}"
+            for name in EXPORTS
+            for kind, file in EXPORTED.items()
+        },
+        provenance="results/{model}/{device}/provenance/export.json",
     log:
-        "logs/{model}/{device}/export_{name}.log",
+        "logs/{model}/{device}/export.log",
     benchmark:
-        "logs/{model}/{device}/export_{name}.tsv"
+        "logs/{model}/{device}/export.tsv"
     conda:
         "../envs/autotailor.yaml"
     params:
         sections=sections("data", "calibration", "tolerance", "runtime"),
         code=code("compiler", "export", "finetuning", "data", "profiling"),
     message:
-        "export: SubNet {wildcards.name} as ONNX, ncnn and PyTorch"
+        "export: the chosen SubNets as ONNX, ncnn and PyTorch"
     script:
         "../scripts/export.py"
