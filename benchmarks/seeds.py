@@ -23,7 +23,6 @@ from rich.table import Table
 from scipy.stats import kendalltau
 
 from autotailor import artifacts
-from autotailor.comparison import match
 
 ROOT = Path(__file__).parents[1]
 HALF = 0.5
@@ -63,20 +62,19 @@ def rows(seed: int, results: Path) -> list[dict[str, float | str]]:
         "accuracy_tau": kendalltau(accuracy["predicted"], accuracy["measured"]).statistic,
         "subnets": len(accuracy),
     }
-    latencies = dict(zip(compare["width"], compare["latency_ms_measured"], strict=True))
     found: list[dict[str, float | str]] = []
     for name, subnet in summary.drop(index=["original", "largest"]).iterrows():
         share = subnet["latency_ms_measured"] / original["latency_ms_measured"]
-        if share > HALF:
+        if share > HALF or not any(name in names.split() for names in compare["subnets"]):
             continue
-        scaled = compare.set_index("width").loc[match(latencies, subnet["latency_ms_measured"])]
+        scaled = compare[[name in names.split() for names in compare["subnets"]]].iloc[0]
         found.append(
             {
                 "seed": seed,
                 "name": str(name),
                 "latency_share": share,
                 "subnet_loss": original["accuracy_measured"] - subnet["accuracy_measured"],
-                "scaled_width": float(scaled.name),
+                "scaled_width": scaled["width"],
                 "scaled_latency_share": scaled["latency_ms_measured"] / original["latency_ms_measured"],
                 "scaled_loss": original["accuracy_measured"] - scaled["accuracy_measured"],
                 "gain": subnet["accuracy_measured"] - scaled["accuracy_measured"],

@@ -24,8 +24,10 @@ from autotailor.profiling import DeviceConfig, convert, measure_networks
 from autotailor.sections import read_section
 from autotailor.sensitivity import accuracy
 
+# subnets: names of the exported SubNets that the network is compared with, separated by spaces
 COLUMNS = (
     "name",
+    "subnets",
     "width",
     "seed",
     "latency_ms_measured",
@@ -49,7 +51,7 @@ class CompareConfig:
 
     Attributes:
         names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each gets
-            a network of ``widths`` that is not faster than it, see ``_matching_widths``.
+            a network of ``widths`` that is not faster than it, see ``_matches``.
         widths: factors of all channel counts to choose from.
         seeds: each network is trained once with each.
         lrs: learning rates that are tried for each; the validation set decides.
@@ -97,7 +99,9 @@ def compare(
     latencies = _latencies(graphs, device, workdir)
     teacher = original.build(original.largest())
     rows = []
-    for width in _matching_widths(summary, latencies, config.names):
+    matches = _matches(summary, latencies, config.names)
+    for width in sorted(set(matches.values())):
+        names = " ".join(name for name, matched in matches.items() if matched == width)
         for seed in config.seeds:
             scaled = _scaled_config(training, config, images, seed)
             graph = initialise(graphs[width], seed)
@@ -107,15 +111,16 @@ def compare(
             network.load_state_dict(result.state_dict)
             value, error = accuracy(correctness(network.eval(), data.test), data.test.groups)
             seen, lr = result.metrics["images"], result.metrics["lr"]
-            rows.append((f"width {width:g}", width, seed, latencies[width], value, error, seen, lr))
+            rows.append((f"width {width:g}", names, width, seed, latencies[width], value, error, seen, lr))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _matching_widths(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> list[float]:
-    """For each SubNet the scaled network at its latency; what cannot be matched exactly favours the network.
+def _matches(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> dict[str, float]:
+    """SubNet name to the width at its latency; what cannot be matched exactly favours the scaled network.
 
     Of the networks that are not faster than the SubNet, those within ``SAME`` of the fastest count as equally fast
-    (narrow networks hardly get faster by getting narrower), and the widest of them is taken.
+    (narrow networks hardly get faster by getting narrower), and the widest of them is taken; where all are faster, the
+    widest of all.
 
     Raises:
         ComparisonError: an exported SubNet of that name does not exist.
@@ -125,15 +130,10 @@ def _matching_widths(summary: pd.DataFrame, latencies: Mapping[float, float], na
     unknown = sorted(set(wanted) - set(table.index))
     if unknown:
         raise ComparisonError(f"compare.names: {unknown} are no exported SubNets; those are {sorted(table.index)}")
-    found = set()
-    for name in wanted:
-        target = float(table.loc[name, "latency_ms_measured"])  # type: ignore[arg-type]
-        found.add(match(latencies, target))
-    return sorted(found)
+    return {name: _match(latencies, float(table.loc[name, "latency_ms_measured"])) for name in wanted}  # type: ignore[arg-type]
 
 
-def match(latencies: Mapping[float, float], target: float) -> float:
-    """Width for one latency, see ``_matching_widths``; the widest of all where every network is faster."""
+def _match(latencies: Mapping[float, float], target: float) -> float:
     slower = [latency for latency in latencies.values() if latency >= target]
     limit = SAME * min(slower) if slower else max(latencies.values())
     return max(width for width, latency in latencies.items() if min(target, limit) <= latency <= limit)

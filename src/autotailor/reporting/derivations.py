@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
@@ -110,16 +109,12 @@ def _latency_error(tables: Tables, row: str) -> float:
 
 
 def _scaled_accuracy(tables: Tables, row: str) -> float:
-    """Accuracy of the scaled networks at a SubNet's measured latency, linear between neighbours."""
+    """Accuracy of the scaled network at a SubNet's latency, as the comparison matched them; mean over seeds."""
     compare = tables.table("compare")
     if compare is None:
         return NAN
-    means = scaled_means(compare)
-    at = tables.number("summary", row, "latency_ms_measured")
-    latencies = means["latency_ms_measured"].to_numpy(dtype=np.float64)
-    if not latencies[0] <= at <= latencies[-1]:
-        return NAN
-    return float(np.interp(at, latencies, means["accuracy_measured"].to_numpy(dtype=np.float64)))
+    matched = [row in str(names).split() for names in compare["subnets"]]
+    return float(compare.loc[matched, "accuracy_measured"].mean())
 
 
 def _advantage(tables: Tables, row: str) -> float:
@@ -205,10 +200,10 @@ DERIVATIONS: dict[str, Derivation] = {
     "accuracy_change": Derivation(("summary",), "accuracy minus that of the reference, in points", _accuracy_change),
     "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
-        ("summary", "compare"), "accuracy of scaled networks at this latency, interpolated", _scaled_accuracy
+        ("compare",), "accuracy of the scaled network at this latency, mean over seeds", _scaled_accuracy
     ),
     "advantage": Derivation(
-        ("summary", "compare"), "accuracy minus that of scaled networks at this latency", _advantage
+        ("summary", "compare"), "accuracy minus that of the scaled network at this latency", _advantage
     ),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
 }

@@ -81,7 +81,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "operators": ("id", "kind", "feature", "places"),
     "lut": ("operator_id", "latency_ms", "standard_error"),
     "contributors": ("name", "place", "kind", "operator", "latency_ms"),
-    "compare": ("name", "latency_ms_measured", "accuracy_measured"),
+    "compare": ("name", "subnets", "latency_ms_measured", "accuracy_measured"),
     "timings": ("stage", "seconds"),
 }
 """Columns that each table needs."""

@@ -139,6 +139,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         "compare",
         {
             "name": [f"scaled_{w:g}" for w in widths],
+            "subnets": ["budget_01"] * 3 + ["budget_02"] * 3 + ["budget_03"] * 3,
             "width": widths,
             "latency_ms_measured": [2.05 * w**1.4 + rng.normal(0, 0.01) for w in widths],
             "accuracy_measured": [93 - 9 * (1 - w) ** 1.6 + rng.normal(0, 0.3) for w in widths],
