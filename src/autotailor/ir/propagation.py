@@ -37,10 +37,12 @@ class Propagation:
     Attributes:
         dimensions: activation or weight name to its dimensions (weights that nothing declared are constant).
         static: nodes without a rule that applies.
+        resolution_step: resolutions must be a multiple of it (pixels).
     """
 
     dimensions: Mapping[str, Dimensions]
     static: tuple[StaticPart, ...]
+    resolution_step: int = 1
 
     def atoms(self, name: str) -> tuple[Atom, ...]:
         """Atoms that the shape of a tensor depends on."""
@@ -81,7 +83,9 @@ class _Propagator:
             self.freeze(dimension)
         self._pin_resolution()
         resolved = {name: self.dimensions(name) for name in (*self._known, *self._graph.weights)}
-        return Propagation(resolved, tuple(self._static))
+        sides = (axis for axis in self._known[self._graph.input] if isinstance(axis, Resolution))
+        step = next((self._unifier.step(side) for side in sides), 1)
+        return Propagation(resolved, tuple(self._static), step)
 
     def _visit(self, node: Node) -> str:
         """Asks the node's rule; returns the reason where it has to stay static."""

@@ -96,15 +96,21 @@ def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
 def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> None:
     spatial = propagation.dimensions[graph.input][2:]
     meta = spatial[0].meta if spatial else 0
-    choices = draft.request.resolution
+    choices, step = draft.request.resolution, propagation.resolution_step
     if not spatial or not isinstance(spatial[0], Atom):
         if choices and set(choices) != {meta}:
             raise SpaceError("space: the resolution of this network is static, leave it out of the space")
         return
     if choices is None:
-        choices = tuple(sorted({min(meta, round(meta * f / 8) * 8 or meta) for f in _PROPOSED_RESOLUTIONS}))
+        unit = math.lcm(8, step)
+        choices = tuple(sorted({min(meta, round(meta * f / unit) * unit or meta) for f in _PROPOSED_RESOLUTIONS}))
     if any(c > meta or c < 1 for c in choices):
         raise SpaceError(f"space: resolutions {list(choices)} must lie between 1 and the network's {meta}")
+    if any(c % step for c in choices):
+        raise SpaceError(
+            f"space: resolutions of this network must be multiples of {step}, which its maps are divided by; "
+            f"asked for {list(choices)}"
+        )
     choices = tuple(sorted({*choices, meta}))
     if len(choices) > 1 and draft.wants(RESOLUTION):
         draft.add(RESOLUTION, choices, meta)

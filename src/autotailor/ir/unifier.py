@@ -3,7 +3,8 @@
 Union-find over atoms: an atom may be bound to another atom, to a constant (it becomes static) or to an expression
 (the channels of a grouped convolution become groups times channels per group, those of a fused projection become
 heads times channels per head). What cannot be made equal part by part becomes static on all sides, which is
-always legal.
+always legal. Spatial expressions that agree for every few pixels only (what was halved and doubled again, maps cut
+into patches) restrict the resolution to a step.
 
 Worked example: a fused projection to 48 channels is reshaped to (3, 4, 4) and split along the first of the new axes.
 ``factor`` binds the atom of 48 to ``Product((a, b, c))``; ``cut`` then finds that a is indexed and makes it
@@ -12,7 +13,7 @@ Worked example: a fused projection to 48 channels is reshaped to (3, 4, 4) and s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from autotailor.ir.dimension import (
     Atom,
@@ -21,6 +22,7 @@ from autotailor.ir.dimension import (
     Dimension,
     Product,
     Resolution,
+    Sizes,
     Sum,
     Window,
     factors_of,
@@ -29,12 +31,19 @@ from autotailor.ir.dimension import (
     total,
 )
 
+LEAST_CHOICES = 4  # a step must leave so many resolutions, or the resolution becomes static
+
 
 class Unifier:
     """Couples dimensions, and takes them apart as reshapes and splits do."""
 
     def __init__(self) -> None:
         self._bindings: dict[Atom, Dimension] = {}
+        self._steps: dict[Resolution, int] = {}
+
+    def step(self, resolution: Resolution) -> int:
+        """What resolutions must be a multiple of, so that everything unified holds."""
+        return self._steps.get(resolution, 1)
 
     def resolve(self, dimension: Dimension) -> Dimension:
         """The expression with every bound atom replaced by what it is bound to."""
@@ -59,13 +68,13 @@ class Unifier:
     def unify(self, left: Dimension, right: Dimension) -> None:
         """Couples two dimensions of equal meta size."""
         left, right = self.resolve(left), self.resolve(right)
-        if left == right or left.meta == 1 == right.meta or _agree(left, right):
+        if left == right or left.meta == 1 == right.meta or self._agree(left, right, coarse=False):
             return
         if not isinstance(left, Atom) or (isinstance(left, Resolution) and isinstance(right, Atom)):
             left, right = right, left
         if isinstance(left, Atom) and not isinstance(left, Resolution):
             self._bind(left, right)
-        elif not self._unify_parts(left, right):
+        elif not self._unify_parts(left, right) and not self._agree(left, right, coarse=True):
             self.freeze(left)
             self.freeze(right)
 
@@ -109,6 +118,32 @@ class Unifier:
                 return False
             self.unify(product(tuple(one)), product(tuple(other)))
         return not a and not b
+
+    # The image.
+
+    def _agree(self, left: Dimension, right: Dimension, coarse: bool) -> bool:
+        """Whether two spatial expressions have the same size for every resolution, or for every few pixels."""
+        atoms = set(left.atoms()) | set(right.atoms())
+        if not all(isinstance(atom, Resolution) for atom in atoms):
+            return False
+
+        def equal(sizes: Sizes) -> bool:
+            return (a := left.size(sizes)) == (b := right.size(sizes)) or (a <= 0 and b <= 0)
+
+        return self._restrict(atoms, equal, coarse)
+
+    def _restrict(self, atoms: set[Atom], holds: Callable[[Sizes], bool], coarse: bool) -> bool:
+        """Takes the smallest step of resolutions for which something holds; at least some of them must be left."""
+        if len(atoms) != 1 or not isinstance(resolution := next(iter(atoms)), Resolution):
+            return False
+        start = self.step(resolution)
+        limit = max(start, resolution.meta // LEAST_CHOICES) if coarse else start
+        for step in range(start, limit + 1, start):
+            sizes = range(step, resolution.meta + 1, step)
+            if resolution.meta % step == 0 and all(holds(lambda _, n=n: n) for n in sizes):  # type: ignore[misc]
+                self._steps[resolution] = step
+                return True
+        return False
 
     # Taking apart.
 
@@ -155,6 +190,9 @@ class Unifier:
             pair = _fresh(dimension, outer, 0), _fresh(dimension, inner, 1)
             self._bindings[dimension] = product(pair)
             return pair
+        atoms = set(dimension.atoms())
+        if dimension.is_spatial and self._restrict(atoms, lambda sizes: dimension.size(sizes) % inner == 0, True):
+            return Window(dimension, inner, inner), Constant(inner)  # patches of a fixed size, as many as fit
         self.freeze(dimension)
         return Constant(outer), Constant(inner)
 
@@ -228,13 +266,3 @@ class Unifier:
 def _fresh(atom: Atom, meta: int, number: int) -> Dimension:
     """A new atom for a part of another one, which is about to be bound."""
     return Constant(meta) if meta <= 1 else Atom(f"{atom.name}/{number}", meta)
-
-
-def _agree(left: Dimension, right: Dimension) -> bool:
-    """Whether two spatial expressions of one atom have the same size for every size of the atom."""
-    atoms = set(left.atoms()) | set(right.atoms())
-    if len(atoms) != 1 or not (isinstance(left, Window) or isinstance(right, Window)):
-        return False
-    sizes = range(1, next(iter(atoms)).meta + 1)
-    pairs = [(left.size(lambda _, n=n: n), right.size(lambda _, n=n: n)) for n in sizes]  # type: ignore[misc]
-    return all(a == b for a, b in pairs if a > 0 or b > 0)

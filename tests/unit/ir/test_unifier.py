@@ -103,7 +103,25 @@ def test_a_grid_survives_flattening_and_its_token() -> None:
     assert unifier.factor((Batch(), tokens), (1, 4, 4)) == (Batch(), side, side)
 
 
-def test_windows_of_an_image_make_the_resolution_static() -> None:
+def test_windows_of_an_image_restrict_the_resolution() -> None:
     unifier, resolution = Unifier(), Resolution("resolution", 28)
-    assert unifier.factor((resolution, Atom("c", 6)), (4, 7, 6))[:2] == (Constant(4), Constant(7))
-    assert unifier.resolve(resolution) == Constant(28)
+    windows, side, _ = unifier.factor((resolution, Atom("c", 6)), (4, 7, 6))
+    assert side == Constant(7)
+    assert unifier.step(resolution) == 7
+    assert [windows.size(lambda _, n=n: n) for n in (7, 14, 21, 28)] == [1, 2, 3, 4]
+    unifier.unify(product((windows, side)), resolution)
+    assert unifier.resolve(resolution) == resolution
+
+
+def test_windows_that_leave_no_choice_make_the_resolution_static() -> None:
+    unifier, resolution = Unifier(), Resolution("resolution", 14)
+    assert unifier.factor((resolution, Atom("c", 6)), (2, 7, 6))[:2] == (Constant(2), Constant(7))
+    assert unifier.resolve(resolution) == Constant(14)
+
+
+def test_what_is_halved_and_doubled_agrees_for_even_sizes() -> None:
+    unifier, resolution = Unifier(), Resolution("resolution", 32)
+    halved = Window(resolution, 1, 2)
+    unifier.unify(resolution, product((halved, Constant(2))))
+    assert unifier.step(resolution) == 2
+    assert unifier.resolve(resolution) == resolution
