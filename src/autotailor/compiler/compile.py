@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 from torch import nn
 
+from autotailor.compiler.check import check_network
 from autotailor.compiler.folded import BatchNorm, check_mode, every_biased, recorded
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
@@ -50,6 +51,7 @@ def compile_network(
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | every_biased(graph))
     net = SuperNet(graph, None if space is None else dict(space))
     _ = net.space
+    check_network(net)
     return net
 
 

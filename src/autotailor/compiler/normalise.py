@@ -8,7 +8,7 @@ from onnx_ir.passes import common
 
 from autotailor.compiler.library import attempt, complaint
 from autotailor.compiler.passes.canonical import canonicalise
-from autotailor.compiler.passes.folding import fold
+from autotailor.compiler.passes.folding import RANDOM, fold
 from autotailor.compiler.passes.lowering import lower
 from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
@@ -42,12 +42,14 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
 
 
 def _check_operators(model: ir.Model) -> None:
-    """Refuses control flow that did not fold away, and operators that are not ONNX's own."""
+    """Refuses control flow that did not fold away, random numbers, and operators that are not ONNX's own."""
     for node in model.graph:
         if node.domain:
             raise GraphError(
                 f"node {node.name}: operator {node.domain}.{node.op_type} is of a custom domain; export without it"
             )
+        if node.op_type in RANDOM:
+            raise GraphError(f"node {node.name}: {node.op_type} draws random numbers; export the network in eval mode")
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             raise GraphError(
                 f"node {node.name}: {node.op_type} branches on values of the image; "
@@ -72,7 +74,7 @@ def _infer(model: ir.Model) -> None:
                 f"graph {model.graph.name}: tensor {value.name} has shape {shape}; its shapes cannot be inferred "
                 f"from an image of shape {model.graph.inputs[0].shape}: {why}"
             )
-        if value.shape is not None and 0 in value.shape:
+        if value.shape is not None and any(int(size) < 1 for size in value.shape):  # type: ignore[arg-type]
             raise GraphError(f"graph {model.graph.name}: tensor {value.name} of shape {value.shape} is empty")
 
 

@@ -13,7 +13,7 @@ from autotailor.compiler.library import attempt
 
 ROUNDS = 8
 LARGEST = 1 << 28  # elements of a folded tensor
-_RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
 
 def fold(model: ir.Model) -> None:
@@ -45,12 +45,12 @@ def tidy(model: ir.Model) -> None:
 
 
 def _foldable(node: ir.Node) -> bool:
-    return node.op_type not in _RANDOM
+    return node.op_type not in RANDOM
 
 
 def _fold_several(node: ir.Node, opsets: dict[str, int]) -> bool:
     """Folds an operator with several outputs, for instance a Split of fused weights; the library leaves them."""
-    if node.domain or len(node.outputs) < 2 or node.graph is None or node.op_type in _RANDOM:
+    if node.domain or len(node.outputs) < 2 or node.graph is None or node.op_type in RANDOM:
         return False
     inputs = [value for value in node.inputs if value is not None]
     if not inputs or any(value.const_value is None for value in inputs):
