@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ class _Parser:
             shapes={self._tensor(value): _shape(value) for value in self._activations()},
             weights=self._weights,
         )
+        graph = _with_flat_logits(graph)
         shape = graph.shapes[graph.output]
         if len(shape) != 2 or shape[0] != 1:
             raise GraphError(
@@ -150,3 +152,13 @@ def _attribute(node: str, attribute: ir.Attr) -> Any:
     if attribute.type in (kinds.INTS, kinds.FLOATS, kinds.STRINGS):
         return tuple(attribute.value)
     raise GraphError(f"node {node}: attribute {attribute.name} holds a {attribute.type}, which is not supported")
+
+
+def _with_flat_logits(graph: Graph) -> Graph:
+    """Logits ``[1, classes, 1, 1]``, as fully convolutional classifiers return them, become ``[1, classes]``."""
+    shape = graph.shapes[graph.output]
+    if len(shape) < 3 or any(size != 1 for size in shape[2:]):
+        return graph
+    flat = Node(f"{graph.output}:flatten", "Flatten", (graph.output,), (f"{graph.output}:flat",))
+    shapes = {**graph.shapes, flat.outputs[0]: shape[:2]}
+    return replace(graph, nodes=(*graph.nodes, flat), output=flat.outputs[0], shapes=shapes)
