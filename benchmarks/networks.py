@@ -73,12 +73,10 @@ def _check_subnets(net: Any, count: int, row: dict[str, Any]) -> list[str]:
     worst, wrong = 0.0, []
     for row["subnets"], subnet in enumerate(checks.subnets(net, count), 1):
         check = checks.check_subnet(net, module, subnet)
-        worst = max(worst, check.elastic_error, check.onnx_error)
+        worst = max(worst, check.error)
         if not check.passed:
-            wrong.append(
-                f"elastic {check.elastic_error:.0e} onnx {check.onnx_error:.0e} shapes {check.wrong_shapes[:1]} "
-                f"of {subnet.to_json()}"
-            )
+            errors = f"batch {check.batch_error:.0e} elastic {check.elastic_error:.0e} onnx {check.onnx_error:.0e}"
+            wrong.append(f"{errors} shapes {check.wrong_shapes[:1]} of {subnet.to_json()}")
     row["subnet_error"] = float(f"{worst:.1e}")
     return [f"{len(wrong)} SubNets, first: {wrong[0]}"] if wrong else []
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 import torch
-from torch import nn
 
 import autotailor
 from acceptance.classifiers import picture
+from autotailor.ir.executor import ElasticModule
 from autotailor.ir.onnx_writer import OUTPUT, to_onnx
 
 Array = npt.NDArray[np.float32]
@@ -73,14 +73,16 @@ def response(original: onnx.ModelProto, side: int) -> float:
 
 @dataclass(frozen=True)
 class SubNetCheck:
-    """What one SubNet's forms say.
+    """What one SubNet's forms say of two pictures.
 
     Attributes:
+        batch_error: relative error of the second picture's logits in a batch of two against those it has alone.
         elastic_error: relative error of the SuperNet's own forward against the built module.
         onnx_error: the same of the exported model in onnxruntime.
         wrong_shapes: tensors whose deduced shape is not onnxruntime's: (name, deduced, found).
     """
 
+    batch_error: float
     elastic_error: float
     onnx_error: float
     wrong_shapes: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
@@ -88,22 +90,30 @@ class SubNetCheck:
     @property
     def passed(self) -> bool:
         """Whether all forms agree."""
-        return not self.wrong_shapes and max(self.elastic_error, self.onnx_error) < TOLERANCE
+        return not self.wrong_shapes and self.error < TOLERANCE
+
+    @property
+    def error(self) -> float:
+        """The largest of all errors."""
+        return max(self.batch_error, self.elastic_error, self.onnx_error)
 
 
 @torch.no_grad()
-def check_subnet(net: autotailor.SuperNet, module: nn.Module, subnet: autotailor.SubNet) -> SubNetCheck:
+def check_subnet(net: autotailor.SuperNet, module: ElasticModule, subnet: autotailor.SubNet) -> SubNetCheck:
     """Compares the SuperNet's forward, the built module, and the exported model; and all deduced shapes."""
     shapes = net.shapes(subnet)
-    x = picture(shapes[net.graph.input][-1])
-    built = net.build(subnet)(x).numpy()
-    elastic = module.eval().activate(subnet)(x).numpy()
+    side = shapes[net.graph.input][-1]
+    x = torch.cat([picture(side), picture(side)])
+    module, network = module.eval().activate(subnet), net.build(subnet)
+    built, alone, elastic = network(x).numpy(), network(x[1:]).numpy(), module(x).numpy()
     model = to_onnx(net.slice(subnet))
-    tensors = run_onnx(model, x.numpy(), every=True)
+    tensors = run_onnx(model, x[:1].numpy(), every=True)
     last = net.output(net.removed(subnet))
     found = {last if name == OUTPUT else name: tensor.shape for name, tensor in tensors.items()}
     wrong = tuple((n, shapes.get(n, ()), shape) for n, shape in found.items() if shapes.get(n) != shape)
-    return SubNetCheck(relative(elastic, built), relative(tensors[OUTPUT], built), wrong)
+    return SubNetCheck(
+        relative(built[1:], alone), relative(elastic, built), relative(tensors[OUTPUT], built[:1]), wrong
+    )
 
 
 def subnets(net: autotailor.SuperNet, count: int, seed: int = 0) -> list[autotailor.SubNet]:
