@@ -10,11 +10,11 @@ import onnx
 from torch import nn
 
 from autotailor.compiler.check import check_network
-from autotailor.compiler.folded import BatchNorm, check_mode, every_biased, recorded
+from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources import Source, read_source
-from autotailor.ir.batch_norm import reinsert
+from autotailor.ir.batch_norm import biased_convolutions, reinsert
 from autotailor.ir.supernet import SuperNet
 
 
@@ -48,7 +48,7 @@ def compile_network(
     folded = recorded(model)
     graph = parse(normalise(model, resolution if is_file else None), name or _name_of(source))
     if batch_norm != "keep":
-        graph = reinsert(graph, folded if batch_norm == "auto" else folded | every_biased(graph))
+        graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
     net = SuperNet(graph, None if space is None else dict(space))
     _ = net.space
     check_network(net)

@@ -12,9 +12,8 @@ from typing import Literal, get_args
 
 import onnx_ir as ir
 
-from autotailor.ir.batch_norm import FOLDED_INTO, KIND
+from autotailor.ir.batch_norm import FOLDED_INTO
 from autotailor.ir.errors import GraphError
-from autotailor.ir.graph import Graph, Node
 
 BatchNorm = Literal["auto", "reinsert", "keep"]
 
@@ -45,11 +44,6 @@ def recorded(model: ir.Model) -> frozenset[str]:
     )
 
 
-def every_biased(graph: Graph) -> frozenset[str]:
-    """Tensors behind every convolution with a bias and without a BatchNorm; gates (maps of one pixel) are left out."""
-    return frozenset(node.outputs[0] for node in graph.nodes if _could_be_folded(node, graph))
-
-
 def _rewritten(node: ir.Node) -> bool:
     return "FuseBatchNormInto" in node.metadata_props.get(_RULES, "")
 
@@ -61,11 +55,3 @@ def _named(node: ir.Node, torch: bool) -> bool:
     if torch and _TORCH.fullmatch(weight) and _TORCH.fullmatch(bias):
         return True
     return bool(_TF2ONNX[0].fullmatch(weight) and _TF2ONNX[1].fullmatch(bias))
-
-
-def _could_be_folded(node: Node, graph: Graph) -> bool:
-    if node.kind not in ("Conv", "ConvTranspose") or len(node.inputs) < 3 or not node.inputs[2]:
-        return False
-    output = node.outputs[0]
-    normalised = any(reader.kind == KIND for reader in graph.consumers.get(output, ()))
-    return not normalised and any(size > 1 for size in graph.shapes[output][2:])

@@ -34,6 +34,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--space", type=Path, metavar="FILE", help="YAML with a space section (conf/model/*.yaml)")
     parser.add_argument("--yaml", action="store_true", help="print a configuration to edit instead of tables")
     parser.add_argument("--resolution", type=int, metavar="PIXELS", help="side of the images, for a PyTorch source")
+    parser.add_argument(
+        "--batch-norm",
+        choices=("auto", "reinsert", "keep"),
+        default="auto",
+        help="where BatchNorm has been folded into the weights of a file: put it back where the file records that, "
+        "behind every convolution with a bias, or nowhere",
+    )
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument("--weights", type=Path, metavar="FILE", help="a state dict, for a PyTorch source")
     weights.add_argument(
@@ -74,7 +81,14 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None) -> 
         source = create_network(source, pretrained=False)
     name = options.source.removeprefix(TIMM) if options.random_weights else None
     try:
-        return autotailor.compile(source, section, name=name, resolution=options.resolution, weights=options.weights)
+        return autotailor.compile(
+            source,
+            section,
+            name=name,
+            resolution=options.resolution,
+            weights=options.weights,
+            batch_norm=options.batch_norm,
+        )
     except AutoTailorError:
         raise
     except Exception as error:
@@ -111,6 +125,7 @@ def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
         "resolution": options.resolution,
         "num_classes": net.num_classes,
         "pretrain": None,
+        **({} if options.batch_norm == "auto" else {"batch_norm": options.batch_norm}),
         "space": net.space_section(),
     }
     command = " ".join(("python -m autotailor inspect", options.source, "--yaml"))

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from autotailor.ir.batch_norm import KIND, biased_convolutions, placeholders
 from autotailor.ir.block import Block
 from autotailor.ir.elasticity import is_elastic, unmodified_values
 from autotailor.ir.feature import Shape
@@ -49,6 +50,21 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(_subnets(net, macs))
     _print_share(net, macs, console)
     console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
+    if note := _folded_note(net):
+        console.print(note, highlight=False)
+
+
+def _folded_note(net: SuperNet) -> str:
+    """What happened to BatchNorm that was folded into weights, or may have been."""
+    if count := len(placeholders(net.graph)):
+        return f"BatchNorm put back behind {count} operators; fine-tuning calibrates it first."
+    candidates = len(biased_convolutions(net.graph))
+    if candidates and not any(node.kind == KIND for node in net.graph.nodes):
+        return (
+            f"No BatchNorm, and {candidates} convolutions with a bias: where an exporter folded it into them without "
+            f"a record,\n--batch-norm reinsert (batch_norm: reinsert in the configuration) puts it back."
+        )
+    return ""
 
 
 def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:

@@ -51,6 +51,19 @@ def reinsert(graph: Graph, outputs: Collection[str]) -> Graph:
     return replace(graph, nodes=tuple(nodes), shapes=shapes, weights=weights)
 
 
+def biased_convolutions(graph: Graph) -> frozenset[str]:
+    """Tensors behind every convolution with a bias and without a BatchNorm; gates (maps of one pixel) are left out."""
+    return frozenset(node.outputs[0] for node in graph.nodes if _could_be_folded(node, graph))
+
+
+def _could_be_folded(node: Node, graph: Graph) -> bool:
+    if node.kind not in ("Conv", "ConvTranspose") or len(node.inputs) < 3 or not node.inputs[2]:
+        return False
+    output = node.outputs[0]
+    normalised = any(reader.kind == KIND for reader in graph.consumers.get(output, ()))
+    return not normalised and any(size > 1 for size in graph.shapes[output][2:])
+
+
 def placeholders(graph: Graph) -> tuple[Node, ...]:
     """BatchNorm nodes that have been re-inserted and not been calibrated yet: they are the identity, and say so."""
     return tuple(node for node in graph.nodes if node.kind == KIND and _is_placeholder(node, graph))

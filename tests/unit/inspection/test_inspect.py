@@ -76,6 +76,20 @@ def test_a_static_resolution_is_said(model: Path, capsys: pytest.CaptureFixture[
     assert "The images stay 32 x 32" in out
 
 
+def test_batch_norm_is_put_back_on_request(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3), torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(16, 5),
+    )  # fmt: skip
+    onnx_ir.save(export_module(network.eval(), 32), path := tmp_path / "plain.onnx")
+    _, out, _ = inspect(capsys, path)
+    assert "No BatchNorm, and 2 convolutions with a bias" in out
+    _, out, _ = inspect(capsys, path, "--batch-norm", "reinsert")
+    assert "BatchNorm put back behind 2 operators" in out
+    _, out, _ = inspect(capsys, path, "--batch-norm", "reinsert", "--yaml")
+    assert "batch_norm: reinsert" in out
+
+
 @pytest.mark.parametrize("model", ["odd"], indirect=True)
 def test_static_parts_have_reasons(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = inspect(capsys, model)
