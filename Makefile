@@ -51,7 +51,7 @@ format: setup
 	$(BIN)/snakefmt Snakefile workflow
 
 ui: setup
-	$(BIN)/mlflow ui --backend-store-uri sqlite:///mlflow.db
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mlflow ui --workers 1 --backend-store-uri sqlite:///mlflow.db
 
 report: run
 	@$(LAUNCH) --quiet all $(CONFIG) --report $(OUT)/snakemake.html

@@ -36,7 +36,7 @@ def run(directory: Path, model: str, device: str, overrides: list[str]) -> Path:
     config = ["--config", f"model={model}", f"device={device}", f"overrides={json.dumps(overrides)}"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     launch = [sys.executable, str(ROOT / "workflow" / "launch.py"), *profile, "--quiet", "rules"]
-    for target in ([], ["--", str(results.relative_to(directory) / "compare.csv")]):
+    for target in ([], ["--", str(results.relative_to(directory) / "compare.csv")], []):
         subprocess.run([*launch, *config, *target], cwd=directory, check=True, env={**os.environ, "PATH": path})
     return results
 

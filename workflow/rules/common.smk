@@ -122,7 +122,7 @@ def training_metrics(wildcards):
 def comparison(wildcards):
     """The comparison with uniform scaling, where `make compare` has been run."""
     path = f"results/{wildcards.model}/{wildcards.device}/compare.csv"
-    return [path] if os.path.exists(path) else []
+    return path if os.path.exists(path) else []
 
 
 def start_tracking():
