@@ -16,6 +16,9 @@ CONFIG := --config model=$(MODEL) device=$(DEVICE) 'overrides=[$(OVERRIDES)]'
 LAUNCH := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow/launch.py --cores $(JOBS)
 OUT := results/$(MODEL)/$(DEVICE)
 
+# Processes of a workflow import the same packages again and again: compiled modules are kept where that is forbidden too.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run setup test test-full lint format ui report compare lock clean
 
 run: setup
@@ -33,10 +36,10 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 test: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-full: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m ""
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile -m ""
 
 lint: setup
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ import torch
 import autotailor
 import networks
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # files run side by side
 
 
 @pytest.fixture(scope="session", params=sorted(networks.NETWORKS))
