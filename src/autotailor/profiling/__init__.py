@@ -5,11 +5,12 @@ from __future__ import annotations
 from autotailor.profiling.device import DeviceConfig, Fingerprint
 from autotailor.profiling.endpoint import check, fusion_rules
 from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
-from autotailor.profiling.journal import Journal, Record
 from autotailor.profiling.lut import LUT, LUTRow
 from autotailor.profiling.networks import Measurement, convert, measure_networks, run_network
 from autotailor.profiling.profiler import profile
+from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
+from autotailor.profiling.store import Store, StoredDevice
 from autotailor.profiling.transports import TRANSPORTS, open_transport
 from autotailor.profiling.validation import validate
 
@@ -20,12 +21,13 @@ __all__ = [
     "DeviceConfig",
     "DeviceError",
     "Fingerprint",
-    "Journal",
     "LUTError",
     "LUTRow",
     "Measurement",
     "ProfilingError",
     "Record",
+    "Store",
+    "StoredDevice",
     "check",
     "convert",
     "fusion_rules",

@@ -12,6 +12,8 @@ from autotailor.profiling.errors import DeviceError
 from autotailor.sections import check_integers
 
 PRECISIONS = ("fp32", "fp16")
+PROTOCOL = 1
+"""Of measuring: raised when the same operator would come out differently, so that the LUT store measures it anew."""
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 
 
@@ -125,14 +127,22 @@ class Fingerprint:
         """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
+    @property
+    def anchor(self) -> str:
+        """Id of the anchor operator; empty where the facts do not say."""
+        return str(self.facts.get("anchor", ""))
 
-def fingerprint(device: DeviceConfig, hardware: Mapping[str, Any], runtime: Mapping[str, Any]) -> Fingerprint:
+
+def fingerprint(
+    device: DeviceConfig, hardware: Mapping[str, Any], runtime: Mapping[str, Any], anchor: str = ""
+) -> Fingerprint:
     """Fingerprint of a device from what its transport and runtime found.
 
     Args:
         device: its configuration.
         hardware: facts of ``Transport.probe``; those that change without changing a latency are left out.
         runtime: name, version and options.
+        anchor: id of the operator that measurements are drift corrected by.
     """
     return Fingerprint(
         {
@@ -142,5 +152,7 @@ def fingerprint(device: DeviceConfig, hardware: Mapping[str, Any], runtime: Mapp
             "threads": device.threads,
             "cores": list(device.cores),
             "evict_mb": float(device.evict_mb),
+            "anchor": anchor,
+            "protocol": PROTOCOL,
         }
     )

@@ -7,12 +7,13 @@ operator of the same batch; the median of all blocks is robust against what else
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 
 NS_PER_MS = 1e6
@@ -50,3 +51,16 @@ def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:
     middle = float(np.median(values))
     sigma = MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
     return Estimate(middle, MEDIAN_EFFICIENCY * sigma / math.sqrt(len(values)), repeats)
+
+
+def estimates(records: Iterable[Record], anchor: str) -> dict[str, Estimate]:
+    """Program key to its latency, drift corrected: every batch is scaled so that the anchor takes its median."""
+    records = list(records)
+    anchors = [record.anchor_ms for record in records if record.key == anchor]
+    reference = float(np.median(anchors)) if anchors else 1.0
+    blocks: dict[str, list[float]] = {}
+    passes: dict[str, int] = {}
+    for record in records:
+        blocks.setdefault(record.key, []).extend(b * reference / record.anchor_ms for b in record.blocks)
+        passes[record.key] = passes.get(record.key, 0) + record.passes
+    return {key: robust(values, passes[key]) for key, values in blocks.items()}

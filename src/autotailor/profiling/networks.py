@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.differential import robust
+from autotailor.profiling.differential import estimates, robust
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.journal import Record
 from autotailor.profiling.lut import LUT
-from autotailor.profiling.profiler import estimates
+from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.session import Batch, Session
 

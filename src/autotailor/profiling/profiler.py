@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.differential import Estimate, robust
+from autotailor.profiling.differential import estimates
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.journal import Journal, Record
-from autotailor.profiling.lut import LUT, LUTRow
+from autotailor.profiling.lut import LUT
+from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.store import Store
 
 BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
 FIRST_SECONDS = (0.02, 0.1)
 """Least and most seconds for each operator's first visit."""
 LATER_SECONDS = 0.15
-LEAST_LATENCY_MS = 1e-5
-"""An operator that costs less than a copy's noise counts as this."""
-
-
-def estimates(records: Iterable[Record], anchor: str) -> dict[str, Estimate]:
-    """Program key to its latency, drift corrected: every batch is scaled so that the anchor takes its median."""
-    records = list(records)
-    anchors = [record.anchor_ms for record in records if record.key == anchor]
-    reference = float(np.median(anchors)) if anchors else 1.0
-    blocks: dict[str, list[float]] = {}
-    passes: dict[str, int] = {}
-    for record in records:
-        blocks.setdefault(record.key, []).extend(b * reference / record.anchor_ms for b in record.blocks)
-        passes[record.key] = passes.get(record.key, 0) + record.passes
-    return {key: robust(values, passes[key]) for key, values in blocks.items()}
 
 
 def make_batches(programs: Sequence[Program], seconds_each: float) -> list[Batch]:
@@ -57,79 +44,116 @@ def _memory(programs: Iterable[Program]) -> float:
 def profile(
     operators: Sequence[OperatorFeature],
     device: DeviceConfig,
-    journal: Path,
+    store: Path,
     *,
     places: Sequence[int] | None = None,
 ) -> LUT:
     """Measures distinct operators on a device, most used first.
 
+    What the store knows of the device is not measured again. First every operator is visited, for ``max_minutes`` of
+    this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough
+    are visited again, while less than ``max_minutes`` have been spent on these operators in all runs together.
+
     Args:
         operators: distinct fused operators, as the runtime's fusion rules make them.
         device: where to measure, how precisely, and for how long at most.
-        journal: JSON lines of all measurements; what it already knows of this device is not measured again.
+        store: folder of the LUT store.
         places: how many places of the SuperNet use each operator; without it the order given counts.
 
     Returns:
         The LUT, rows in the order of ``operators``, then the anchor operator (it tells later measurements how fast
-        the machine was); deterministic in the journal.
+        the machine was); deterministic in the store.
 
     Raises:
         DeviceError: the device cannot be used.
-        ProfilingError: an operator's kind is not known, or the runtime cannot run it.
+        ProfilingError: an operator's kind is not known, the runtime cannot run it, or time was up before each was
+            measured once.
+        LUTError: the store cannot be used.
     """
     operators = list(dict.fromkeys(operators))
     uses = dict(zip(operators, places, strict=True)) if places else {}
+    kept = Store(store)
     with Session(device) as session:
         programs = {f.id: session.runtime.replicas(f) for f in sorted(operators, key=lambda f: -uses.get(f, 0))}
-        run = _Run(session, Journal(journal), programs, {f.id: uses.get(f, 1) for f in operators})
+        kept.register(session.fingerprint, (session.runtime.anchor(), *operators))
+        run = _Run(session, kept, programs, {f.id: uses.get(f, 1) for f in operators})
         run.measure()
-        known = run.known()
-        fingerprint, anchor = session.fingerprint.id, session.runtime.anchor()
-    rows = dict.fromkeys((*operators, *([anchor] if anchor.id in known else [])))
-    return LUT(tuple(_row(feature, known[feature.id], fingerprint) for feature in rows))
+        fingerprint = session.fingerprint.id
+    if missing := run.missing():
+        raise ProfilingError(_incomplete(device, operators, run, missing))
+    return kept.lut(fingerprint, operators)
 
 
-def _row(feature: OperatorFeature, estimate: Estimate, fingerprint: str) -> LUTRow:
-    latency = max(estimate.latency_ms, LEAST_LATENCY_MS)
-    return LUTRow(feature, fingerprint, latency, estimate.standard_error, estimate.repeats)
+def _incomplete(device: DeviceConfig, operators: Sequence[OperatorFeature], run: _Run, missing: Sequence[str]) -> str:
+    """What was not measured, and what to do about it."""
+    kinds = Counter(feature.kind for feature in operators if feature.id in set(missing))
+    share = 1 - sum(run.uses[key] for key in missing) / sum(run.uses.values())
+    return (
+        f"device {device.name}: {device.max_minutes:g} minutes were enough for {len(operators) - len(missing)} of "
+        f"{len(operators)} operators, those used most ({share:.0%} of all uses); missing are "
+        f"{', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}. Nothing measured is lost: run "
+        "again to go on with them, or raise profile.max_minutes"
+    )
+
+
+class _TimeUpError(Exception):
+    """The run's time budget is spent."""
 
 
 class _Run:
     """One profiling run: a first visit of every operator, then of those that are not known well enough."""
 
-    def __init__(self, session: Session, journal: Journal, programs: dict[str, Program], uses: dict[str, int]) -> None:
+    def __init__(self, session: Session, store: Store, programs: dict[str, Program], uses: dict[str, int]) -> None:
         self.session = session
-        self.journal = journal
+        self.store = store
         self.programs = programs
         self.uses = uses
-        self.records = journal.records(session.fingerprint.id)
+        self.records: dict[str, list[Record]] = {}
+        self.precision: dict[str, float] = {}
+        self.standard_error: dict[str, float] = {}
+        for row in store.imported(session.fingerprint.id).values():
+            self.know(row.feature.id, row.standard_error, row.standard_error / row.latency_ms)
+        earlier = store.records(session.fingerprint.id)
+        self.digest(earlier)
         self.budget = session.device.max_minutes * 60
-        self.spent = sum(record.seconds for record in self.records if record.key in programs)
+        self.spent = sum(record.seconds for record in earlier if record.key in programs)
+        self.spent_now = 0.0
 
-    def known(self) -> dict[str, Estimate]:
-        """What is known so far."""
-        return estimates(self.records, self.session.anchor.key)
+    def know(self, key: str, standard_error: float, precision: float) -> None:
+        """Notes how well an operator is known: standard error in milliseconds, and relative."""
+        self.standard_error[key], self.precision[key] = standard_error, precision
 
-    def vague(self, known: dict[str, Estimate]) -> list[str]:
+    def digest(self, records: Iterable[Record]) -> None:
+        """Notes what records say of the precision of their operators; a common scale does not matter for it."""
+        for record in records:
+            self.records.setdefault(record.key, []).append(record)
+        for key in {record.key for record in records}:
+            estimate = estimates(self.records[key], "")[key]
+            self.know(key, estimate.standard_error, estimate.relative_error)
+
+    def missing(self) -> list[str]:
+        """Operators that nothing is known of, most used first."""
+        return [key for key in self.programs if key not in self.precision]
+
+    def vague(self) -> list[str]:
         """Operators above the precision target, those that matter most first."""
         target = self.session.device.precision_target
-        keys = [key for key in self.programs if known[key].relative_error > target]
-        return sorted(keys, key=lambda key: -self.uses[key] * known[key].standard_error)
+        keys = [key for key in self.programs if self.precision[key] > target]
+        return sorted(keys, key=lambda key: -self.uses[key] * self.standard_error[key])
 
     def measure(self) -> None:
         """Measures until all operators meet the target or the time budget is spent."""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
         with Progress(*columns, TimeElapsedColumn()) as progress:
             self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.programs))
-            known = self.known()
-            missing = [key for key in self.programs if key not in known]
             self.show()
-            if missing:
-                each = 0.6 * max(0.0, self.budget - self.spent) / len(missing)
-                self.visit(missing, min(max(each, FIRST_SECONDS[0]), FIRST_SECONDS[1]))
-            while (vague := self.vague(self.known())) and self.budget - self.spent > LATER_SECONDS:
-                affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
-                self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
+            with contextlib.suppress(_TimeUpError):
+                if missing := self.missing():
+                    each = 0.6 * max(0.0, self.budget - self.spent) / len(missing)
+                    self.visit(missing, min(max(each, FIRST_SECONDS[0]), FIRST_SECONDS[1]))
+                while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
+                    affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
+                    self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
         """Measures some operators once."""
@@ -138,20 +162,23 @@ class _Run:
             reasons = "; ".join(f"operator {key}: {reason}" for key, reason in sorted(failures.items()))
             raise ProfilingError(
                 f"device {self.session.device.name}: {len(failures)} operators cannot be measured ({reasons}); "
-                "the others are in the journal; correct the layer that the runtime writes for them, or leave them out"
+                "the others are in the LUT store; correct the layer that the runtime writes for them, or leave them out"
             )
 
     def take(self, records: list[Record]) -> None:
-        """Writes a batch's records into the journal."""
-        self.journal.append(records)
-        self.records += records
-        self.spent += sum(record.seconds for record in records)
+        """Writes a batch's records into the store; ends the run when its time is up."""
+        self.store.append(records)
+        self.digest(records)
+        seconds = sum(record.seconds for record in records)
+        self.spent += seconds
+        self.spent_now += seconds
         self.show()
+        if self.spent_now > self.budget:
+            raise _TimeUpError
 
     def show(self) -> None:
         """Moves the progress bar to what is known well enough."""
-        known = self.known()
         target = self.session.device.precision_target
-        done = sum(key in known for key in self.programs)
-        good = sum(key in known and known[key].relative_error <= target for key in self.programs)
-        self.bar.update(self.task, completed=done, description=f"operators measured ({good} within {target:.0%})")
+        known = [self.precision[key] for key in self.programs if key in self.precision]
+        good = sum(precision <= target for precision in known)
+        self.bar.update(self.task, completed=len(known), description=f"operators measured ({good} within {target:.0%})")

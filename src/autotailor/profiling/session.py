@@ -14,7 +14,7 @@ from filelock import FileLock
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.differential import block_latencies, robust
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.journal import Record
+from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import Runtime, open_runtime
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.transports import Transport, open_transport
@@ -50,8 +50,9 @@ class Session:
         self.runtime: Runtime = open_runtime(device)
         self.transport.check()
         self.runtime.check()
-        self.fingerprint: Fingerprint = fingerprint(device, self.transport.probe(), self.runtime.facts())
         self.anchor = self.runtime.replicas(self.runtime.anchor())
+        facts = self.transport.probe(), self.runtime.facts()
+        self.fingerprint: Fingerprint = fingerprint(device, *facts, self.anchor.key)
         self._lock = FileLock(Path(tempfile.gettempdir()) / f"autotailor-device-{device.name}.lock")
 
     def __enter__(self) -> Session:

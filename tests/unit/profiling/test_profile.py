@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
-from autotailor.profiling import LUT, DeviceConfig, ProfilingError, profile
+from autotailor.profiling import LUT, DeviceConfig, ProfilingError, Store, open_runtime, profile
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "max_minutes": 0.05})
+ANCHOR = open_runtime(DEVICE).anchor().id
 
 
 def conv(channels: int, side: int) -> OperatorFeature:
@@ -48,65 +49,87 @@ def test_every_kind_can_be_measured(tmp_path: Path) -> None:
 
     operators = of_every_kind()
     assert {feature.kind for feature in operators} == set(LAYERS)
-    lut = profile(operators, DEVICE, tmp_path / "journal.jsonl")
+    lut = profile(operators, DEVICE, tmp_path)
     assert all(0 < row.latency_ms < 5 for row in lut)
 
 
-def test_an_interrupted_run_repeats_nothing(tmp_path: Path) -> None:
-    journal = tmp_path / "journal.jsonl"
+def keys(store: Path) -> list[str]:
+    """Operators of all visits, in order."""
+    opened = Store(store)
+    return [record.key for device in opened.devices() for record in opened.records(device.fingerprint.id)]
+
+
+def test_a_second_run_measures_only_what_is_new(tmp_path: Path) -> None:
     small, large = conv(16, 8), conv(64, 16)
-    first = profile([small], DEVICE, journal)
-    with journal.open("a") as file:
-        file.write('{"schema": 1, "finger')
-    lines = journal.read_text().splitlines()[:-1]
-    both = profile([large, small], DEVICE, journal, places=[1, 3])
-    text = journal.read_text().splitlines()
-    assert text[: len(lines)] == lines
-    assert small.id not in {json.loads(line)["key"] for line in text[len(lines) :]}
+    store = tmp_path / "store"
+    first = profile([small], DEVICE, store)
+    before = keys(store)
+    both = profile([large, small], DEVICE, store, places=[1, 3])
+    after = keys(store)
+    assert after[: len(before)] == before
+    assert small.id not in after[len(before) :]
     assert both.latencies()[large.id] > 3 * first.latencies()[small.id]
-    again = profile([large, small], DEVICE, journal, places=[1, 3])
-    assert journal.read_text().splitlines() == text
+    again = profile([large, small], DEVICE, store, places=[1, 3])
+    assert keys(store) == after
     assert again == both
     both.write(tmp_path / "lut.csv")
     assert LUT.read(tmp_path / "lut.csv") == both
 
 
-class CrashingTransport(LocalTransport):
-    """A runner that dies when it meets a certain operator."""
+class SimulatedTransport(LocalTransport):
+    """A runner that says at once what it would have measured; it dies when it meets a certain operator."""
 
     victim = ""
+    seconds = 0.1
 
     def run(self, command: Sequence[str], on_line: Callable[[str], None]) -> int:
         manifest = json.loads((self.folder / "manifest.json").read_text())
         for index, batch in enumerate(manifest["batches"]):
-            keys = [program["key"] for program in batch["programs"]]
-            if self.victim in keys:
+            names = [program["key"] for program in batch["programs"]]
+            if self.victim in names:
                 return -11
-            for key in keys:
-                line = {
-                    "event": "program",
-                    "batch": index,
-                    "key": key,
-                    "passes": 9,
-                    "short": [1e4] * 8,
-                    "long": [9e4] * 8,
-                }
-                on_line(json.dumps(line))
-            on_line(json.dumps({"event": "batch", "batch": index, "seconds": 0.1}))
+            for name in names:
+                blocks = {"passes": 9, "short": [1e4] * 8, "long": [9e4] * 8}
+                on_line(json.dumps({"event": "program", "batch": index, "key": name, **blocks}))
+            on_line(json.dumps({"event": "batch", "batch": index, "seconds": self.seconds}))
         return 0
 
 
-def test_a_crash_costs_one_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> type[SimulatedTransport]:
+    monkeypatch.setitem(TRANSPORTS, "local", SimulatedTransport)
+    return SimulatedTransport
+
+
+def test_a_crash_costs_one_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
+) -> None:
     operators = [conv(8 * i, 8) for i in range(1, 40)]
-    monkeypatch.setitem(TRANSPORTS, "local", CrashingTransport)
-    monkeypatch.setattr(CrashingTransport, "victim", operators[20].id)
+    monkeypatch.setattr(simulated, "victim", operators[20].id)
     with pytest.raises(ProfilingError, match=f"1 operators.*{operators[20].id}: the runtime crashed"):
-        profile(operators, DEVICE, tmp_path / "journal.jsonl")
-    measured = {json.loads(line)["key"] for line in (tmp_path / "journal.jsonl").read_text().splitlines()}
+        profile(operators, DEVICE, tmp_path)
+    measured = set(keys(tmp_path))
     assert {feature.id for feature in operators} - measured == {operators[20].id}
+
+
+def test_the_time_budget_goes_to_the_most_used_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
+) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 41)]
+    places = [i % 7 + 1 for i in range(40)]
+    monkeypatch.setattr(simulated, "seconds", 2.0)  # two batches of 16 operators are over 3 s
+    with pytest.raises(ProfilingError, match=r"0\.05 minutes were enough for 32 of 40.*missing are 8 Conv.*run again"):
+        profile(operators, DEVICE, tmp_path, places=places)
+    measured = set(keys(tmp_path))
+    left = [use for feature, use in zip(operators, places, strict=True) if feature.id not in measured]
+    assert sorted(left) == sorted(places)[:8]
+    lut = profile(operators, DEVICE, tmp_path, places=places)
+    assert {feature.id for feature in operators} <= set(lut.latencies())
+    visits = [key for key in keys(tmp_path) if key != ANCHOR]
+    assert sorted(visits) == sorted(feature.id for feature in operators)
 
 
 def test_a_runner_that_ends_early_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autotailor.profiling.runtimes.ncnn_runner.__file__", str(tmp_path / "missing.py"))
     with pytest.raises(ProfilingError, match="exit code 2"):
-        profile([conv(8, 8)], DEVICE, tmp_path / "journal.jsonl")
+        profile([conv(8, 8)], DEVICE, tmp_path)

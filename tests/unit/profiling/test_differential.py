@@ -1,43 +1,12 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from autotailor.profiling import Journal, ProfilingError, Record
-from autotailor.profiling.differential import block_latencies, robust
-from autotailor.profiling.profiler import estimates, make_batches
+from autotailor.profiling import Record
+from autotailor.profiling.differential import block_latencies, estimates, robust
+from autotailor.profiling.profiler import make_batches
 from autotailor.profiling.runtimes.base import Program
 
-RECORD = Record("f", "a", (0.1, 0.2, 0.3), 0.04, 10, 0.5)
 PROGRAM = Program("a", "", ((4,),), "c9", "c1", (1, 9), sink=True)
-
-
-def test_records_come_back_in_order_and_by_device(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "new" / "journal.jsonl")
-    assert journal.records("f") == []
-    other = Record("g", "a", (1.0,), 0.04, 1, 0.1)
-    journal.append([RECORD, other])
-    journal.append([RECORD])
-    assert Journal(journal.path).records("f") == [RECORD, RECORD]
-
-
-def test_a_half_written_last_line_is_cut_off(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    journal.append([RECORD])
-    whole = journal.path.read_bytes()
-    for length in range(1, len(whole)):
-        journal.path.write_bytes(whole + whole[:length])
-        again = Journal(journal.path)
-        assert len(again.records("f")) == 1 + (length == len(whole))
-        again.append([RECORD])
-        assert len(Journal(journal.path).records("f")) == 2
-
-
-def test_a_broken_line_inside_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    path.write_text("nonsense\n")
-    with pytest.raises(ProfilingError, match="line 1"):
-        Journal(path).records("f")
 
 
 def test_fixed_costs_cancel_in_the_differential() -> None:

@@ -1,0 +1,32 @@
+"""Records: what one visit of a program on a device has shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Record:
+    """One visit of one program: block estimates of one batch.
+
+    Attributes:
+        fingerprint: id of the device's fingerprint.
+        key: operator id, or a network's id.
+        blocks: latencies in milliseconds, one for each block of passes, without drift correction.
+        anchor_ms: what the anchor operator took in the same batch.
+        passes: how often it was run.
+        seconds: its share of the batch's wall time.
+        resident_weight_mb: weights of one copy as the runtime holds them, MiB; None where it cannot tell.
+        workspace_mb: scratch memory of one run besides its outputs, MiB; None where the runtime cannot tell.
+        energy_mj: of one run above idle, millijoules; None where the device has no sensor.
+    """
+
+    fingerprint: str
+    key: str
+    blocks: tuple[float, ...]
+    anchor_ms: float
+    passes: int
+    seconds: float
+    resident_weight_mb: float | None = None
+    workspace_mb: float | None = None
+    energy_mj: float | None = None

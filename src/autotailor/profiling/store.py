@@ -1,0 +1,269 @@
+"""The LUT store: all measurements of operators, whatever run or model asked for them.
+
+One SQLite file in a folder of the user's choice. What is stored are the *visits* (``Record``), not latencies: they are
+the one source of truth, appended in one transaction for each batch, on disk before the next one begins. A row of a LUT
+follows from all visits of its operator on its device, so nothing measured is lost and nothing is repeated when a run is
+killed, and a second run or model measures only what is new. Rows that somebody else measured (``merge``) stand for
+operators that have no visit here.
+
+    devices    fingerprint, and the facts that it is the hash of
+    operators  id, feature
+    visits     one for each record, with when and by which version it was measured
+    imported   rows of other people's tables
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.device import Fingerprint
+from autotailor.profiling.differential import estimates
+from autotailor.profiling.errors import LUTError
+from autotailor.profiling.lut import LUT, LUTRow
+from autotailor.profiling.record import Record
+
+SCHEMA = 1
+FILE = "operators.sqlite"
+WAIT_SECONDS = 60.0
+LEAST_LATENCY_MS = 1e-5
+"""An operator that costs less than a copy's noise counts as this."""
+VISIT = ("fingerprint", "operator", "blocks", "anchor_ms", "passes", "seconds")
+IMPORTED = ("fingerprint", "operator", "latency_ms", "standard_error", "repeats")
+EXTRAS = ("resident_weight_mb", "workspace_mb", "energy_mj")
+ORIGIN = ("measured_at", "measured_by")
+
+TABLES = """
+CREATE TABLE devices (fingerprint TEXT PRIMARY KEY, facts TEXT NOT NULL);
+CREATE TABLE operators (id TEXT PRIMARY KEY, feature TEXT NOT NULL);
+CREATE TABLE visits (
+    number INTEGER PRIMARY KEY,
+    fingerprint TEXT NOT NULL REFERENCES devices, operator TEXT NOT NULL REFERENCES operators,
+    blocks TEXT NOT NULL, anchor_ms REAL NOT NULL, passes INTEGER NOT NULL, seconds REAL NOT NULL,
+    resident_weight_mb REAL, workspace_mb REAL, energy_mj REAL, measured_at TEXT NOT NULL, measured_by TEXT NOT NULL);
+CREATE INDEX visits_of_an_operator ON visits (fingerprint, operator);
+CREATE TABLE imported (
+    fingerprint TEXT NOT NULL REFERENCES devices, operator TEXT NOT NULL REFERENCES operators,
+    latency_ms REAL NOT NULL, standard_error REAL NOT NULL, repeats INTEGER NOT NULL, anchor_ms REAL,
+    resident_weight_mb REAL, workspace_mb REAL, energy_mj REAL, measured_at TEXT NOT NULL, measured_by TEXT NOT NULL,
+    PRIMARY KEY (fingerprint, operator));
+"""
+
+
+@dataclass(frozen=True)
+class StoredDevice:
+    """A device that the store knows.
+
+    Attributes:
+        fingerprint: with its facts.
+        operators: how many are known, the anchor included.
+        last: when the last one was measured or imported, UTC.
+    """
+
+    fingerprint: Fingerprint
+    operators: int
+    last: str
+
+
+class Store:
+    """All measurements in one folder. Safe for threads, concurrent processes and crashes; needs a local file system."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens the store; makes it where there is none.
+
+        Raises:
+            LUTError: the folder cannot be written, or the file is no store of this version.
+        """
+        self.path = folder.expanduser() / FILE
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LUTError(
+                f"LUT store {self.path}: the folder cannot be made ({error.strerror}); set profile.store to another one"
+            ) from error
+        with self._transaction() as database:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                for statement in filter(str.strip, TABLES.split(";")):
+                    database.execute(statement)
+                database.execute(f"PRAGMA user_version = {SCHEMA}")
+            elif version != SCHEMA:
+                raise LUTError(
+                    f"LUT store {self.path}: schema {version}, this autotailor reads {SCHEMA}; export it with the "
+                    "version that wrote it, or set profile.store to another folder"
+                )
+
+    @contextmanager
+    def _transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """A connection of its own: all of the block is on disk when it ends, or nothing."""
+        try:
+            database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+            try:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA synchronous = FULL")
+                database.execute("PRAGMA foreign_keys = ON")
+                database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield database
+                database.execute("COMMIT")
+            finally:
+                database.close()  # rolls back what was not committed
+        except sqlite3.Error as error:
+            raise LUTError(
+                f"LUT store {self.path}: {error}; if it is no store or damaged, move it away: a new one is made"
+            ) from error
+
+    # Writing.
+
+    def register(self, fingerprint: Fingerprint, operators: Iterable[OperatorFeature]) -> None:
+        """Makes a device and operators known; records of them can be appended then."""
+        with self._transaction() as database:
+            _insert(database, "devices", ("fingerprint", "facts"), [(fingerprint.id, fingerprint.to_json())])
+            _insert(database, "operators", ("id", "feature"), [(f.id, f.to_json()) for f in operators])
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Adds records of registered devices and operators; on disk when this returns."""
+        now, version = datetime.now(UTC).isoformat(timespec="seconds"), importlib.metadata.version("autotailor")
+        rows = [
+            (r.fingerprint, r.key, json.dumps(r.blocks), *_values(r, (*VISIT[3:], *EXTRAS)), now, version)
+            for r in records
+        ]
+        with self._transaction() as database:
+            _insert(database, "visits", (*VISIT, *EXTRAS, *ORIGIN), rows)
+
+    def merge(self, lut: LUT) -> int:
+        """Imports a table that says which device it is of; rows of operators imported before are replaced.
+
+        Returns:
+            How many of its rows count, because their operators have no visit here.
+
+        Raises:
+            LUTError: the table does not say what its fingerprint stands for.
+        """
+        if lut.device is None:
+            raise LUTError(
+                f"the table of device {lut.fingerprint} does not describe the device (column device); "
+                "export it anew with `python -m autotailor lut export`"
+            )
+        anchor_ms = lut.latencies().get(lut.device.anchor)
+        rows = [
+            (row.fingerprint, row.feature.id, *_values(row, IMPORTED[2:]), anchor_ms, *_values(row, (*EXTRAS, *ORIGIN)))
+            for row in lut
+        ]
+        self.register(lut.device, (row.feature for row in lut))
+        with self._transaction() as database:
+            _insert(database, "imported", (*IMPORTED, "anchor_ms", *EXTRAS, *ORIGIN), rows)
+        visited = {record.key for record in self.records(lut.fingerprint)}
+        return sum(row.feature.id not in visited for row in lut)
+
+    # Reading.
+
+    def devices(self) -> list[StoredDevice]:
+        """Devices with something known of them, the last measured first."""
+        query = (
+            "SELECT facts, COUNT(DISTINCT operator), MAX(measured_at) FROM devices JOIN "
+            "(SELECT fingerprint, operator, measured_at FROM visits UNION ALL "
+            "SELECT fingerprint, operator, measured_at FROM imported) USING (fingerprint) "
+            "GROUP BY fingerprint ORDER BY 3 DESC"
+        )
+        return [StoredDevice(Fingerprint(json.loads(facts)), count, last) for facts, count, last in self._select(query)]
+
+    def records(self, fingerprint: str) -> list[Record]:
+        """Records of one device, in the order they were measured."""
+        query = f"SELECT {', '.join((*VISIT, *EXTRAS))} FROM visits WHERE fingerprint = ? ORDER BY number"
+        return [Record(f, key, tuple(json.loads(b)), *rest) for f, key, b, *rest in self._select(query, fingerprint)]
+
+    def imported(self, fingerprint: str) -> dict[str, LUTRow]:
+        """Operator id to its imported row, scaled to the machine's speed at the visits here by the anchor operator."""
+        columns = (*IMPORTED[2:], *EXTRAS, *ORIGIN)
+        query = (
+            f"SELECT feature, anchor_ms, {', '.join(columns)} FROM imported "
+            "JOIN operators ON operator = operators.id WHERE fingerprint = ?"
+        )
+        found = self._select(query, fingerprint)
+        here = self._anchor_ms(self._device(fingerprint)) if found else None
+        rows = {}
+        for feature, there, *values in found:
+            scale = here / there if here and there else 1.0
+            fields = dict(zip(columns, values, strict=True))
+            for name in ("latency_ms", "standard_error"):
+                fields[name] *= scale
+            row = LUTRow(OperatorFeature.from_json(feature), fingerprint, **fields)
+            rows[row.feature.id] = row
+        return rows
+
+    def _anchor_ms(self, device: Fingerprint) -> float | None:
+        """What the anchor operator takes by the visits here; None without any."""
+        anchors = [record for record in self.records(device.id) if record.key == device.anchor]
+        return estimates(anchors, device.anchor)[device.anchor].latency_ms if anchors else None
+
+    def lut(self, fingerprint: str, operators: Iterable[OperatorFeature] | None = None) -> LUT:
+        """What is known of a device, written into rows.
+
+        Args:
+            fingerprint: id of the device's fingerprint.
+            operators: which ones, in this order, the anchor operator behind them; all that are known when None.
+
+        Raises:
+            LUTError: the device is not known, or some of the operators are not.
+        """
+        device = self._device(fingerprint)
+        known = self.imported(fingerprint) | self._measured(device)
+        wanted = known if operators is None else dict.fromkeys(feature.id for feature in operators)
+        if missing := [key for key in wanted if key not in known]:
+            raise LUTError(
+                f"LUT store {self.path}: {len(missing)} of {len(wanted)} operators are not measured on device "
+                f"{fingerprint}, first {missing[0]}; run the rule profile"
+            )
+        anchor = [device.anchor] if device.anchor in known else []
+        keys = dict.fromkeys((*(key for key in wanted if key not in anchor), *anchor))
+        return LUT(tuple(known[key] for key in keys), device)
+
+    def _device(self, fingerprint: str) -> Fingerprint:
+        found = self._select("SELECT facts FROM devices WHERE fingerprint = ?", fingerprint)
+        if not found:
+            known = ", ".join(device.fingerprint.id for device in self.devices()) or "none"
+            raise LUTError(f"LUT store {self.path}: nothing is known of device {fingerprint}; known are: {known}")
+        return Fingerprint(json.loads(found[0][0]))
+
+    def _measured(self, device: Fingerprint) -> dict[str, LUTRow]:
+        """Operator id to the row that follows from all its visits; other values are those of the last visit."""
+        extras = ", ".join(EXTRAS)
+        query = (
+            f"SELECT operator, feature, {extras}, measured_at, measured_by FROM visits "
+            "JOIN operators ON operator = operators.id WHERE fingerprint = ? ORDER BY number"
+        )
+        last: dict[str, tuple[str, dict[str, Any]]] = {}
+        for key, feature, *values in self._select(query, device.id):
+            known = last[key][1] if key in last else {}
+            seen = {name: value for name, value in zip((*EXTRAS, *ORIGIN), values, strict=True) if value is not None}
+            last[key] = feature, known | seen
+        rows = {}
+        for key, estimate in estimates(self.records(device.id), device.anchor).items():
+            feature, further = last[key]
+            latency = max(estimate.latency_ms, LEAST_LATENCY_MS)
+            numbers = (latency, estimate.standard_error, estimate.repeats)
+            rows[key] = LUTRow(OperatorFeature.from_json(feature), device.id, *numbers, **further)
+        return rows
+
+    def _select(self, query: str, *arguments: str) -> list[tuple[Any, ...]]:
+        with self._transaction(write=False) as database:
+            return database.execute(query, arguments).fetchall()
+
+
+def _values(row: object, names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(getattr(row, name) for name in names)
+
+
+def _insert(database: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Adds rows; one with a known primary key takes the place of the one before where it may differ."""
+    verb = "INSERT OR REPLACE" if table == "imported" else "INSERT OR IGNORE"
+    marks = ", ".join("?" * len(columns))
+    database.executemany(f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
