@@ -203,6 +203,10 @@ def check(config: Mapping[str, Any]) -> None:
     finetuning.FinetuneConfig.from_section(config["finetune"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
-    profiling.check(profiling.DeviceConfig.from_section(config["device"]))
+    device, lut = profiling.DeviceConfig.from_section(config["device"]), config["profile"]["lut"]
+    if lut:
+        profiling.read_table(Path(lut), device)
+    else:
+        profiling.check(device)
     check_files(config["model"])
     data.check(config["data"])

@@ -56,7 +56,7 @@ def summarise(
     models: Mapping[str, Path],
     test: EvaluationSet,
     device: DeviceConfig,
-    lut: LUT,
+    lut: LUT | None,
 ) -> pd.DataFrame:
     """One row for each exported SubNet and one for the original network.
 
@@ -66,7 +66,8 @@ def summarise(
         models: name to ONNX file, beside the files of the runtime; ``original`` among them.
         test: the test set.
         device: where latencies are measured, all networks interleaved.
-        lut: corrects the machine's drift since it was measured.
+        lut: corrects the machine's drift since it was measured; None: the device is not at hand, latencies are not
+            measured and their columns stay empty.
 
     Returns:
         Columns name, subnet (id), latency_ms_predicted, latency_ms_measured, latency_ms_standard_error,
@@ -106,11 +107,13 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
     )
 
 
-def _measured_latency(models: Mapping[str, Path], device: DeviceConfig, lut: LUT) -> pd.DataFrame:
+def _measured_latency(models: Mapping[str, Path], device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
     """Latency (ms) with its standard error."""
+    columns = ["name", "latency_ms_measured", "latency_ms_standard_error"]
+    if lut is None:
+        return pd.DataFrame([(name, np.nan, np.nan) for name in models], columns=columns)
     networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
     rows = measure_networks(networks, device, seconds_each=SECONDS_EACH, lut=lut)
-    columns = ["name", "latency_ms_measured", "latency_ms_standard_error"]
     return pd.DataFrame([(row.key, row.latency_ms, row.standard_error) for row in rows], columns=columns)
 
 

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from autotailor import profiling
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.device import fingerprint
+
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 STAGES = [
@@ -69,6 +73,7 @@ def test_nothing_to_do_after_a_run(finished: Path) -> None:
     ("override", "expected"),
     [
         ("finetune.epochs=1", "finetune sensitivity search export measure report"),
+        ("profile.max_minutes=9", "profile validate search export measure report"),
         ("device.serial=other", "profile validate search export measure report"),
         ("search.population=10", "search export measure report"),
     ],
@@ -77,9 +82,35 @@ def test_a_change_reruns_what_depends_on_it(finished: Path, override: str, expec
     assert set(planned(snakemake(finished, "-n", overrides=[override]))) == set(expected.split())
 
 
+def table(path: Path, precision: str = "fp16") -> Path:
+    """Somebody's LUT of an Orin."""
+    device = profiling.DeviceConfig.from_section(
+        {"name": "orin", "runtime": "ncnn", "threads": 4, "cores": [4, 5, 6, 7], "precision": precision}
+    )
+    measured = fingerprint(device, {"cpu": "Cortex-A78AE"}, profiling.open_runtime(device).facts())
+    relu = OperatorFeature("Relu", ((1, 8),), ((1, 8),))
+    profiling.LUT((profiling.LUTRow(relu, measured.id, 0.1, 0.001, 9),), measured).write(path)
+    return path
+
+
+def test_somebody_elses_lut_needs_no_device(tmp_path: Path) -> None:
+    path = table(tmp_path / "lut.csv")
+    done = snakemake(tmp_path / "work", "-n", "--config", "device=orin", f"lut={path}")
+    assert planned(done) == {**dict.fromkeys(STAGES, 1), "export": 4}
+
+
+def test_somebody_elses_lut_must_fit_the_configuration(tmp_path: Path) -> None:
+    path = table(tmp_path / "lut.csv", "fp32")
+    done = snakemake(tmp_path / "work", "-n", "--config", "device=orin", f"lut={path}")
+    assert done.returncode != 0
+    assert "precision 'fp32', not 'fp16'" in done.stderr
+    assert not (tmp_path / "work" / "results").exists()
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
+        (["lut=nowhere.csv"], "nowhere.csv: cannot be read"),
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (["device=orin"], "transport 'ssh' is not built yet"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),

@@ -29,6 +29,7 @@ def load_configuration():
         composed = configuration.compose(
             ROOT / "conf", config["model"], config["device"], config["overrides"]
         )
+        composed["profile"]["lut"] = config.get("lut", composed["profile"]["lut"])
         configuration.validate(composed, schemas / "conf.schema.yaml", "conf")
         if workflow.is_main_process:
             configuration.check(composed)
@@ -77,6 +78,9 @@ config["tracking"] = {
     "root": str(ROOT),
 }
 
+config["profile"] = CONFIG["profile"]
+LUT = CONFIG["profile"]["lut"]
+
 SECTIONS = {
     **{name: CONFIG[name] for name in CONFIG if name != "model"},
     "network": {
@@ -92,6 +96,8 @@ SECTIONS = {
         key: CONFIG["device"].get(key)
         for key in ("name", "transport", "runtime", "precision", "fusion", "options")
     },
+    "profile": {"max_minutes": CONFIG["profile"]["max_minutes"]},
+    "imported": artifacts.file_digest(Path(LUT).expanduser()) if LUT else None,
     "budgets": BUDGETS,
     "tolerance": CONFIG["export"]["tolerance"],
     "configuration": CONFIG,

@@ -33,7 +33,7 @@ rule measure:
     resources:
         **{f"device_{DEVICE}": 1},
     params:
-        sections=sections("device", "data"),
+        sections=sections("device", "imported", "data"),
         code=code("compiler", "profiling", "sensitivity", "export", "data", "summary"),
     message:
         "measure: the exported SubNets on {wildcards.device}"

@@ -14,7 +14,7 @@ rule profile:
     resources:
         **{f"device_{DEVICE}": 1},
     params:
-        sections=sections("device"),
+        sections=sections("device", "profile", "imported"),
         code=code("profiling"),
     message:
         "profile: measures each operator on {wildcards.device}"

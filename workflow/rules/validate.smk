@@ -19,7 +19,7 @@ rule validate:
     resources:
         **{f"device_{DEVICE}": 1},
     params:
-        sections=sections("device", "validate"),
+        sections=sections("device", "imported", "validate"),
         code=code("compiler", "profiling"),
     message:
         "validate: whole SubNets against the sum of their operators"

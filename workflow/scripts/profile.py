@@ -1,4 +1,4 @@
-"""Rule profile: each unique operator measured once on the device."""
+"""Rule profile: each unique operator measured once on the device, or taken from somebody else's table."""
 
 from pathlib import Path
 
@@ -8,13 +8,15 @@ from autotailor import artifacts, enumeration, profiling
 
 with stage(snakemake) as this:
     operators = enumeration.read_operators(Path(snakemake.input.operators))
-    device = profiling.DeviceConfig.from_section(this.params["device"])
-    lut = profiling.profile(
-        [row.feature for row in operators],
-        device,
-        this.devices / f"{device.name}.jsonl",
-        places=[row.places for row in operators],
-    )
+    features = [row.feature for row in operators]
+    device = profiling.DeviceConfig.from_section(this.params["device"] | this.params["profile"])
+    where = snakemake.config["profile"]
+    if this.params["imported"]:
+        lut = profiling.read_table(Path(where["lut"]), device).select(features)
+        print(f"{len(features)} operators are those of {where['lut']}: not measured here")
+    else:
+        places = [row.places for row in operators]
+        lut = profiling.profile(features, device, Path(where["store"]), places=places)
     with artifacts.atomic(snakemake.output.lut) as path:
         lut.write(path)
     errors = [error / lut.latencies()[key] for key, error in lut.standard_errors().items()]

@@ -29,13 +29,11 @@ class Stage:
     Attributes:
         params: the configuration sections it was given.
         work: directory for checkpoints and journals, of this configuration and these inputs only.
-        devices: directory for journals of measurements, which serve every model on a device.
         run: its child run.
     """
 
     params: dict
     work: Path
-    devices: Path
     run: tracking.Child
 
 
@@ -106,7 +104,7 @@ def stage(snakemake):
             provenance = artifacts.Provenance(snakemake.rule, params, [Path(path) for path in snakemake.input])
             code = snakemake.params.code
             work = WORK / snakemake.wildcards.model / f"{snakemake.rule}-{provenance.key}-{code}"
-            yield Stage(params, work, WORK / "devices" / code, run)
+            yield Stage(params, work, run)
             provenance.write(record, outputs)
             for path in outputs:
                 if path.suffix in KEPT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotailor.profiling.device import DeviceConfig, Fingerprint
-from autotailor.profiling.endpoint import check, fusion_rules
+from autotailor.profiling.endpoint import check, fusion_rules, read_table
 from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
 from autotailor.profiling.lut import LUT, LUTRow
 from autotailor.profiling.networks import Measurement, convert, measure_networks, run_network
@@ -35,6 +35,7 @@ __all__ = [
     "open_runtime",
     "open_transport",
     "profile",
+    "read_table",
     "run_network",
     "validate",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,25 @@ class LUT:
     def known(self, name: str) -> dict[str, float]:
         """Operator id to ``energy_mj``, ``resident_weight_mb`` or ``workspace_mb``, where it is known."""
         return {row.feature.id: value for row in self.rows if (value := getattr(row, name)) is not None}
+
+    def select(self, operators: Iterable[OperatorFeature]) -> LUT:
+        """The rows of some operators, in their order, then those of the anchor operator.
+
+        Raises:
+            LUTError: how many are missing, of which kinds, and what to do.
+        """
+        rows = {row.feature.id: row for row in self.rows}
+        wanted = list(dict.fromkeys(operators))
+        if missing := Counter(feature.kind for feature in wanted if feature.id not in rows):
+            kinds = ", ".join(f"{count} {kind}" for kind, count in missing.most_common())
+            raise LUTError(
+                f"the table of device {self.fingerprint} lacks {missing.total()} of {len(wanted)} operators ({kinds}): "
+                "it was made for another network or space. Ask for one made with this model and space (rule profile on "
+                "the device, then its lut.csv), or run without lut=... where the device is at hand"
+            )
+        anchor = "" if self.device is None else self.device.anchor
+        keys = dict.fromkeys((*(f.id for f in wanted if f.id != anchor), *([anchor] if anchor in rows else [])))
+        return LUT(tuple(rows[key] for key in keys), self.device)
 
     def write(self, path: Path) -> None:
         """Writes the CSV at once or not at all."""

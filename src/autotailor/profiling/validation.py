@@ -20,6 +20,8 @@ from autotailor.profiling.lut import LUT
 from autotailor.profiling.networks import Measurement, convert, measure_networks
 
 COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms")
+NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
+"""What a run without the device knows of whole SubNets."""
 
 
 def validation_subnets(space: Space, count: int, seed: int) -> tuple[SubNet, ...]:

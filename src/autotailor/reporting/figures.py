@@ -25,6 +25,14 @@ from autotailor.reporting.style import (
 )
 
 
+def absent_figure() -> Figure:
+    """What stands for a figure that there are no numbers for."""
+    with house_style():
+        figure = canvas(9.2, 1.2)
+        figure.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY)
+        return figure
+
+
 def front_figure(tables: Tables) -> Figure:
     """Accuracy over latency: the predicted front, the exported SubNets, the original, and scaled networks."""
     with house_style():

@@ -50,8 +50,10 @@ def write_figures(inputs: ReportInputs, directory: Path) -> dict[str, Path]:
 
 
 def write_figure(name: str, inputs: ReportInputs, path: Path) -> None:
-    """Writes one figure (a name of FIGURES) as SVG."""
-    write_svg(FIGURES[name][1](Tables(inputs)), path)
+    """Writes one figure (a name of FIGURES) as SVG; one that says so where its table is absent or empty."""
+    tables = Tables(inputs)
+    needed, draw = FIGURES[name]
+    write_svg(figures.absent_figure() if tables.table(needed) is None else draw(tables), path)
 
 
 def render(inputs: ReportInputs) -> str:

@@ -1,6 +1,11 @@
 """Measuring for real, on this machine; only orders of magnitude are asserted."""
 
+import contextlib
 import json
+import os
+import random
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -126,6 +131,44 @@ def test_the_time_budget_goes_to_the_most_used_first(
     lut = profile(operators, DEVICE, tmp_path, places=places)
     assert {feature.id for feature in operators} <= set(lut.latencies())
     visits = [key for key in keys(tmp_path) if key != ANCHOR]
+    assert sorted(visits) == sorted(feature.id for feature in operators)
+
+
+class Mortal(SimulatedTransport):
+    """Its whole process is killed within milliseconds of a random batch, not of the first."""
+
+    rng = random.Random()
+
+    def run(self, command: Sequence[str], on_line: Callable[[str], None]) -> int:
+        batch = self.rng.randint(1, 8)
+
+        def and_die(text: str) -> None:
+            line = json.loads(text)
+            if line["event"] == "batch" and line["batch"] == batch:
+                threading.Timer(self.rng.random() * 0.005, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            on_line(text)
+
+        return super().run(command, and_die)
+
+
+def test_killed_at_random_nothing_is_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 321)]  # 20 batches
+    monkeypatch.setitem(TRANSPORTS, "local", Mortal)
+    kills = 0
+    for seed in range(30):
+        monkeypatch.setattr(Mortal, "rng", random.Random(seed))
+        if (process := os.fork()) == 0:
+            with contextlib.suppress(Exception):
+                profile(operators, DEVICE, tmp_path)
+                os._exit(0)
+            os._exit(1)
+        status = os.waitpid(process, 0)[1]
+        if status == 0:
+            break
+        assert os.WIFSIGNALED(status)
+        kills += 1
+    visits = [key for key in keys(tmp_path) if key != ANCHOR]
+    assert kills > 1
     assert sorted(visits) == sorted(feature.id for feature in operators)
 
 

@@ -117,7 +117,7 @@ def child(store: Store, numbers: range) -> tuple[int, int]:
 def test_writers_killed_at_random_lose_nothing_they_had_reported(tmp_path: Path) -> None:
     store, rng = Store(tmp_path), random.Random(0)
     reported: set[int] = set()
-    for start in range(1000, 21000, 1000):
+    for start in range(1000, 9000, 1000):
         process, read = child(store, range(start, start + 1000))
         with open(read) as reports:
             reported.add(int(reports.readline()))
@@ -128,16 +128,16 @@ def test_writers_killed_at_random_lose_nothing_they_had_reported(tmp_path: Path)
     found = [int(r.blocks[0]) for r in Store(tmp_path).records(DEVICE.id)]
     assert len(found) == len(set(found))
     assert reported <= set(found)
-    assert len(set(found) - reported) <= 20  # stored, killed before it was said
+    assert len(set(found) - reported) <= 8  # stored, killed before it was said
 
 
 def test_writers_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    children = [child(Store(tmp_path), range(100 * i, 100 * i + 30)) for i in range(1, 4)]
+    children = [child(Store(tmp_path), range(100 * i, 100 * i + 15)) for i in range(1, 4)]
     for process, read in children:
         with open(read) as reports:
-            assert len(reports.readlines()) == 30
+            assert len(reports.readlines()) == 15
         os.waitpid(process, 0)
-    assert len(Store(tmp_path).records(DEVICE.id)) == 90
+    assert len(Store(tmp_path).records(DEVICE.id)) == 45
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:

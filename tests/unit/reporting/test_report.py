@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from autotailor.reporting import ReportError, ReportInputs, build_report, write_figures
+from autotailor.reporting import ReportError, ReportInputs, build_report, write_figure, write_figures
 from autotailor.reporting.derivations import DERIVATIONS
 from autotailor.reporting.inputs import KEYS, Tables
 
@@ -208,3 +208,12 @@ def test_figures_for_snakemake(inputs: ReportInputs, bare_inputs: ReportInputs, 
     assert list(written) == ["front", "latency", "accuracy", "sensitivity", "contributors"]
     assert all(path.read_text().lstrip().startswith("<?xml") for path in written.values())
     assert list(write_figures(bare_inputs, tmp_path / "bare")) == ["front"]
+
+
+def test_a_run_without_the_device(inputs: ReportInputs, tmp_path: Path) -> None:
+    assert inputs.validation is not None
+    inputs.validation.write_text(inputs.validation.read_text().splitlines()[0] + "\n")
+    write_figure("latency", inputs, tmp_path / "latency.svg")
+    assert "not measured" in (tmp_path / "latency.svg").read_text()
+    build_report(inputs, tmp_path / "report.html")
+    assert "There is no validation of the latency predictor." in (tmp_path / "report.html").read_text()
