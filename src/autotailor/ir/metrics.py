@@ -29,15 +29,46 @@ def latency(space: Space, places: Sequence[Place], latencies: Mapping[str, float
     Raises:
         GraphError: the LUT lacks an operator.
     """
-    wanted = dict.fromkeys(feature.id for place in places for feature in place.operators)
-    missing = [id_ for id_ in wanted if id_ not in latencies]
-    if missing:
-        raise GraphError(
-            f"the LUT lacks {len(missing)} of the {len(wanted)} operators, first {missing[0]}; profile them first"
-        )
+    _check_known(places, latencies)
     return Metric(
         "latency", "ms", space, tuple(place.term([latencies[f.id] for f in place.operators]) for place in places)
     )
+
+
+def latency_variance(space: Space, places: Sequence[Place], standard_errors: Mapping[str, float]) -> Metric:
+    """Variance of the predicted latency in ms²; its root is the standard error of a SubNet's latency.
+
+    The standard errors of the LUT (feature id to milliseconds) add in quadrature, place by place. They say how well the
+    operators are known, not how well a sum of operators stands for a network, which only ``validate`` can tell.
+
+    Raises:
+        GraphError: the LUT lacks an operator.
+    """
+    _check_known(places, standard_errors)
+    terms = tuple(place.term([standard_errors[f.id] ** 2 for f in place.operators]) for place in places)
+    return Metric("latency_variance", "ms2", space, terms)
+
+
+def energy(space: Space, places: Sequence[Place], energies: Mapping[str, float]) -> Metric:
+    """Energy above idle in millijoules; ``energies`` maps feature ids to millijoules.
+
+    Raises:
+        GraphError: the energy of an operator is unavailable: the device has no sensor, or it was not read.
+    """
+    _check_known(places, energies, "the energy of each operator (unavailable where a device has no sensor)")
+    terms = tuple(place.term([energies[f.id] for f in place.operators]) for place in places)
+    return Metric("energy", "mJ", space, terms)
+
+
+def _check_known(places: Sequence[Place], known: Mapping[str, float], what: str = "each operator") -> None:
+    """Refuses a LUT with gaps."""
+    wanted = dict.fromkeys(feature.id for place in places for feature in place.operators)
+    missing = [id_ for id_ in wanted if id_ not in known]
+    if missing:
+        raise GraphError(
+            f"the LUT lacks {len(missing)} of the {len(wanted)} operators, first {missing[0]}: expected {what}; "
+            "profile them first"
+        )
 
 
 def macs(space: Space, places: Sequence[Place]) -> Metric:

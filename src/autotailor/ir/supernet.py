@@ -32,6 +32,7 @@ from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
 from autotailor.ir.fusion import FusedGroup, Place, find_place, fuse
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.importance import channel_orders
+from autotailor.ir.memory import PeakMemory, peak_memory
 from autotailor.ir.onnx_writer import to_onnx
 from autotailor.ir.propagation import Propagation, StaticPart, propagate
 from autotailor.ir.proposal import build_space
@@ -259,6 +260,52 @@ class SuperNet:
             GraphError: the LUT lacks an operator.
         """
         return metrics.latency(self.space, self.places(fusion), latencies)
+
+    def latency_variance(self, standard_errors: Mapping[str, float], fusion: FusionRules) -> Metric:
+        """Variance of the predicted latency in ms²: the LUT's standard errors (ms, by feature id) in quadrature.
+
+        Raises:
+            GraphError: the LUT lacks an operator.
+        """
+        return metrics.latency_variance(self.space, self.places(fusion), standard_errors)
+
+    def energy(self, energies: Mapping[str, float], fusion: FusionRules) -> Metric:
+        """Energy above idle in millijoules; ``energies`` maps feature ids to millijoules.
+
+        Raises:
+            GraphError: the LUT lacks the energy of an operator.
+        """
+        return metrics.energy(self.space, self.places(fusion), energies)
+
+    def peak_memory(
+        self,
+        fusion: FusionRules = UNFUSED,
+        *,
+        resident: Mapping[str, float] | None = None,
+        workspace: Mapping[str, float] | None = None,
+        width: int = 4,
+    ) -> PeakMemory:
+        """Memory of one inference in MiB: resident weights, plus the largest sum of live activations and workspace.
+
+        Args:
+            fusion: what runs as one kernel.
+            resident: feature id to MiB of weights as the runtime holds them (the LUT's ``resident_weight_mb``); the
+                plain size where it is not known.
+            workspace: feature id to MiB of scratch memory (the LUT's ``workspace_mb``); none where it is not known.
+            width: bytes of a number: 4 in single precision.
+        """
+        return peak_memory(
+            self.graph,
+            self.propagation,
+            self.architecture,
+            self.blocks,
+            self.gates,
+            self.places(fusion),
+            fusion,
+            resident=resident or {},
+            workspace=workspace or {},
+            width=width,
+        )
 
     def macs(self) -> Metric:
         """Multiply-accumulate operations, in millions."""

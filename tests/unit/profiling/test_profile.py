@@ -152,7 +152,7 @@ class Mortal(SimulatedTransport):
 
 
 def test_killed_at_random_nothing_is_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    operators = [conv(8 * i, 8) for i in range(1, 321)]  # 20 batches
+    operators = [conv(8, i) for i in range(1, 193)]  # 12 batches
     monkeypatch.setitem(TRANSPORTS, "local", Mortal)
     kills = 0
     for seed in range(30):
