@@ -144,15 +144,3 @@ def test_the_report_opens_by_itself(results: Path) -> None:
     text = (results / DEVICE / "report.html").read_text()
     assert "http" not in text.replace("http://www.w3.org", "")
     assert "data-source=" in text
-
-
-def test_a_comparison_is_added_to_the_report(finished: Path, results: Path) -> None:
-    """As after `make compare`; the figures themselves are tested where they are made."""
-    rows = "width 0.5,budget_01,0.5,0,0.1,87.65,0.5,4096,0.016"
-    names = "name,subnets,width,seed,latency_ms_measured,accuracy_measured,accuracy_standard_error,images,learning_rate"
-    (results / DEVICE / "compare.csv").write_text(f"{names}\n{rows}\n")
-    done = subprocess.run(
-        command(), cwd=finished, env=environment(), capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-    assert "87.65" in (results / DEVICE / "report.html").read_text()
