@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,3 +85,11 @@ def test_windows_that_always_agree_stay_elastic() -> None:
     assert unifier.resolve(side) == side
     unifier.unify(padded, Window(side, shrink=2, stride=2))
     assert unifier.resolve(side) == Constant(33)
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+def test_windows_take_arrays_of_sizes(ceil: bool) -> None:
+    window = Window(Resolution("resolution", 33), 2, 3, ceil, begin=1)
+    sizes = np.arange(4, 34)
+    expected = [window.size(lambda _, n=n: n) for n in sizes.tolist()]
+    assert window.size(lambda _: sizes).tolist() == expected  # type: ignore[arg-type, return-value, attr-defined]
