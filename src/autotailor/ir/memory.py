@@ -77,7 +77,8 @@ class PeakMemory:
         """Peak memory for each row of choice indices ``[n, variables]``: ``[n]``, in MiB."""
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         running = [self._running(array[start : start + ROWS]) for start in range(0, len(array), ROWS)]
-        return self.resident.predict(array) + np.concatenate([np.zeros(0), *running])
+        total: FloatArray = self.resident.predict(array) + np.concatenate([np.zeros(0), *running])
+        return total
 
     def _running(self, array: IntArray) -> FloatArray:
         """The largest sum of live activations and workspace."""
