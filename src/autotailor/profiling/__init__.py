@@ -6,6 +6,7 @@ from autotailor.profiling.device import DeviceConfig, Fingerprint
 from autotailor.profiling.endpoint import check, fusion_rules, read_table
 from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
 from autotailor.profiling.lut import LUT, LUTRow
+from autotailor.profiling.memory import MemoryUse, measure_memory
 from autotailor.profiling.networks import Measurement, convert, measure_networks, run_network
 from autotailor.profiling.profiler import profile
 from autotailor.profiling.record import Record
@@ -24,6 +25,7 @@ __all__ = [
     "LUTError",
     "LUTRow",
     "Measurement",
+    "MemoryUse",
     "ProfilingError",
     "Record",
     "Store",
@@ -31,6 +33,7 @@ __all__ = [
     "check",
     "convert",
     "fusion_rules",
+    "measure_memory",
     "measure_networks",
     "open_runtime",
     "open_transport",

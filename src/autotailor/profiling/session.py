@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +153,16 @@ class Session:
         for program in programs:
             besides = costs[SINK] * program.sink if program.short else costs[HARNESS]
             blocks = tuple(float(v) for v in _blocks(program, found[program.key]) - besides)
-            passes = int(found[program.key]["passes"])
-            records.append(Record(self.fingerprint.id, program.key, blocks, anchor_ms, passes, share))
+            line = found[program.key]
+            record = Record(self.fingerprint.id, program.key, blocks, anchor_ms, int(line["passes"]), share)
+            records.append(replace(record, **_memory(program, line)))
         return records
+
+
+def _memory(program: Program, line: Mapping[str, Any]) -> dict[str, float]:
+    """Weights of one copy and scratch memory, MiB, where the runner says them."""
+    memory = {"resident_weight_mb": line["weights_mb"] / program.copies[1]} if "weights_mb" in line else {}
+    return memory | ({"workspace_mb": line["workspace_mb"]} if "workspace_mb" in line else {})
 
 
 def _blocks(program: Program, line: Mapping[str, Any]) -> Any:

@@ -150,7 +150,7 @@ class Store:
         if lut.device is None:
             raise LUTError(
                 f"the table of device {lut.fingerprint} does not describe the device (column device); "
-                "export it anew with `python -m autotailor lut export`"
+                "write it anew from the store that it came from (`Store(FOLDER).lut(FINGERPRINT).write(PATH)`)"
             )
         anchor_ms = lut.latencies().get(lut.device.anchor)
         rows = [

@@ -16,8 +16,11 @@ weights were transformed in, and every allocation would search through those (5 
 
 from __future__ import annotations
 
+import ctypes
 import json
+import math
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -29,8 +32,30 @@ import numpy as np
 QUANTILE = 0.25
 
 
+class Heap(ctypes.Structure):
+    """What ``mallinfo2`` of glibc 2.33 and later returns."""
+
+    NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in NAMES.split()]
+
+
+def heap_mb() -> float:
+    """MiB that the C library has handed out to this process; NaN where it does not say."""
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return math.nan
+    ask.restype = Heap
+    heap = ask()
+    return float(heap.uordblks + heap.hblkhd) / 2**20
+
+
 class Loaded:
-    """A program, ready to run."""
+    """A program, ready to run.
+
+    Attributes:
+        weights_mb: what loading it has taken, MiB: its weights as ncnn holds them, of all copies.
+    """
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any], pools: tuple[Any, Any]) -> None:
         self.key = program["key"]
@@ -39,12 +64,25 @@ class Loaded:
         self.net = ncnn.Net()
         configure(self.net, settings)
         self.pools = pools
+        self.workspace = math.nan
+        before = heap_mb()
         text = program["param"] or Path(program["param_path"]).read_text()
         weights = program["bin_path"] or ncnn.DataReaderFromEmpty()
         if self.net.load_param_mem(text) != 0 or self.net.load_model(weights) != 0:
             raise RuntimeError("ncnn cannot load it")
+        self.weights_mb = heap_mb() - before
         rng = np.random.default_rng(0)
         self.inputs = [to_mat(rng.random(shape, dtype=np.float32)) for shape in program["inputs"]]
+
+    def workspace_mb(self) -> float:
+        """Scratch memory of one run, MiB: what a pool of its own holds afterwards."""
+        shared, own = self.pools, ncnn.PoolAllocator()
+        self.pools = (shared[0], own)
+        self.run(0)
+        self.pools = shared
+        held = heap_mb()
+        own.clear()
+        return held - heap_mb()
 
     def run(self, which: int) -> int:
         """One run: nanoseconds."""
@@ -97,6 +135,7 @@ def load_all(index: int, batch: dict[str, Any], settings: dict[str, Any], pools:
             for _ in range(max(1, settings["warmup"])):
                 for which in range(len(ready.outputs)):
                     ready.run(which)
+            ready.workspace = ready.workspace_mb()
             loaded.append(ready)
         except Exception as error:
             say(event="failed", batch=index, key=program["key"], reason=str(error))
@@ -118,7 +157,9 @@ def measure(index: int, batch: dict[str, Any], settings: dict[str, Any], pools: 
     for program in loaded:
         blocks = [low_quantiles(times, batch["blocks"]) for times in program.times]
         short = blocks[0] if len(blocks) == 2 else []
-        say(event="program", batch=index, key=program.key, passes=passes, short=short, long=blocks[-1])
+        memory = {"weights_mb": program.weights_mb, "workspace_mb": program.workspace}
+        known = {name: value for name, value in memory.items() if not math.isnan(value)}
+        say(event="program", batch=index, key=program.key, passes=passes, short=short, long=blocks[-1], **known)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
 
@@ -137,20 +178,52 @@ def timed(program: Loaded, which: int, runs: int, evicted: np.ndarray[Any, np.dt
     return times
 
 
+def status_mb(field: str) -> float:
+    """A field of ``/proc/self/status``, MiB."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"/proc/self/status has no {field}")
+    return int(found[1]) / 1024
+
+
+def reset_peak() -> None:
+    """Makes the present memory the peak (``man 5 proc``, clear_refs)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def watch_memory(program: dict[str, Any], settings: dict[str, Any], pools: tuple[Any, Any]) -> None:
+    """Prints the peak memory of one network above what the process held before, MiB: loading it, then running it."""
+    reset_peak()
+    before = status_mb("VmRSS")
+    loaded = Loaded(program, settings, pools)
+    loading = status_mb("VmHWM") - before
+    reset_peak()
+    for _ in range(settings["runs"]):
+        loaded.run(0)
+    say(event="memory", key=loaded.key, loading_mb=loading, running_mb=status_mb("VmHWM") - before)
+
+
 def main(path: str) -> None:
-    """Measures all batches of a manifest."""
+    """Measures all batches of a manifest, or the memory of its one network (``memory``)."""
     manifest = json.loads(Path(path).read_text())
     settings = manifest["settings"]
     if settings["cores"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, settings["cores"])  # before ncnn starts its threads
     pools = (ncnn.PoolAllocator(), ncnn.PoolAllocator())
+    if "memory" in manifest:
+        watch_memory(manifest["memory"], settings, pools)
     for index, batch in enumerate(manifest["batches"]):
         measure(index, batch, settings, pools)
         for pool in pools:
             pool.clear()
     say(event="done")
+    leave()
+
+
+def leave() -> None:
+    """Ends the process without destructors: a pool that dies before a Mat made from it would take it down."""
     sys.stdout.flush()
-    os._exit(0)  # no destructors: a pool that dies before a Mat made from it would take the process down
+    os._exit(0)
 
 
 if __name__ == "__main__":
