@@ -192,15 +192,23 @@ def reset_peak() -> None:
 
 
 def watch_memory(program: dict[str, Any], settings: dict[str, Any], pools: tuple[Any, Any]) -> None:
-    """Prints the peak memory of one network above what the process held before, MiB: loading it, then running it."""
+    """Prints the peak memory of one network above what the process held before, MiB: loading it, then running it.
+
+    Pages of files are left out: they are the code of libraries, read when it first runs.
+    """
     reset_peak()
-    before = status_mb("VmRSS")
+    before = status_mb("RssAnon")
     loaded = Loaded(program, settings, pools)
-    loading = status_mb("VmHWM") - before
+    loading = status_mb("VmHWM") - status_mb("RssFile") - before
     reset_peak()
     for _ in range(settings["runs"]):
         loaded.run(0)
-    say(event="memory", key=loaded.key, loading_mb=loading, running_mb=status_mb("VmHWM") - before)
+    say(
+        event="memory",
+        key=loaded.key,
+        loading_mb=loading,
+        running_mb=status_mb("VmHWM") - status_mb("RssFile") - before,
+    )
 
 
 def main(path: str) -> None:
