@@ -28,8 +28,10 @@ class DeviceConfig:
         threads: threads of the runtime.
         cores: cores that measuring is pinned to; empty means wherever the system puts it.
         precision: ``fp32`` or ``fp16`` (storage, packing and arithmetic of the runtime).
-        address: host name or address, for transports that need one.
-        serial: serial number, for transports that need one.
+        address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name that
+            ``~/.ssh/config`` knows) and for ``adb`` over the network.
+        serial: serial number of a device on USB, for ``adb``; needed where several are plugged in.
+        folder: where a remote device keeps a run's files; None: where the transport may write on every device.
         warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator is known well enough.
         max_minutes: time budget of profiling, in minutes.
@@ -48,6 +50,7 @@ class DeviceConfig:
     precision: str = "fp32"
     address: str | None = None
     serial: str | None = None
+    folder: str | None = None
     warmup: int = 3
     precision_target: float = 0.03
     max_minutes: float = 3.0

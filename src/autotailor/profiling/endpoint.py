@@ -16,8 +16,8 @@ def check(device: DeviceConfig) -> None:
     """Raises DeviceError at once when the device cannot be used: transport, cores, runtime, options."""
     transport = open_transport(device)
     runtime = open_runtime(device)
-    transport.check()
     runtime.check()
+    transport.check()
 
 
 def fusion_rules(device: DeviceConfig) -> FusionRules:

@@ -15,3 +15,11 @@ class ProfilingError(AutoTailorError):
 
 class LUTError(AutoTailorError):
     """A look-up table of latencies cannot be read, or does not fit."""
+
+
+class TransientError(DeviceError):
+    """A device is away, or an answer came damaged: trying again can help."""
+
+
+class RunLostError(DeviceError):
+    """A command on a device ended without an exit code: the device was restarted, or the system killed the command."""

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.differential import block_latencies, robust
-from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.errors import ProfilingError, RunLostError
+from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import Runtime, open_runtime
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.transports import Transport, open_transport
 
+logger = logging.getLogger(__name__)
+
 BLOCKS = 8
+LOST_RUNS = 3
+"""Runs of the runner in a row that may be lost before anything is finished."""
 LEAST_PASSES = 8
 SINK, HARNESS = "sink", "harness"
 
@@ -48,20 +52,27 @@ class Session:
         self.device = device
         self.transport: Transport = open_transport(device)
         self.runtime: Runtime = open_runtime(device)
-        self.transport.check()
-        self.runtime.check()
+        self.fingerprint: Fingerprint
         self.anchor = self.runtime.replicas(self.runtime.anchor())
-        facts = self.transport.probe(), self.runtime.facts()
-        self.fingerprint: Fingerprint = fingerprint(device, *facts, self.anchor.key)
-        self._lock = FileLock(Path(tempfile.gettempdir()) / f"autotailor-device-{device.name}.lock")
+        self._lock = DeviceLock(self.transport.identity, device.name)
 
     def __enter__(self) -> Session:
         self._lock.acquire()
+        try:
+            self.runtime.check()
+            self.transport.check()
+            facts = self.transport.probe(), self.runtime.facts()
+            self.fingerprint = fingerprint(self.device, *facts, self.anchor.key)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.transport.cleanup()
-        self._lock.release()
+        try:
+            self.transport.cleanup()
+        finally:
+            self._lock.release()
 
     def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
         """Measures batches; hands on the records of each as soon as it is done.
@@ -73,9 +84,19 @@ class Session:
         """
         failures: dict[str, str] = {}
         waiting = list(batches)
+        lost = 0
         while waiting:
             lines = Lines()
-            code = self._run(waiting, lines, on_records)
+            try:
+                code = self._run(waiting, lines, on_records)
+            except RunLostError as error:  # what was finished stays, the rest starts again
+                lost = 1 if lines.finished else lost + 1
+                if lost >= LOST_RUNS:
+                    raise
+                logger.warning("%s; going on with what is left", error)
+                failures.update(lines.failures)
+                waiting = waiting[lines.finished :]
+                continue
             failures.update(lines.failures)
             unfinished = waiting[lines.finished :]
             if not unfinished:

@@ -45,10 +45,10 @@ def test_a_device_needs_a_name() -> None:
         DeviceConfig.from_section({"threads": 1})
 
 
-@pytest.mark.parametrize("name", [name for name, made in TRANSPORTS.items() if made is None])
-def test_transports_that_are_not_built_are_refused_before_work(name: str) -> None:
-    with pytest.raises(DeviceError, match=f"{name}' is not built yet.*local"):
-        check(device(transport=name))
+@pytest.mark.parametrize("name", [name for name in TRANSPORTS if name != "local"])
+def test_runtimes_that_cannot_use_a_transport_say_so_before_work(name: str) -> None:
+    with pytest.raises(DeviceError, match=f"not built yet for the transport '{name}'.*device=host"):
+        check(device(transport=name, address="127.0.0.1:1"))
 
 
 @pytest.mark.parametrize("name", [name for name, made in RUNTIMES.items() if made is None])
@@ -63,6 +63,8 @@ def test_runtimes_that_are_not_built_are_refused_before_work(name: str) -> None:
         ({"transport": "pigeon"}, "known are local, adb, ssh"),
         ({"runtime": "abacus"}, "known are ncnn"),
         ({"cores": [4711]}, r"\[4711\] do not exist"),
+        ({"transport": "ssh"}, r"set device\.address"),
+        ({"transport": "adb", "address": "a b:c"}, "expected a host name or address"),
         ({"options": {"use_magic": True}}, "use_magic"),
         ({"fusion": {"remove": [["Conv", "Softmax"]]}}, "no rules of ncnn"),
     ],

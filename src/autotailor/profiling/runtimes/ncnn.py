@@ -50,6 +50,11 @@ class NcnnRuntime(Runtime):
 
     def check(self) -> None:
         """Ncnn and pnnx must be installed; options must be ncnn's."""
+        if self.device.transport != "local":
+            raise DeviceError(
+                f"device {self.device.name}: the runtime 'ncnn' is not built yet for the transport "
+                f"'{self.device.transport}', only for 'local' (as in device=host)"
+            )
         for package in ("ncnn", "pnnx"):
             if importlib.util.find_spec(package) is None:
                 raise DeviceError(f"device {self.device.name}: the Python package {package} is missing: install it")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.registry import Registry, open_part
+from autotailor.profiling.transports.adb import AdbTransport
 from autotailor.profiling.transports.base import Transport
 from autotailor.profiling.transports.local import LocalTransport
+from autotailor.profiling.transports.ssh import SshTransport
 
 TRANSPORTS: Registry[Transport] = {
     "local": LocalTransport,
-    "adb": None,
-    "ssh": None,
+    "adb": AdbTransport,
+    "ssh": SshTransport,
 }
 """Name to what makes it; None: planned, not built yet."""
 
@@ -24,4 +26,4 @@ def open_transport(device: DeviceConfig) -> Transport:
     return open_part("transport", device.transport, TRANSPORTS, device)
 
 
-__all__ = ["TRANSPORTS", "LocalTransport", "Transport", "open_transport"]
+__all__ = ["TRANSPORTS", "AdbTransport", "LocalTransport", "SshTransport", "Transport", "open_transport"]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from autotailor.profiling.errors import DeviceError
+
 
 class Transport(ABC):
     """Commands and files on one device, in a folder of its own that ``cleanup`` removes.
@@ -17,6 +19,11 @@ class Transport(ABC):
 
     last_error: str = ""
 
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """Names the device itself, whatever the configuration calls it: one run at a time for each identity."""
+
     def check(self) -> None:  # noqa: B027 (nothing to check is a fine default)
         """Raises DeviceError when the device cannot be used; quick, changes nothing."""
 
@@ -26,19 +33,28 @@ class Transport(ABC):
 
     @abstractmethod
     def push(self, source: Path, name: str) -> str:
-        """Copies a file into the device's folder; returns its path there."""
+        """Copies a file into the device's folder, verified there; returns its path there."""
 
     @abstractmethod
-    def run(self, command: Sequence[str], on_line: Callable[[str], None]) -> int:
+    def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
         """Runs a command in the device's folder, hands on each line of its output as it comes.
+
+        Args:
+            command: program and arguments.
+            on_line: what takes the lines; an exception in it ends the command.
+            timeout: seconds after which the command is ended; None: never.
 
         Returns:
             The exit code; negative: killed by that signal.
+
+        Raises:
+            RunLostError: it ended without an exit code; what was handed on until then stands.
+            DeviceError: it took longer than ``timeout``, or the device stays away.
         """
 
     @abstractmethod
     def pull(self, name: str, target: Path) -> None:
-        """Copies a file of the device's folder here."""
+        """Copies a file of the device's folder here, verified; nothing half written stays."""
 
     @abstractmethod
     def cleanup(self) -> None:
@@ -49,3 +65,11 @@ class Transport(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.cleanup()
+
+
+def overdue(device: str, command: str, timeout: float) -> DeviceError:
+    """The error for a command that was stopped because it took too long."""
+    return DeviceError(
+        f"device {device}: {Path(command).name} did not end within {timeout:g} s and was stopped: "
+        "allow it more time, or see whether the device is busy or throttled"
+    )

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import psutil
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
-from autotailor.profiling.transports.base import Transport
+from autotailor.profiling.transports.base import Transport, overdue
 
 
 class LocalTransport(Transport):
@@ -32,6 +33,10 @@ class LocalTransport(Transport):
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="autotailor-"))
         return self._folder
+
+    @property
+    def identity(self) -> str:
+        return "local"
 
     def check(self) -> None:
         """Refuses cores that this process may not use."""
@@ -64,8 +69,9 @@ class LocalTransport(Transport):
         shutil.copyfile(source, target)
         return str(target)
 
-    def run(self, command: Sequence[str], on_line: Callable[[str], None]) -> int:
+    def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
         """Runs a child process; it dies with an exception in ``on_line``."""
+        killed = threading.Event()
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.device.threads), "OPENBLAS_NUM_THREADS": "1"}
         with (
             tempfile.TemporaryFile("w+", errors="replace") as errors,
@@ -73,7 +79,15 @@ class LocalTransport(Transport):
                 list(command), cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
             ) as process,
         ):
+
+            def stop() -> None:
+                killed.set()
+                process.kill()
+
+            timer = threading.Timer(timeout or 0, stop)
             try:
+                if timeout is not None:
+                    timer.start()
                 assert process.stdout is not None
                 for line in process.stdout:
                     on_line(line.rstrip("\n"))
@@ -81,9 +95,13 @@ class LocalTransport(Transport):
             except BaseException:
                 process.kill()
                 raise
+            finally:
+                timer.cancel()
             errors.seek(0)
             self.last_error = "\n".join(errors.read().splitlines()[-5:])
-            return code
+        if killed.is_set():
+            raise overdue(self.device.name, command[0], timeout or 0)
+        return code
 
     def pull(self, name: str, target: Path) -> None:
         """Copies a file of the session's folder."""

@@ -1,0 +1,101 @@
+"""One device serves one run at a time."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a device.
+
+    Attributes:
+        pid: its process.
+        user: whose process it is.
+        since: when it took the device, in seconds since 1970.
+        command: what was called.
+    """
+
+    pid: int
+    user: str
+    since: float
+    command: str
+
+    def __str__(self) -> str:
+        since = time.strftime("%H:%M:%S", time.localtime(self.since))
+        return f"process {self.pid} of {self.user} ({self.command}), since {since}"
+
+
+class DeviceLock:
+    """A lock of the operating system on a device: it ends with its process, however that ends.
+
+    Args:
+        identity: of the device, see ``Transport.identity``.
+        name: of the device, for messages.
+        remind: seconds between two messages while waiting.
+    """
+
+    def __init__(self, identity: str, name: str, remind: float = 60.0) -> None:
+        path = Path(tempfile.gettempdir()) / f"autotailor-device-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}.lock"
+        self._lock = FileLock(path, mode=0o666)
+        self._note = path.with_suffix(".json")
+        self._name = name
+        self._remind = remind
+
+    def acquire(self) -> None:
+        """Takes the device; says for whom it waits."""
+        wait = 0.0
+        while True:
+            try:
+                self._lock.acquire(timeout=wait)
+                break
+            except Timeout:
+                holder = self.holder() or "another process"
+                logger.warning("device %s is in use by %s: waiting until it is free", self._name, holder)
+                wait = self._remind
+        holder = Holder(os.getpid(), _user(), time.time(), " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:80])
+        with suppress(OSError):  # the note is a courtesy, the lock is what counts
+            self._note.unlink(missing_ok=True)
+            self._note.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+
+    def release(self) -> None:
+        """Gives the device back; safe to call twice."""
+        if self._lock.is_locked:
+            with suppress(OSError):
+                self._note.unlink(missing_ok=True)
+            self._lock.release()
+
+    def holder(self) -> Holder | None:
+        """Who took the device last, where it is known."""
+        try:
+            return Holder(**json.loads(self._note.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def __enter__(self) -> DeviceLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "?"

@@ -1,0 +1,174 @@
+"""Android devices, and everything else that runs an ADB daemon: over the network or USB, without the adb program."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from adb_shell import exceptions as adb
+from adb_shell.adb_device import AdbDevice
+from adb_shell.transport.base_transport import BaseTransport
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import DeviceError, TransientError
+from autotailor.profiling.transports.adb_keys import signer
+from autotailor.profiling.transports.adb_tcp import WholeBufferTcp
+from autotailor.profiling.transports.adb_usb import no_access, open_usb
+from autotailor.profiling.transports.address import split_address
+from autotailor.profiling.transports.link import Link, Patience
+from autotailor.profiling.transports.remote import RemoteTransport, refusal
+
+logger = logging.getLogger(__name__)
+
+PORT = 5555
+BASE = "/data/local/tmp/autotailor"
+"""The shell's user may write and execute here on every Android device."""
+
+REFUSED = (adb.PushFailedError, adb.AdbCommandFailureException)
+BROKEN = (
+    OSError,
+    adb.AdbTimeoutError,
+    adb.AdbConnectionError,
+    adb.TcpTimeoutException,
+    adb.InvalidChecksumError,
+    adb.InvalidCommandError,
+    adb.InvalidResponseError,
+    adb.UsbReadFailedError,
+    adb.UsbWriteFailedError,
+    struct.error,
+    ValueError,  # a header of nonsense
+    KeyError,  # an unknown word of the sync protocol
+)
+
+
+class AdbLink(Link):
+    """A connection through adb-shell.
+
+    Args:
+        device: its configuration: ``address`` for the network, ``serial`` (or nothing) for USB.
+        patience: how long it is waited for.
+    """
+
+    def __init__(self, device: DeviceConfig, patience: Patience) -> None:
+        self.name = device.name
+        self.patience = patience
+        self.serial = device.serial
+        # `adb devices` names a device on the network by its address
+        address = device.address or (device.serial if ":" in (device.serial or "") else None)
+        self.tcp = None if address is None else _host_and_port(device.name, address)
+        self.where = f"{self.tcp[0]}:{self.tcp[1]}" if self.tcp else device.serial or "USB"
+        self._device: AdbDevice | None = None
+        self._asked = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._device is not None
+
+    def open(self) -> None:
+        self.close()
+        key = signer(self.name)
+        with self._errors("cannot be reached"):
+            device = AdbDevice(self._transport(), default_transport_timeout_s=self.patience.answer)
+        self._asked = False
+        try:
+            with self._errors("cannot be reached"):
+                device.connect(
+                    rsa_keys=[key],
+                    transport_timeout_s=self.patience.connect,
+                    auth_timeout_s=self.patience.prompt,
+                    read_timeout_s=self.patience.answer,
+                    auth_callback=self._ask,
+                )
+        except TransientError as error:
+            device.close()
+            if self._asked:
+                raise DeviceError(
+                    f"device {self.name}: {self.where} does not trust this computer's adb key, and nobody accepted it "
+                    f"within {self.patience.prompt:.0f} s: unlock the device, run again, and accept the question "
+                    "about USB debugging on its screen (tick 'always')"
+                ) from error
+            raise
+        except BaseException:
+            device.close()
+            raise
+        self._device = device
+
+    def close(self) -> None:
+        if self._device is not None:
+            device, self._device = self._device, None
+            device.close()
+
+    def shell(self, script: str) -> bytes:
+        with self._errors("lost") as timeouts:
+            return bytes(self._open_device.exec_out(script, decode=False, **timeouts))
+
+    def send(self, source: Path, path: str) -> None:
+        with self._errors("lost") as timeouts:
+            self._open_device.push(str(source), path, **timeouts)
+
+    def fetch(self, path: str, target: Path) -> None:
+        with self._errors("lost") as timeouts:
+            self._open_device.pull(path, str(target), **timeouts)
+
+    @property
+    def _open_device(self) -> AdbDevice:
+        if self._device is None:
+            raise ConnectionError("the connection is closed")
+        return self._device
+
+    def _transport(self) -> BaseTransport:
+        if self.tcp is not None:
+            return WholeBufferTcp(*self.tcp)
+        return open_usb(self.name, self.serial, self.patience.answer)
+
+    def _ask(self, _: object) -> None:
+        self._asked = True
+        logger.warning(
+            "device %s: accept this computer's adb key on the screen of the device (waiting for %.0f s)",
+            self.name,
+            self.patience.prompt,
+        )
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[dict[str, Any]]:
+        """Hands out the timeouts of one exchange, turns what adb-shell raises into errors with a remedy."""
+        try:
+            yield {"transport_timeout_s": self.patience.answer, "read_timeout_s": self.patience.answer}
+        except REFUSED as error:
+            reason = error.args[0] if error.args else ""
+            text = bytes(reason).decode(errors="replace") if isinstance(reason, bytes | bytearray) else str(reason)
+            raise refusal(self.name, "a file cannot be written or read", text) from error
+        except BROKEN as error:
+            cause = getattr(error, "usb_error", None) or error
+            match type(cause).__name__:
+                case "USBErrorAccess":
+                    raise no_access(self.name) from error
+                case "USBErrorBusy":
+                    raise DeviceError(
+                        f"device {self.name}: another program holds it on USB: stop a running adb server with "
+                        "`adb kill-server` (and Android Studio), or set device.address"
+                    ) from error
+            if what == "lost":
+                raise TransientError(f"device {self.name}: the connection to {self.where} broke ({cause})") from error
+            raise TransientError(
+                f"device {self.name}: no ADB daemon answers at {self.where} ({cause}): is it switched on, on this "
+                "network, and listening (`adb tcpip 5555` over USB once, or its wireless debugging), and is "
+                "device.address right?"
+            ) from error
+
+
+def _host_and_port(name: str, address: str) -> tuple[str, int]:
+    _, host, port = split_address(name, address)
+    return host, port or PORT
+
+
+class AdbTransport(RemoteTransport):
+    """A device that runs an ADB daemon."""
+
+    def __init__(self, device: DeviceConfig, patience: Patience | None = None) -> None:
+        patience = patience or Patience()
+        super().__init__(device, AdbLink(device, patience), BASE, patience)

@@ -1,0 +1,116 @@
+"""Short POSIX shell scripts that run on a device: Android's toybox and busybox understand them as well as coreutils.
+
+Each may be run again after a lost connection: doing it twice leaves what doing it once leaves.
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+
+USABLE = """
+for t in cat df dirname head readlink sha256sum tail; do
+  command -v $t >/dev/null || {{ echo "$t: not found"; exit 1; }}
+done
+d={base}
+while [ ! -e "$d" ] && [ "$d" != . ] && [ "$d" != / ]; do d=$(dirname "$d"); done
+[ -d "$d" ] && [ -w "$d" ] && [ -x "$d" ] || {{ echo "$d: Permission denied"; exit 1; }}
+"""
+"""Whether a device has the commands that these scripts use, and the folder ``base`` can be made and written to."""
+
+ALIVE = """
+alive() { [ -n "$1" ] && [ "$(readlink /proc/$1/cwd 2>/dev/null)" = "$2" ]; }
+stop() { for p in $(cat "$1"/run.*/pid 2>/dev/null); do
+  if alive "$p" "$1"; then kill -9 -- "-$p" 2>/dev/null || kill -9 "$p"; fi; done; }
+"""
+"""A command's process runs in its folder: no other one is ever taken for it, or killed, when its number comes back."""
+
+PREPARE = (
+    ALIVE
+    + """
+mkdir -p {base} && cd {base} || exit 1
+here=$(pwd -P)
+for d in run-{host}-*; do [ -d "$d" ] && [ "$d" != {name} ] || continue; stop "$here/$d"; rm -rf "$d"; done
+mkdir -p {name} && cd {name} && pwd -P
+"""
+)
+"""Makes the folder ``name`` in ``base``, prints its path; stops and removes what dead runs left."""
+
+ROOM = "mkdir -p {folder} && df -Pk {folder} | tail -n 1"
+"""The line of df about the file system of a folder."""
+
+SETTLE = """
+cd {folder} || exit 1
+[ -f {part} ] || {{ echo "{part}: No such file or directory"; exit 1; }}
+set -- $(sha256sum {part})
+if [ "$1" = {digest} ]; then chmod 755 {part} && mv -f {part} {name}; else rm -f {part}; echo "damaged $1"; fi
+"""
+"""Gives a file that arrived whole its name; prints ``damaged`` and removes it when it did not."""
+
+SETTLED = (
+    'cd {folder} 2>/dev/null && [ -f {name} ] && set -- $(sha256sum {name}) && [ "$1" = {digest} ] && echo yes || true'
+)
+"""Prints ``yes`` when a file is there already."""
+
+DIGEST = "cd {folder} && sha256sum {name}"
+
+START = """
+cd {folder} || exit 1
+mkdir {run} 2>/dev/null || exit 0
+leader=$(command -v setsid || command -v nohup)
+$leader sh -c {body} </dev/null >/dev/null 2>&1 &
+echo $! > {run}/pid
+"""
+"""Starts a command that outlives the connection, once: its output goes to files in the folder ``run``."""
+
+BODY = "{command} > {run}/out 2> {run}/err; echo $? > {run}/code.new; mv {run}/code.new {run}/code"
+
+POLL = (
+    ALIVE
+    + """
+cd {folder} 2>/dev/null || {{ printf '\\nlost'; exit 0; }}
+code=$(cat {run}/code 2>/dev/null)
+if [ -z "$code" ] && ! alive "$(cat {run}/pid 2>/dev/null)" "$(pwd -P)"; then
+  code=$(cat {run}/code 2>/dev/null)
+  [ -n "$code" ] || code=lost
+fi
+tail -c +{start} {run}/out 2>/dev/null | head -c {limit}
+printf '\\n%s' "$code"
+"""
+)
+"""Prints what a command has written from byte ``start`` on, a line feed, and its exit code where it has ended."""
+
+STOP = ALIVE + 'here={folder}\nstop "$here"\n'
+
+REMOVE = ALIVE + 'here={folder}\nstop "$here"\nrm -rf "$here"\n'
+
+ERRORS = "tail -n 5 {folder}/{run}/err 2>/dev/null || true"
+
+FACTS = r"""
+get() { getprop "$1" 2>/dev/null; }
+tell() { [ -n "$2" ] && echo "$1=$2"; }
+tell machine "$(uname -m)"
+tell system "$(uname -s)"
+tell model "$(tr -d '\000' </proc/device-tree/model 2>/dev/null || true)"
+tell model "$(echo $(get ro.product.manufacturer) $(get ro.product.model))"
+tell soc "$(tr '\000' ' ' </proc/device-tree/compatible 2>/dev/null || true)"
+tell soc "$(get ro.board.platform)"
+tell soc "$(get ro.soc.model)"
+tell os "$(sed -n 's/^PRETTY_NAME="*\([^"]*\)"*$/\1/p' /etc/os-release 2>/dev/null)"
+release=$(get ro.build.version.release)
+tell os "${release:+Android $release}"
+tell cpu "$(sed -n 's/^model name[^:]*: *//p;s/^Hardware[^:]*: *//p' /proc/cpuinfo | head -n 1)"
+tell parts "$(echo $(sed -n 's/^CPU part[^:]*: *//p' /proc/cpuinfo))"
+tell cores "$(echo $(ls -d /sys/devices/system/cpu/cpu[0-9]* 2>/dev/null | wc -l))"
+tell khz "$(echo $(cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq 2>/dev/null))"
+tell caches "$(echo $(cat /sys/devices/system/cpu/cpu0/cache/index*/size 2>/dev/null))"
+tell memory_kb "$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo)"
+true
+"""
+"""Facts of the hardware, ``name=value`` in each line; a later line of the same name is the better one."""
+
+
+def fill(script: str, **values: str | int) -> str:
+    """A script with its values, quoted for the shell."""
+    if ALIVE in script:
+        return ALIVE + fill(script.removeprefix(ALIVE), **values)
+    return script.format(**{key: value if isinstance(value, int) else quote(value) for key, value in values.items()})

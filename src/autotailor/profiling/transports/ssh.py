@@ -1,0 +1,153 @@
+"""Boards that run Linux and an SSH server, through asyncssh: with the keys, agent and configuration of ``ssh``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import asyncssh
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import DeviceError, TransientError
+from autotailor.profiling.transports.address import split_address
+from autotailor.profiling.transports.background import background_loop
+from autotailor.profiling.transports.link import Link, Patience
+from autotailor.profiling.transports.remote import RemoteTransport, refusal
+
+BASE = ".cache/autotailor"
+"""In the user's home: ``/tmp`` may forbid execution."""
+SLOWEST = 200_000
+"""Bytes a second; a file that takes longer is taken for stalled."""
+BEATS = 3
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a script left: its exit code, and what it wrote."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class SshLink(Link):
+    """A connection through asyncssh.
+
+    Args:
+        device: its configuration: ``address``.
+        patience: how long it is waited for.
+    """
+
+    def __init__(self, device: DeviceConfig, patience: Patience) -> None:
+        if device.address is None:
+            raise DeviceError(
+                f"device {device.name}: the transport ssh needs an address: set device.address to [user@]host[:port]"
+            )
+        self.name = device.name
+        self.patience = patience
+        self.user, self.host, self.port = split_address(device.name, device.address)
+        self.where = self.host + (f":{self.port}" if self.port else "")
+        self.login = (f"{self.user}@" if self.user else "") + self.host
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
+    def open(self) -> None:
+        self.close()
+        connecting = asyncssh.connect(
+            self.host,
+            self.port or (),
+            username=self.user or (),
+            connect_timeout=self.patience.connect,
+            login_timeout=self.patience.answer,
+            keepalive_interval=self.patience.answer / BEATS,
+            keepalive_count_max=BEATS,
+        )
+        with self._errors(f"no SSH server answers at {self.where}", "is it switched on, and is device.address right?"):
+            self._connection = self._wait(_awaited(connecting), self.patience.connect + self.patience.answer)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            background_loop().call_soon_threadsafe(connection.abort)
+
+    def shell(self, script: str) -> bytes:
+        return self._run(script, self.patience.answer).stdout
+
+    def send(self, source: Path, path: str) -> None:
+        self._transfer(f"cat > {quote(path)}", source.stat().st_size, stdin=source)
+
+    def fetch(self, path: str, target: Path) -> None:
+        size = self._run(f"wc -c < {quote(path)}", self.patience.answer).stdout.strip()
+        self._transfer(f"cat {quote(path)}", int(size) if size.isdigit() else 0, stdout=target)
+
+    def _transfer(self, command: str, size: int, **redirected: Any) -> None:
+        done = self._run(command, self.patience.answer + size / SLOWEST, **redirected)
+        if done.code != 0:
+            raise refusal(self.name, "a file cannot be written or read", done.stderr.decode(errors="replace"))
+
+    def _run(self, script: str, timeout: float, **redirected: Any) -> Done:
+        """Runs a script to its end; TransientError where the end does not come."""
+        with self._errors(f"the connection to {self.where} broke", "is it still on, and on this network?"):
+            if self._connection is None:
+                raise ConnectionError("the connection is closed")
+            running = self._connection.run(f"sh -c {quote(script)}", encoding=None, **redirected)
+            done = self._wait(_awaited(running), timeout)
+            if done.exit_status is None:
+                raise ConnectionError("half an answer")
+            return Done(done.exit_status, bytes(done.stdout or b""), bytes(done.stderr or b""))
+
+    def _wait(self, work: Coroutine[Any, Any, Any], timeout: float) -> Any:
+        future = asyncio.run_coroutine_threadsafe(work, background_loop())
+        try:
+            return future.result(timeout)
+        except TimeoutError as error:
+            future.cancel()
+            raise TimeoutError(f"no answer within {timeout:.0f} s") from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    @contextmanager
+    def _errors(self, what: str, remedy: str) -> Iterator[None]:
+        """Turns what asyncssh raises into errors with a remedy."""
+        port = f" -p {self.port}" if self.port else ""
+        try:
+            yield
+        except asyncssh.HostKeyNotVerifiable as error:
+            raise DeviceError(
+                f"device {self.name}: the host key of {self.where} is not in ~/.ssh/known_hosts, or has changed "
+                f"({error.reason}): connect once with `ssh{port} {self.login}` and compare the fingerprint it shows "
+                "with the board's"
+            ) from error
+        except asyncssh.PermissionDenied as error:
+            raise DeviceError(
+                f"device {self.name}: {self.where} accepts none of this user's keys ({error.reason}): "
+                f"run `ssh-copy-id{port} {self.login}`; a key with a passphrase must be in the agent (`ssh-add`); "
+                "another user or key is set in device.address or ~/.ssh/config"
+            ) from error
+        except (asyncssh.KeyImportError, asyncssh.ConfigParseError, asyncssh.IllegalUserName) as error:
+            raise DeviceError(f"device {self.name}: {error}: repair this user's ~/.ssh") from error
+        except (OSError, asyncssh.Error, TimeoutError, CancelledError) as error:
+            said = getattr(error, "reason", None) or str(error) or type(error).__name__
+            raise TransientError(f"device {self.name}: {what} ({said}): {remedy}") from error
+
+
+async def _awaited(what: Any) -> Any:
+    return await what
+
+
+class SshTransport(RemoteTransport):
+    """A board that runs an SSH server."""
+
+    def __init__(self, device: DeviceConfig, patience: Patience | None = None) -> None:
+        patience = patience or Patience()
+        super().__init__(device, SshLink(device, patience), BASE, patience)
