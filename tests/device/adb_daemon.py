@@ -133,8 +133,6 @@ class Connection:
         faults = self.daemon.faults
         with self._sending:
             if message.command == b"WRTE":
-                if fault := faults.strikes("reboot"):
-                    self.daemon.reboot(fault.seconds)
                 if faults.strikes("drop"):
                     self._socket.sendall(packed[: len(packed) // 2])
                     self.close()

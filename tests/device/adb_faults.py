@@ -27,7 +27,7 @@ class Faults:
     Kinds: ``refuse`` (connections are closed at once), ``drop`` (the connection breaks after a message of data),
     ``stall`` (nothing is answered for some seconds), ``corrupt`` (a byte of a message's data is wrong), ``damage`` (a
     byte of a file is wrong though all checksums hold), ``cut`` (half of a command's output, properly closed), ``full``
-    (no space for a file), ``reboot`` (all processes die, nothing answers for some seconds, a new boot id).
+    (no space for a file). A device is restarted with ``AdbDaemon.reboot``.
     """
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ class Phone:
         cases = " ".join(f"{name}) echo '{value}';;" for name, value in PROPERTIES.items())
         (binaries / "getprop").write_text(f"#!/bin/sh\ncase $1 in {cases} esac\n")
         (binaries / "getprop").chmod(0o755)
-        self._environment = {
+        self.environment = {
             "PATH": f"{binaries}:{os.environ['PATH']}",
             "HOME": str(root),
             "ADB_TEST_DEVICE": self._mark,
@@ -73,7 +73,7 @@ class Phone:
         return subprocess.Popen(
             ["/bin/sh", "-c", self._translated.sub(str(self.tmp), command)],
             cwd=self.root,
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.registry import Registry, open_part
-from autotailor.profiling.transports.adb import AdbTransport
 from autotailor.profiling.transports.base import Transport
 from autotailor.profiling.transports.local import LocalTransport
-from autotailor.profiling.transports.ssh import SshTransport
+
+
+def _adb(device: DeviceConfig) -> Transport:
+    from autotailor.profiling.transports.adb import AdbTransport  # where it is needed: its libraries load slowly
+
+    return AdbTransport(device)
+
+
+def _ssh(device: DeviceConfig) -> Transport:
+    from autotailor.profiling.transports.ssh import SshTransport
+
+    return SshTransport(device)
+
 
 TRANSPORTS: Registry[Transport] = {
     "local": LocalTransport,
-    "adb": AdbTransport,
-    "ssh": SshTransport,
+    "adb": _adb,
+    "ssh": _ssh,
 }
 """Name to what makes it; None: planned, not built yet."""
 
@@ -26,4 +37,4 @@ def open_transport(device: DeviceConfig) -> Transport:
     return open_part("transport", device.transport, TRANSPORTS, device)
 
 
-__all__ = ["TRANSPORTS", "AdbTransport", "LocalTransport", "SshTransport", "Transport", "open_transport"]
+__all__ = ["TRANSPORTS", "LocalTransport", "Transport", "open_transport"]

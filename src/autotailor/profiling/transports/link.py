@@ -18,6 +18,7 @@ class Patience:
         answer: one short command, or one packet of a file.
         prompt: until a person has accepted this computer on the device's screen.
         poll: between two looks at a running command.
+        pause: before the second attempt, at most; it doubles with each further one.
     """
 
     connect: float = 4.0
@@ -26,6 +27,7 @@ class Patience:
     answer: float = 15.0
     prompt: float = 60.0
     poll: float = 0.5
+    pause: float = 0.2
 
 
 class Link(ABC):

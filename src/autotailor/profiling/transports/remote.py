@@ -35,7 +35,8 @@ TRIES = 3
 """Times that a file may arrive damaged."""
 LIMIT = 2**18
 """Bytes of output in one look."""
-ROOM_LEFT_KB = 1024
+ROOM_LEFT = 2**20
+"""Bytes without which a command may have failed to write its output."""
 
 
 class RemoteTransport(Transport):
@@ -165,7 +166,7 @@ class RemoteTransport(Transport):
             if len(new) >= LIMIT:
                 continue
             if code == b"lost":
-                self._check_room(self.folder, ROOM_LEFT_KB * 1024, "the results")
+                self._check_room(self.base, ROOM_LEFT, "the results")
                 raise RunLostError(
                     f"device {self.device.name}: {what} ended without an exit code after {read} bytes of output: "
                     "the device was restarted, or its system ended the command (too little memory?)"
@@ -206,10 +207,13 @@ class RemoteTransport(Transport):
         return code, output.decode(errors="replace")
 
     def _output(self, script: str) -> tuple[int, bytes]:
-        """Exit code and output of a script; a mark at the end tells a whole answer from half of one."""
+        """Exit code and output of a script; a mark at the end tells a whole answer from half of one.
+
+        What a login shell's start-up files print before the mark at the beginning is no part of it.
+        """
         mark = secrets.token_hex(8)
-        answer = self.link.shell(f"(\n{script}\n) 2>&1\nprintf '\\n%s %d\\n' {mark} $?\n")
-        output, _, code = answer.rpartition(f"\n{mark} ".encode())
+        answer = self.link.shell(f"echo {mark}\n(\n{script}\n) 2>&1\nprintf '\\n%s %d\\n' {mark} $?\n")
+        output, _, code = answer.partition(f"{mark}\n".encode())[2].rpartition(f"\n{mark} ".encode())
         if not re.fullmatch(rb"\d+\r?\n", code):
             raise TransientError(f"device {self.device.name}: an answer of {self.link.where} was cut off")
         return int(code), output
@@ -220,7 +224,7 @@ class RemoteTransport(Transport):
         started = time.monotonic()
         retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
+            wait=wait_random_exponential(multiplier=self.patience.pause, max=5),
             stop=stop_after_delay(patience),
             before_sleep=self._say_waiting if self._answered else None,
             reraise=True,
