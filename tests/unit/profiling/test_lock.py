@@ -5,19 +5,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from autotailor.profiling.lock import DeviceLock
+from autotailor.profiling import lock
 
 HOLD = """
 import logging, sys, time
 from autotailor.profiling.lock import DeviceLock
-DeviceLock(sys.argv[1], "phone").acquire()
+held = DeviceLock(sys.argv[1], "phone")
+held.acquire()
 print("held", flush=True)
-time.sleep(600)
+time.sleep(60)
 """
 
 
@@ -27,34 +27,44 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_second_waits_and_says_for_whom_until_a_crash_frees_the_device(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING)
+class Murderer(logging.Handler):
+    """Kills a process as soon as something is said, and keeps what was said."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__()
+        self.pid, self.said = pid, ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said += record.getMessage()
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def test_the_second_waits_and_says_for_whom_until_a_crash_frees_the_device(folder: Path) -> None:
     command = [sys.executable, "-c", HOLD, "adb-A1"]
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        threading.Timer(0.5, os.kill, (holder.pid, signal.SIGKILL)).start()
-        with DeviceLock("adb-A1", "phone"):
+        handler = Murderer(holder.pid)
+        lock.logger.addHandler(handler)
+        with lock.DeviceLock("adb-A1", "phone"):
             assert holder.wait(10) == -signal.SIGKILL
-    said = caplog.text
-    assert said.count("device phone is in use by") == 1
-    assert f"process {holder.pid} of " in said
-    assert ", since " in said
+        lock.logger.removeHandler(handler)
+    assert handler.said.count("device phone is in use by") == 1
+    assert f"process {holder.pid} of " in handler.said
+    assert ", since " in handler.said
 
 
 def test_other_devices_are_free(folder: Path) -> None:
-    with DeviceLock("adb-A1", "phone"), DeviceLock("adb-B2", "another phone"):
+    with lock.DeviceLock("adb-A1", "phone"), lock.DeviceLock("adb-B2", "another phone"):
         pass
 
 
 def test_who_holds_it_is_known_only_while_it_is_held(folder: Path) -> None:
-    lock = DeviceLock("ssh-board.local:22", "board")
-    with lock:
-        holder = lock.holder()
+    held = lock.DeviceLock("ssh-board.local:22", "board")
+    with held:
+        holder = held.holder()
         assert holder is not None
         assert holder.pid == os.getpid()
-    assert lock.holder() is None
-    lock.release()
+    assert held.holder() is None
+    held.release()
