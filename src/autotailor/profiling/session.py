@@ -176,14 +176,15 @@ class Session:
             blocks = tuple(float(v) for v in _blocks(program, found[program.key]) - besides)
             line = found[program.key]
             record = Record(self.fingerprint.id, program.key, blocks, anchor_ms, int(line["passes"]), share)
-            records.append(replace(record, **_memory(program, line)))
+            records.append(_with_memory(record, program, line))
         return records
 
 
-def _memory(program: Program, line: Mapping[str, Any]) -> dict[str, float]:
-    """Weights of one copy and scratch memory, MiB, where the runner says them."""
-    memory = {"resident_weight_mb": line["weights_mb"] / program.copies[1]} if "weights_mb" in line else {}
-    return memory | ({"workspace_mb": line["workspace_mb"]} if "workspace_mb" in line else {})
+def _with_memory(record: Record, program: Program, line: Mapping[str, Any]) -> Record:
+    """The record with weights of one copy and scratch memory, MiB, where the runner says them."""
+    if "weights_mb" in line:
+        record = replace(record, resident_weight_mb=line["weights_mb"] / program.copies[1])
+    return replace(record, workspace_mb=line["workspace_mb"]) if "workspace_mb" in line else record
 
 
 def _blocks(program: Program, line: Mapping[str, Any]) -> Any:
