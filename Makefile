@@ -19,7 +19,7 @@ OUT := results/$(MODEL)/$(DEVICE)
 # Processes of a workflow import the same packages again and again: compiled modules are kept where that is forbidden too.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test test-full lint format ui report compare lock clean
+.PHONY: run setup test test-full lint format ui report compare lock clean runner
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -64,6 +64,10 @@ compare: run
 	@$(LAUNCH) --quiet rules $(CONFIG) -- $(OUT)/compare.csv
 	@$(LAUNCH) --quiet rules $(CONFIG)
 	@$(BIN)/python workflow/finish.py $(MODEL) $(DEVICE)
+
+# The operator runner for devices: build/runner/{host,aarch64}/autotailor-runner (src/runner/build.py).
+runner:
+	@$(PYTHON) src/runner/build.py
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --no-emit-index-url --output-file requirements.lock pyproject.toml

@@ -130,7 +130,7 @@ class Session:
             ],
         }
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(manifest, file)
+            file.write(self.runtime.manifest(manifest))
             file.flush()
             path = self.transport.push(Path(file.name), "manifest.json")
 

@@ -6,9 +6,11 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.registry import Registry, open_part
 from autotailor.profiling.runtimes.base import Runtime
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
 
 RUNTIMES: Registry[Runtime] = {
     "ncnn": NcnnRuntime,
+    "ncnn-compiled": NcnnCompiledRuntime,
     "onnxruntime": None,
     "torch": None,
 }

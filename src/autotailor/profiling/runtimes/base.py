@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class Program:
             "inputs": self.inputs,
             "short": self.short,
             "long": self.long,
+            "copies": self.copies,
         }
 
 
@@ -72,6 +74,10 @@ class Runtime(ABC):
     @abstractmethod
     def runner(self, manifest: str) -> list[str]:
         """The command that times the programs of a manifest and prints one JSON line for each."""
+
+    def manifest(self, manifest: Mapping[str, Any]) -> str:
+        """The text of a manifest (``settings`` and ``batches``), as this runtime's runner reads it."""
+        return json.dumps(manifest)
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:

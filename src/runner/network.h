@@ -1,0 +1,145 @@
+// A program loaded into ncnn, and its times. The protocol is that of profiling/runtimes/ncnn_runner.py.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "allocator.h"
+#include "datareader.h"
+#include "manifest.h"
+#include "net.h"
+
+constexpr double QUANTILE = 0.25;
+
+// Zero weights: only the shapes matter for time.
+class EmptyReader : public ncnn::DataReader {
+public:
+    int scan(const char*, void*) const override { return 0; }
+    size_t read(void* buffer, size_t size) const override { std::memset(buffer, 0, size); return size; }
+};
+
+inline int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline bool set_option(ncnn::Option& option, const std::string& name, bool on) {
+    static const std::map<std::string, bool ncnn::Option::*> known = {
+#define OPTION(NAME) {#NAME, &ncnn::Option::NAME}
+        OPTION(use_winograd_convolution), OPTION(use_sgemm_convolution), OPTION(use_int8_inference),
+        OPTION(use_bf16_storage), OPTION(use_bf16_packed), OPTION(use_fp16_packed), OPTION(use_fp16_storage),
+        OPTION(use_fp16_arithmetic), OPTION(use_int8_packed), OPTION(use_int8_storage), OPTION(use_int8_arithmetic),
+        OPTION(use_packing_layout), OPTION(use_local_pool_allocator), OPTION(use_winograd23_convolution),
+        OPTION(use_winograd43_convolution), OPTION(use_winograd63_convolution), OPTION(use_a53_a55_optimized_kernel),
+#undef OPTION
+    };
+    const auto found = known.find(name);
+    if (found == known.end()) return false;
+    option.*(found->second) = on;
+    return true;
+}
+
+inline ncnn::Mat random_input(const std::vector<int>& shape) {
+    std::vector<int> s(shape.rbegin(), shape.rend());
+    ncnn::Mat mat;
+    if (s.size() == 1) mat.create(s[0]);
+    else if (s.size() == 2) mat.create(s[0], s[1]);
+    else if (s.size() == 3) mat.create(s[0], s[1], s[2]);
+    else mat.create(s[0], s[1], s[2], s[3]);
+    if (mat.empty()) throw std::runtime_error("no memory for an input");
+    uint32_t state = 1;
+    float* values = mat;
+    for (size_t i = 0; i < mat.total(); ++i) values[i] = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) / 16777216.0f;
+    return mat;
+}
+
+// The low quantile of each of some blocks of consecutive passes, with linear interpolation.
+inline std::vector<double> low_quantiles(const std::vector<int64_t>& times, int blocks) {
+    std::vector<double> result;
+    const size_t count = std::min<size_t>(blocks, times.size());
+    size_t begin = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const size_t size = times.size() / count + (i < times.size() % count);
+        std::vector<int64_t> part(times.begin() + begin, times.begin() + begin + size);
+        begin += size;
+        std::sort(part.begin(), part.end());
+        const double place = QUANTILE * static_cast<double>(size - 1);
+        const size_t low = static_cast<size_t>(place), high = std::min(low + 1, size - 1);
+        result.push_back(part[low] + (place - low) * static_cast<double>(part[high] - part[low]));
+    }
+    return result;
+}
+
+inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const size_t half = values.size() / 2;
+    return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+class Network {
+public:
+    Network(const Program& program, const Manifest& manifest, ncnn::PoolAllocator* blobs, ncnn::PoolAllocator* workspace)
+        : program_(program), blobs_(blobs), workspace_(workspace) {
+        if (program.long_blob.empty()) throw std::runtime_error("no blob to extract");
+        if (!program.short_blob.empty()) outputs_.push_back(program.short_blob);
+        outputs_.push_back(program.long_blob);
+        times.resize(outputs_.size());
+        for (const auto& [name, on] : manifest.options)
+            if (!set_option(net_.opt, name, on)) throw std::runtime_error("unknown option " + name);
+        net_.opt.num_threads = manifest.threads;
+        const int loaded = program.param_path.empty() ? net_.load_param_mem(program.param.c_str())
+                                                      : net_.load_param(program.param_path.c_str());
+        if (loaded != 0) throw std::runtime_error("ncnn cannot load its layers");
+        if ((program.bin_path.empty() ? net_.load_model(EmptyReader()) : net_.load_model(program.bin_path.c_str())) != 0)
+            throw std::runtime_error("ncnn cannot load its weights");
+        for (const auto& shape : program.inputs) inputs_.push_back(random_input(shape));
+    }
+
+    const Program& program() const { return program_; }
+    size_t lengths() const { return outputs_.size(); }
+
+    // One run: nanoseconds.
+    int64_t run(size_t which) {
+        ncnn::Extractor extractor = net_.create_extractor();
+        extractor.set_blob_allocator(blobs_);
+        extractor.set_workspace_allocator(workspace_);
+        for (size_t i = 0; i < inputs_.size(); ++i)
+            if (extractor.input(("in" + std::to_string(i)).c_str(), inputs_[i]) != 0)
+                throw std::runtime_error("it has no input in" + std::to_string(i));
+        ncnn::Mat result;
+        const char* output = outputs_[which].c_str();
+        const int64_t start = now_ns();
+        const int code = extractor.extract(output, result);
+        const int64_t elapsed = now_ns() - start;
+        if (code != 0 || result.empty()) throw std::runtime_error(std::string("ncnn cannot compute blob ") + output);
+        return elapsed;
+    }
+
+    // Relative standard error of the median of blocks, as profiling/differential.py has it.
+    double relative_error(int blocks) const {
+        std::vector<double> values = low_quantiles(times.back(), blocks);
+        if (times.size() == 2) {
+            const std::vector<double> less = low_quantiles(times[0], blocks);
+            for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - less[i]) / (program_.copies[1] - program_.copies[0]);
+        }
+        const double middle = median(values);
+        std::vector<double> off;
+        for (double value : values) off.push_back(std::fabs(value - middle));
+        return middle > 0 ? 1.2533 * 1.4826 * median(off) / std::sqrt(static_cast<double>(values.size())) / middle : HUGE_VAL;
+    }
+
+    std::vector<std::vector<int64_t>> times;
+
+private:
+    Program program_;
+    ncnn::PoolAllocator *blobs_, *workspace_;
+    ncnn::Net net_;
+    std::vector<std::string> outputs_;
+    std::vector<ncnn::Mat> inputs_;
+};

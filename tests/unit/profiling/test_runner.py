@@ -1,0 +1,158 @@
+"""The compiled runner: bad fragments, crashes, resuming after SIGKILL, whole networks.
+
+The binary takes minutes to build, so the suite does not build it: ``make runner`` does, and the tests that need it
+say so. ``AUTOTAILOR_RUNNER_AARCH64`` or ``build/runner/aarch64`` runs the same under qemu-aarch64-static.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
+from autotailor.profiling.errors import DeviceError
+from autotailor.profiling.record import Record
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.runner_manifest import manifest_text
+from autotailor.profiling.session import Batch, Session
+
+ROOT = Path(__file__).parents[3]
+RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test", "warmup": 1, "evict_mb": 0}))
+HELPERS = (RUNTIME.replicas(RUNTIME.anchor()), RUNTIME.sink(), RUNTIME.harness())
+BROKEN = "7767517\n2 2\nInput in0 0 1 in0\nNoSuchLayer x 1 1 in0 out0\n"
+
+
+@pytest.fixture(params=["host", "aarch64"])
+def command(request: pytest.FixtureRequest) -> list[str]:
+    name = "AUTOTAILOR_RUNNER" if request.param == "host" else "AUTOTAILOR_RUNNER_AARCH64"
+    binary = Path(os.environ.get(name, ROOT / "build" / "runner" / request.param / "autotailor-runner"))
+    if not binary.exists():
+        pytest.skip(f"{binary} is not built: build it with: make runner")
+    if request.param == "host":
+        return [str(binary)]
+    if shutil.which("qemu-aarch64-static") is None:
+        pytest.skip("qemu-aarch64-static is missing: install it with: apt-get install -y qemu-user-static")
+    return ["qemu-aarch64-static", str(binary)]
+
+
+def written(path: Path, *batches: tuple[Program, ...], seconds: float = 0.01) -> str:
+    each = [
+        {"seconds": seconds, "least_passes": 4, "blocks": 4, "programs": [p.to_manifest() for p in batch]}
+        for batch in batches
+    ]
+    path.write_text(manifest_text({"settings": RUNTIME.settings(), "batches": each}))
+    return str(path)
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def ran(command: list[str], *words: str) -> list[dict[str, Any]]:
+    done = subprocess.run([*command, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return lines(done.stdout)
+
+
+def test_a_line_break_in_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProfilingError, match="line break"):
+        written(tmp_path / "manifest", (Program("a\nb", "", ((4,),), "out0"),))
+
+
+def test_bad_fragments_are_named_and_the_others_measured(command: list[str], tmp_path: Path) -> None:
+    bad = (Program("layer", BROKEN, ((4,),), "out0"), Program("blob", HELPERS[2].param, ((4,),), "nothing"))
+    found = ran(command, written(tmp_path / "manifest", (*bad, *HELPERS)))
+    assert {line["key"] for line in found if line["event"] == "failed"} == {"layer", "blob"}
+    measured = {line["key"]: line for line in found if line["event"] == "program"}
+    assert set(measured) == {program.key for program in HELPERS}
+    anchor = measured[HELPERS[0].key]
+    assert len(anchor["short"]) == len(anchor["long"]) == 4
+    assert sorted(anchor["long"])[1] > sorted(anchor["short"])[1] > 0
+    assert found[-2]["event"] == "batch"
+    assert set(found[-2]["before"]) == {"khz", "celsius"}
+    assert found[-1] == {"event": "done"}
+
+
+def test_after_sigkill_no_finished_batch_is_measured_again(command: list[str], tmp_path: Path) -> None:
+    manifest, journal = written(tmp_path / "manifest", *[HELPERS] * 4, seconds=0.4), tmp_path / "journal"
+    with subprocess.Popen([*command, manifest, str(journal)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if '"event": "batch"' in line:
+                break
+        time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+    held = journal.read_text()
+    with journal.open("a") as file:
+        file.write('{"event": "program", "ba')  # half a line
+    found = ran(command, manifest, str(journal))
+    assert journal.read_text().startswith(held)
+    assert found[:-1] == lines(journal.read_text())[1:]
+    assert [line["batch"] for line in found if line["event"] == "batch"] == [0, 1, 2, 3]
+
+
+def test_a_crash_costs_the_program_that_ran(command: list[str], tmp_path: Path) -> None:
+    manifest = written(tmp_path / "manifest", HELPERS, seconds=1.0)
+    with subprocess.Popen([*command, manifest], stdout=subprocess.PIPE, text=True) as process:
+        while not (children := psutil.Process(process.pid).children()):
+            time.sleep(0.01)
+        time.sleep(0.5)
+        children[0].send_signal(signal.SIGKILL)
+        found = lines(process.communicate(timeout=60)[0])
+    failed = [line for line in found if line["event"] == "failed"]
+    assert [line["reason"] for line in failed] == ["the runtime crashed (signal 9)"]
+    measured = {line["key"] for line in found if line["event"] == "program"}
+    assert measured == {program.key for program in HELPERS} - {failed[0]["key"]}
+    assert found[-1] == {"event": "done"}
+
+
+def test_a_session_measures_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = Path(os.environ.get("AUTOTAILOR_RUNNER", ROOT / "build" / "runner" / "host" / "autotailor-runner"))
+    if not binary.exists():
+        pytest.skip(f"{binary} is not built: build it with: make runner")
+    monkeypatch.setenv("AUTOTAILOR_RUNNER", str(binary))
+    records: list[Record] = []
+    broken = Program("broken", BROKEN, ((4,),), "out0")
+    with Session(DeviceConfig.from_section({"name": "compiled", "runtime": "ncnn-compiled"})) as session:
+        failures = session.measure([Batch((session.runtime.harness(), broken), 0.1)], records.extend)
+        assert session.fingerprint.facts["runtime"]["runner"]["ncnn"]
+        first, records = records[:], []
+        session.measure([Batch((session.runtime.harness(), broken), 0.1)], records.extend)
+        assert first != records, "a second visit measures anew"
+    assert failures == {"broken": "ncnn cannot load its layers"}
+    assert {record.key for record in records} == {session.anchor.key, "harness"}
+    assert records[0].anchor_ms > 0
+
+
+def test_a_missing_binary_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AUTOTAILOR_RUNNER", str(tmp_path / "nothing"))
+    with pytest.raises(DeviceError, match="make runner"):
+        open_runtime(DeviceConfig.from_section({"name": "compiled", "runtime": "ncnn-compiled"})).check()
+
+
+def test_a_whole_network_is_timed(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "net.param").write_text(
+        "7767517\n3 3\nInput in0 0 1 in0\nInnerProduct fc 1 1 in0 a 0=3 1=1 2=12\nReLU r 1 1 a out0\n"
+    )
+    (tmp_path / "net.bin").write_bytes(bytes(4 + 12 * 4 + 3 * 4))
+    files = {"param_path": str(tmp_path / "net.param"), "bin_path": str(tmp_path / "net.bin")}
+    missing = Program("missing", None, ((4,),), "out0", param_path=str(tmp_path / "no.param"))
+    batch = (Program("net", None, ((4,),), "out0", **files), missing)
+    found = ran(command, written(tmp_path / "manifest", batch))
+    assert [line["key"] for line in found if line["event"] == "program"] == ["net"]
+    assert [line["key"] for line in found if line["event"] == "failed"] == ["missing"]
+
+
+def test_a_manifest_cut_off_is_refused(command: list[str], tmp_path: Path) -> None:
+    path = Path(written(tmp_path / "manifest", HELPERS))
+    path.write_text(path.read_text()[:-4])
+    done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "cut off" in done.stderr
