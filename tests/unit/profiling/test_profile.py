@@ -175,6 +175,6 @@ def test_killed_at_random_nothing_is_measured_twice(tmp_path: Path, monkeypatch:
 
 
 def test_a_runner_that_ends_early_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotailor.profiling.runtimes.ncnn_runner.__file__", str(tmp_path / "missing.py"))
+    monkeypatch.setattr("autotailor.profiling.runtimes.runner_loop.__file__", str(tmp_path / "missing.py"))
     with pytest.raises(ProfilingError, match="exit code 2"):
         profile([conv(8, 8)], DEVICE, tmp_path)

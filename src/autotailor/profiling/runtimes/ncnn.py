@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import platform
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.feature import FusionRules, OperatorFeature, freeze_attributes
-from autotailor.profiling.device import DeviceConfig
+from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.errors import DeviceError, ProfilingError
 from autotailor.profiling.runtimes import ncnn_runner
-from autotailor.profiling.runtimes.base import Program, Runtime
+from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn_replicas import harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
-RUNS = 3
-"""Timed runs in a row, after one that is not timed."""
 FP16_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
 FP32_OPTIONS = ("use_bf16_packed", "use_bf16_storage", "use_int8_inference")
 
 
-class NcnnRuntime(Runtime):
+class NcnnRuntime(WheelRuntime):
     """Times with the ncnn wheel; a device without Python will have a runner of its own."""
 
     name = "ncnn"
-
-    def __init__(self, device: DeviceConfig) -> None:
-        self.device = device
-        self.fusion = corrected(NCNN_FUSION, device)
-
-    def facts(self) -> Mapping[str, Any]:
-        """Version and options."""
-        return {"name": self.name, "version": importlib.metadata.version("ncnn"), "options": self.options()}
+    rules = NCNN_FUSION
+    packages = ("ncnn", "pnnx")
+    backend = ncnn_runner.__file__
 
     def options(self) -> dict[str, bool]:
         """Ncnn's switches: those of the precision, then those of the configuration."""
@@ -50,47 +41,14 @@ class NcnnRuntime(Runtime):
 
     def check(self) -> None:
         """Ncnn and pnnx must be installed; options must be ncnn's."""
-        if self.device.transport != "local":
-            raise DeviceError(
-                f"device {self.device.name}: the runtime 'ncnn' is not built yet for the transport "
-                f"'{self.device.transport}', only for 'local' (as in device=host)"
-            )
-        for package in ("ncnn", "pnnx"):
-            if importlib.util.find_spec(package) is None:
-                raise DeviceError(f"device {self.device.name}: the Python package {package} is missing: install it")
+        super().check()
         import ncnn
 
-        known = {name for name in dir(ncnn.Option()) if name.startswith("use_")}
-        if unknown := sorted(set(self.device.options) - known):
-            raise DeviceError(
-                f"device {self.device.name}: unknown ncnn options {', '.join(unknown)}; "
-                f"known are {', '.join(sorted(known))}"
-            )
-
-    def settings(self) -> dict[str, Any]:
-        """What the runner sets."""
-        return {
-            "options": self.options(),
-            "threads": self.device.threads,
-            "cores": list(self.device.cores),
-            "warmup": self.device.warmup,
-            "runs": RUNS,
-            "evict_mb": self.device.evict_mb,
-        }
-
-    def runner(self, manifest: str) -> list[str]:
-        """The runner in a process of its own: a crash costs one batch."""
-        return [sys.executable, "-P", ncnn_runner.__file__, manifest]  # -P: this folder holds an ncnn.py
+        self.refuse_options({name for name in dir(ncnn.Option()) if name.startswith("use_")})
 
     def replicas(self, feature: OperatorFeature) -> Program:
         """The replica network of an operator."""
         return replica_program(feature)
-
-    def anchor(self) -> OperatorFeature:
-        """A 3x3 convolution in the middle of what networks hold."""
-        shape = (1, 48, 14, 14)
-        attributes = {"group": 1, "pads": (1, 1, 1, 1), "strides": (1, 1), "dilations": (1, 1)}
-        return OperatorFeature("Conv", (shape,), (shape,), ((48, 48, 3, 3), (48,)), freeze_attributes(attributes))
 
     def sink(self) -> Program:
         """Replicas of nothing."""
@@ -161,14 +119,3 @@ def pnnx_binary() -> str:
     if spec is None or spec.origin is None or not (Path(spec.origin).parent / name).exists():
         raise DeviceError("the converter pnnx is missing: install the Python package pnnx")
     return str(Path(spec.origin).parent / name)
-
-
-def corrected(rules: FusionRules, device: DeviceConfig) -> FusionRules:
-    """Fusion rules with the corrections of the configuration (paper, section 4.2.1)."""
-    added = frozenset((str(a), str(b)) for a, b in device.fusion.get("add", ()))
-    removed = frozenset((str(a), str(b)) for a, b in device.fusion.get("remove", ()))
-    if unknown := sorted(removed - rules.fuses - rules.folds):
-        raise DeviceError(f"device {device.name}: fusion.remove names {unknown}, which are no rules of {rules.name}")
-    if not added and not removed:
-        return rules
-    return FusionRules(f"{rules.name}+custom", rules.folds - removed, (rules.fuses | added) - removed, rules.free)

@@ -18,7 +18,7 @@ Example::
     ...
     end
 
-Its lines are those of ``ncnn_runner.py``, so that `Session` reads both.
+Its lines are those of ``runner_loop.py``, so that `Session` reads both.
 """
 
 from __future__ import annotations

@@ -1,0 +1,217 @@
+"""Times programs on the machine that runs this file: ``python -P runner_loop.py BACKEND MANIFEST``.
+
+It needs NumPy and the standard library; the backend, a file of its own (`ncnn_runner.py`, ...), brings a runtime:
+``load(program, settings)`` gives a `Loaded` program, ``clear()`` returns what runs have left in pools. What is done is
+said in JSON lines, so that a crash costs one batch and a broken connection one line:
+
+    {"event": "load", "batch": 0, "key": "1f0c..."}
+    {"event": "program", "batch": 0, "key": "1f0c...", "passes": 320, "short": [ns, ...], "long": [ns, ...]}
+    {"event": "batch", "batch": 0, "seconds": 2.1}
+
+All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
+between the short and the long run. Each number is a low quantile of one block of passes, in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+QUANTILE = 0.25
+
+
+class Loaded(Protocol):
+    """A program, ready to run.
+
+    Attributes:
+        lengths: 2 where there is a short run (number 0) and a long one (number 1), else 1.
+    """
+
+    lengths: int
+
+    def run(self, which: int) -> int:
+        """One run: nanoseconds."""
+        ...
+
+    def workspace_mb(self, held_mb: Callable[[], float]) -> float:
+        """Scratch memory of one run, MiB; NaN: the runtime cannot tell. ``held_mb``: what the process holds."""
+        ...
+
+
+class Backend(Protocol):
+    """What a backend's file offers."""
+
+    def load(self, program: dict[str, Any], settings: dict[str, Any]) -> Loaded:
+        """A program of the manifest, ready to run."""
+        ...
+
+    def clear(self) -> None:
+        """Gives back what runs have left in pools."""
+        ...
+
+
+class Timed:
+    """A program, its times, and the memory of its weights (of all copies) and of one run, MiB where known."""
+
+    def __init__(self, key: str, program: Loaded, weights_mb: float) -> None:
+        self.key, self.program = key, program
+        self.times: list[list[int]] = [[] for _ in range(program.lengths)]
+        memory = {"weights_mb": weights_mb, "workspace_mb": program.workspace_mb(heap_mb)}
+        self.memory = {name: value for name, value in memory.items() if not math.isnan(value)}
+
+
+class Heap(ctypes.Structure):
+    """What ``mallinfo2`` of glibc 2.33 and later returns."""
+
+    NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in NAMES.split()]
+
+
+def heap_mb() -> float:
+    """MiB that the C library has handed out to this process; NaN where it does not say."""
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return math.nan
+    ask.restype = Heap
+    heap = ask()
+    return float(heap.uordblks + heap.hblkhd) / 2**20
+
+
+def low_quantiles(times: list[int], blocks: int) -> list[float]:
+    """The low quantile of each of some blocks of consecutive passes."""
+    parts = np.array_split(np.array(times, dtype=np.float64), min(blocks, len(times)))
+    return [float(np.quantile(part, QUANTILE)) for part in parts]
+
+
+def say(**line: Any) -> None:
+    """Prints one JSON line at once."""
+    print(json.dumps(line), flush=True)
+
+
+def load_all(backend: Backend, index: int, batch: dict[str, Any], settings: dict[str, Any]) -> list[Timed]:
+    """Loads and warms up what can be loaded; says what cannot."""
+    ready = []
+    for program in batch["programs"]:
+        say(event="load", batch=index, key=program["key"])
+        try:
+            before = heap_mb()
+            loaded = backend.load(program, settings)
+            weights_mb = heap_mb() - before
+            for _ in range(max(1, settings["warmup"])):
+                for which in range(loaded.lengths):
+                    loaded.run(which)
+            ready.append(Timed(program["key"], loaded, weights_mb))
+        except Exception as error:
+            say(event="failed", batch=index, key=program["key"], reason=str(error))
+    return ready
+
+
+def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Measures one batch and prints its lines."""
+    begin = time.perf_counter()
+    ready = load_all(backend, index, batch, settings)
+    evicted = np.ones(int(settings["evict_mb"] * 2**18), dtype=np.float32)
+    start, passes = time.perf_counter(), 0
+    while ready and (passes < batch["least_passes"] or time.perf_counter() - start < batch["seconds"]):
+        for which in (passes % 2, 1 - passes % 2):
+            for timed in ready:
+                if which < timed.program.lengths:
+                    timed.times[which] += visit(timed.program, which, settings["runs"], evicted)
+        passes += 1
+    for timed in ready:
+        blocks = [low_quantiles(times, batch["blocks"]) for times in timed.times]
+        short = blocks[0] if len(blocks) == 2 else []
+        say(event="program", batch=index, key=timed.key, passes=passes, short=short, long=blocks[-1], **timed.memory)
+    say(event="batch", batch=index, seconds=time.perf_counter() - begin)
+
+
+def visit(program: Loaded, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> list[int]:
+    """Some timed runs, after one that brings code and buffers back into the caches.
+
+    Whole networks run in a row, as they are used. Replicas find their weights where a network would: between two
+    visits of one layer, all others have passed through the cache, so as much memory is read before each run.
+    """
+    program.run(which)
+    times = []
+    for _ in range(runs):
+        if program.lengths > 1:
+            evicted.sum()
+        times.append(program.run(which))
+    return times
+
+
+def status_mb(field: str) -> float:
+    """A field of ``/proc/self/status``, MiB."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"/proc/self/status has no {field}")
+    return int(found[1]) / 1024
+
+
+def reset_peak() -> None:
+    """Makes the present memory the peak (``man 5 proc``, clear_refs)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def watch_memory(backend: Backend, program: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Prints the peak memory of one network above what the process held before, MiB: loading it, then running it.
+
+    Pages of files are left out: they are the code of libraries, read when it first runs.
+    """
+    reset_peak()
+    before = status_mb("RssAnon")
+    loaded = backend.load(program, settings)
+    loading = status_mb("VmHWM") - status_mb("RssFile") - before
+    reset_peak()
+    for _ in range(settings["runs"]):
+        loaded.run(0)
+    running = status_mb("VmHWM") - status_mb("RssFile") - before
+    say(event="memory", key=program["key"], loading_mb=loading, running_mb=running)
+
+
+def open_backend(path: str) -> Backend:
+    """The module in a file; it is not imported by name, because its folder need not be on the path."""
+    spec = importlib.util.spec_from_file_location("backend", path)
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module  # type: ignore[return-value]
+
+
+def main(backend_path: str, path: str) -> None:
+    """Measures all batches of a manifest, or the memory of its one network (``memory``)."""
+    manifest = json.loads(Path(path).read_text())
+    settings = manifest["settings"]
+    if settings["cores"] and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, settings["cores"])  # before the runtime starts its threads
+    backend = open_backend(backend_path)
+    if "memory" in manifest:
+        watch_memory(backend, manifest["memory"], settings)
+    for index, batch in enumerate(manifest["batches"]):
+        measure(backend, index, batch, settings)
+        backend.clear()
+    say(event="done")
+    leave()
+
+
+def leave() -> None:
+    """Ends the process without destructors: a pool that dies before what was made from it would take it down."""
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
