@@ -1,4 +1,4 @@
-"""Commands: ``python -m autotailor inspect model.onnx``.
+"""Commands: ``python -m autotailor inspect model.onnx``, ``python -m autotailor doctor --device host``.
 
 A command is a module with ``add_command``, which adds its parser and names the function that runs it.
 """
@@ -9,10 +9,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from autotailor import inspection
+from autotailor import doctor, inspection
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (inspection,)
+COMMANDS = (inspection, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -132,12 +132,12 @@ def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
     return {str(key): value for key, value in plain.items()}
 
 
-def compose(conf_dir: Path, model: str, device: str, overrides: Sequence[str] = ()) -> Section:
+def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[str] = ()) -> Section:
     """The whole configuration as plain dictionaries.
 
     Args:
         conf_dir: the folder with ``config.yaml`` and the groups.
-        model: a file of ``conf/model``.
+        model: a file of ``conf/model``; None: the one that ``config.yaml`` names.
         device: a file of ``conf/device``.
         overrides: Hydra overrides that change existing keys (``finetune.epochs=1``) or choose another file of a
             group (``data=cifar10``).
@@ -145,9 +145,10 @@ def compose(conf_dir: Path, model: str, device: str, overrides: Sequence[str] = 
     Raises:
         ConfigError: something asked for does not exist; the message lists what does.
     """
-    _check_option(conf_dir, "model", model)
-    _check_option(conf_dir, "device", device)
-    chosen = [f"model={model}", f"device={device}"]
+    named = {"device": device} if model is None else {"model": model, "device": device}
+    for group, name in named.items():
+        _check_option(conf_dir, group, name)
+    chosen = [f"{group}={name}" for group, name in named.items()]
     parsed = _parse(overrides)
     known_groups = groups(conf_dir)
     for override in parsed:

@@ -9,6 +9,14 @@ class DeviceError(AutoTailorError):
     """A device's configuration is wrong, or the device cannot be used."""
 
 
+class UnreachableError(DeviceError):
+    """Nothing answers where a device should be."""
+
+
+class AuthorisationError(DeviceError):
+    """A device answers, and does not let this computer in."""
+
+
 class ProfilingError(AutoTailorError):
     """Operators or networks cannot be measured."""
 

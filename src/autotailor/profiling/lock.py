@@ -72,6 +72,15 @@ class DeviceLock:
             self._note.unlink(missing_ok=True)
             self._note.write_text(json.dumps(asdict(holder)), encoding="utf-8")
 
+    def is_held(self) -> bool:
+        """Whether somebody else holds the device at this moment."""
+        try:
+            self._lock.acquire(timeout=0.0)
+        except Timeout:
+            return True
+        self._lock.release()
+        return False
+
     def release(self) -> None:
         """Gives the device back; safe to call twice."""
         if self._lock.is_locked:

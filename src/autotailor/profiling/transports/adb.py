@@ -14,7 +14,7 @@ from adb_shell.adb_device import AdbDevice
 from adb_shell.transport.base_transport import BaseTransport
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.errors import DeviceError, TransientError
+from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.adb_keys import signer
 from autotailor.profiling.transports.adb_tcp import WholeBufferTcp
 from autotailor.profiling.transports.adb_usb import no_access, open_usb
@@ -86,7 +86,7 @@ class AdbLink(Link):
         except TransientError as error:
             device.close()
             if self._asked:
-                raise DeviceError(
+                raise AuthorisationError(
                     f"device {self.name}: {self.where} does not trust this computer's adb key, and nobody accepted it "
                     f"within {self.patience.prompt:.0f} s: unlock the device, run again, and accept the question "
                     "about USB debugging on its screen (tick 'always')"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from adb_shell.transport.base_transport import BaseTransport
 
-from autotailor.profiling.errors import DeviceError, TransientError
+from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 
 
 def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
@@ -19,6 +19,7 @@ def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
 
     Raises:
         TransientError: it is not there.
+        AuthorisationError: this user may not open it.
         DeviceError: several are and none is chosen, or USB cannot be used.
     """
     try:
@@ -54,9 +55,9 @@ def choose(name: str, serial: str | None, found: Sequence[str]) -> str:
     )
 
 
-def no_access(name: str) -> DeviceError:
+def no_access(name: str) -> AuthorisationError:
     """The error for a device that this user may not open."""
-    return DeviceError(
+    return AuthorisationError(
         f"device {name}: no permission to open it on USB: install the udev rules for Android devices "
         "(Debian: apt-get install android-sdk-platform-tools-common), add yourself to the group plugdev, log in again"
     )

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.errors import DeviceError, RunLostError, TransientError
+from autotailor.profiling.errors import DeviceError, RunLostError, TransientError, UnreachableError
 from autotailor.profiling.transports import facts, scripts
 from autotailor.profiling.transports.base import Transport, overdue
 from autotailor.profiling.transports.link import Link, Patience
@@ -235,7 +235,7 @@ class RemoteTransport(Transport):
         except TransientError as error:
             tried = f"tried {retrying.statistics['attempt_number']} times in {time.monotonic() - started:.0f} s"
             after = "; what was measured is kept, run again to go on" if self._answered else ""
-            raise DeviceError(f"{error} ({tried}{after})") from error
+            raise UnreachableError(f"{error} ({tried}{after})") from error
 
     def _act(self, action: Callable[[], Result]) -> Result:
         try:

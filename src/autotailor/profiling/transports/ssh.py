@@ -14,7 +14,7 @@ from typing import Any
 import asyncssh
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.errors import DeviceError, TransientError
+from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.background import background_loop
 from autotailor.profiling.transports.link import Link, Patience
@@ -123,13 +123,13 @@ class SshLink(Link):
         try:
             yield
         except asyncssh.HostKeyNotVerifiable as error:
-            raise DeviceError(
+            raise AuthorisationError(
                 f"device {self.name}: the host key of {self.where} is not in ~/.ssh/known_hosts, or has changed "
                 f"({error.reason}): connect once with `ssh{port} {self.login}` and compare the fingerprint it shows "
                 "with the board's"
             ) from error
         except asyncssh.PermissionDenied as error:
-            raise DeviceError(
+            raise AuthorisationError(
                 f"device {self.name}: {self.where} accepts none of this user's keys ({error.reason}): "
                 f"run `ssh-copy-id{port} {self.login}`; a key with a passphrase must be in the agent (`ssh-add`); "
                 "another user or key is set in device.address or ~/.ssh/config"
