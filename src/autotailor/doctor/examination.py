@@ -11,6 +11,7 @@ from autotailor.doctor.finding import Finding, Verdict
 from autotailor.doctor.hardware import check_cores, check_frequency, check_temperature
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.errors import AuthorisationError, DeviceError, UnreachableError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine import look
@@ -79,12 +80,17 @@ def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath
     try:
         yield _check_space(transport)
         machine = look(transport, root)
+        sensor = find_sensor(transport, root)
     except DeviceError as error:
         yield _failure("answers", device, error)
         return
     yield check_cores(device, machine)
     yield check_frequency(device, machine)
     yield check_temperature(machine)
+    if sensor is None:
+        yield Finding("energy", Verdict.UNAVAILABLE, "no sensor that this user may read (RAPL: root only)")
+    else:
+        yield Finding("energy", Verdict.GOOD, sensor.name)
     yield _check_lock(device, transport)
 
 

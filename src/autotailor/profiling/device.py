@@ -37,6 +37,8 @@ class DeviceConfig:
         max_minutes: time budget of profiling, in minutes.
         evict_mb: memory that is read before each timed run of an operator, in MiB, so that its weights come from
             where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
+        energy_seconds: how long each kind of operator runs to learn its power, where the device has a sensor; 0: energy
+            is not measured.
         fusion: ``{"add": [[producer, follower], ...], "remove": [...]}``: corrections of the runtime's fusion
             rules (paper, section 4.2.1: user-defined fusion rules).
         options: switches of the runtime, by its own names.
@@ -55,6 +57,7 @@ class DeviceConfig:
     precision_target: float = 0.03
     max_minutes: float = 3.0
     evict_mb: float = 2.0
+    energy_seconds: float = 8.0
     fusion: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,6 +77,8 @@ class DeviceConfig:
             self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
         if not 0 <= float(self.evict_mb) <= 1024:
             self._refuse("evict_mb", self.evict_mb, "a number of MiB between 0 and 1024")
+        if not 0 <= float(self.energy_seconds) <= 600:
+            self._refuse("energy_seconds", self.energy_seconds, "a number of seconds between 0 and 600")
         if unknown := set(self.fusion) - {"add", "remove"}:
             self._refuse("fusion", sorted(unknown), "the keys add and remove, lists of [producer, follower]")
 

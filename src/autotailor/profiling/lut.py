@@ -45,7 +45,7 @@ class LUTRow:
         latency_ms: milliseconds.
         standard_error: of the latency, in milliseconds.
         repeats: passes that it was measured in.
-        energy_mj: of one run above idle, millijoules; None: unavailable.
+        energy_mj: of one run above idle, millijoules (power of its kind x latency); None: unavailable.
         resident_weight_mb: its weights as the runtime holds them, MiB; None: not known.
         workspace_mb: scratch memory of one run, MiB; None: not known.
         measured_at: when it was measured last, UTC in ISO 8601; empty: not known.

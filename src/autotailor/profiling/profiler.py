@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,12 +14,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates
+from autotailor.profiling.energy import find_sensor
+from autotailor.profiling.energy.power import measure_kinds
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.lut import LUT
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
 from autotailor.profiling.store import Store
+
+logger = logging.getLogger(__name__)
 
 BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
@@ -79,9 +84,23 @@ def profile(
         run = _Run(session, kept, programs, {f.id: uses.get(f, 1) for f in operators})
         run.measure()
         fingerprint = session.fingerprint.id
+        if not run.missing():
+            _measure_energy(session, kept, operators)
     if missing := run.missing():
         raise ProfilingError(_incomplete(device, operators, run, missing))
     return kept.lut(fingerprint, operators)
+
+
+def _measure_energy(session: Session, store: Store, operators: Sequence[OperatorFeature]) -> None:
+    """Power of each kind of operator, where the device has a sensor and the store does not know it yet."""
+    sensor = find_sensor(session.transport) if session.device.energy_seconds > 0 else None
+    if sensor is None:
+        logger.info("device %s: energy unavailable: no sensor that can be read", session.device.name)
+        return
+    fingerprint = session.fingerprint.id
+    latencies = store.lut(fingerprint, operators).latencies()
+    found = measure_kinds(session, sensor, operators, latencies, store.powers(fingerprint))
+    store.add_powers(fingerprint, found)
 
 
 def _incomplete(device: DeviceConfig, operators: Sequence[OperatorFeature], run: _Run, missing: Sequence[str]) -> str:

@@ -117,8 +117,21 @@ class Session:
     def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
         """One process of the runner over all batches: its exit code."""
         helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
+        path = self.send(batches, helpers, self.runtime.settings())
+
+        def on_line(text: str) -> None:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                return  # what a library prints between the runner's lines
+            self._take(line, batches, lines, on_records)
+
+        return self.transport.run(self.runtime.runner(path), on_line)
+
+    def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
+        """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
         manifest = {
-            "settings": self.runtime.settings(),
+            "settings": dict(settings),
             "batches": [
                 {
                     "seconds": batch.seconds,
@@ -132,16 +145,7 @@ class Session:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write(self.runtime.manifest(manifest))
             file.flush()
-            path = self.transport.push(Path(file.name), "manifest.json")
-
-        def on_line(text: str) -> None:
-            try:
-                line = json.loads(text)
-            except ValueError:
-                return  # what a library prints between the runner's lines
-            self._take(line, batches, lines, on_records)
-
-        return self.transport.run(self.runtime.runner(path), on_line)
+            return self.transport.push(Path(file.name), "manifest.json")
 
     def _take(
         self,

@@ -10,6 +10,7 @@ operators that have no visit here.
     operators  id, feature
     visits     one for each record, with when and by which version it was measured
     imported   rows of other people's tables
+    powers     power above idle while operators of a kind run, watts, where the device has a sensor
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,11 @@ IMPORTED = ("fingerprint", "operator", "latency_ms", "standard_error", "repeats"
 EXTRAS = ("resident_weight_mb", "workspace_mb", "energy_mj")
 ORIGIN = ("measured_at", "measured_by")
 
+POWERS = """
+CREATE TABLE IF NOT EXISTS powers (
+    fingerprint TEXT NOT NULL REFERENCES devices, kind TEXT NOT NULL, watts REAL NOT NULL, measured_at TEXT NOT NULL,
+    PRIMARY KEY (fingerprint, kind))
+"""
 TABLES = """
 CREATE TABLE devices (fingerprint TEXT PRIMARY KEY, facts TEXT NOT NULL);
 CREATE TABLE operators (id TEXT PRIMARY KEY, feature TEXT NOT NULL);
@@ -100,6 +106,7 @@ class Store:
                     f"LUT store {self.path}: schema {version}, this autotailor reads {SCHEMA}; export it with the "
                     "version that wrote it, or set profile.store to another folder"
                 )
+            database.execute(POWERS)
 
     @contextmanager
     def _transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
@@ -137,6 +144,13 @@ class Store:
         ]
         with self._transaction() as database:
             _insert(database, "visits", (*VISIT, *EXTRAS, *ORIGIN), rows)
+
+    def add_powers(self, fingerprint: str, watts: Mapping[str, float]) -> None:
+        """Adds the power above idle (watts) of kinds of operators of a registered device."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = [(fingerprint, kind, value, now) for kind, value in watts.items()]
+        with self._transaction() as database:
+            _insert(database, "powers", ("fingerprint", "kind", "watts", "measured_at"), rows)
 
     def merge(self, lut: LUT) -> int:
         """Imports a table that says which device it is of; rows of operators imported before are replaced.
@@ -179,6 +193,10 @@ class Store:
         """Records of one device, in the order they were measured."""
         query = f"SELECT {', '.join((*VISIT, *EXTRAS))} FROM visits WHERE fingerprint = ? ORDER BY number"
         return [Record(f, key, tuple(json.loads(b)), *rest) for f, key, b, *rest in self._select(query, fingerprint)]
+
+    def powers(self, fingerprint: str) -> dict[str, float]:
+        """Kind of operator to power above idle in watts, where it was measured."""
+        return dict(self._select("SELECT kind, watts FROM powers WHERE fingerprint = ?", fingerprint))
 
     def imported(self, fingerprint: str) -> dict[str, LUTRow]:
         """Operator id to its imported row, scaled to the machine's speed at the visits here by the anchor operator."""
@@ -245,12 +263,14 @@ class Store:
             known = last[key][1] if key in last else {}
             seen = {name: value for name, value in zip((*EXTRAS, *ORIGIN), values, strict=True) if value is not None}
             last[key] = feature, known | seen
-        rows = {}
+        rows, powers = {}, self.powers(device.id)
         for key, estimate in estimates(self.records(device.id), device.anchor).items():
             feature, further = last[key]
             latency = max(estimate.latency_ms, LEAST_LATENCY_MS)
-            numbers = (latency, estimate.standard_error, estimate.repeats)
-            rows[key] = LUTRow(OperatorFeature.from_json(feature), device.id, *numbers, **further)
+            operator, numbers = OperatorFeature.from_json(feature), (latency, estimate.standard_error, estimate.repeats)
+            if operator.kind in powers:
+                further = {"energy_mj": powers[operator.kind] * latency} | further
+            rows[key] = LUTRow(operator, device.id, *numbers, **further)
         return rows
 
     def _select(self, query: str, *arguments: str) -> list[tuple[Any, ...]]:

@@ -1,26 +1,34 @@
-"""Energy: sensors of Linux boards and phones, and the meter that reads them. One file and one line make a new sensor.
+"""Energy: sensors of Linux boards and phones, read on the device. One file and one line make a new sensor.
 
-A sensor is found under a root folder (``/sys``; a copy of one in tests), and is read as joules that have flown or as
-watts that flow. Where there is none, energy is unavailable: it is None, never 0.
+Where there is none, energy is unavailable: None, never 0.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePosixPath
 
-from autotailor.profiling.energy.base import Counter, Gauge, Sensor
-from autotailor.profiling.energy.ina3221 import find_ina3221
-from autotailor.profiling.energy.meter import Meter
-from autotailor.profiling.energy.power_supply import find_power_supply
-from autotailor.profiling.energy.rapl import find_rapl
+from autotailor.profiling import sysfs
+from autotailor.profiling.energy import ina3221, power_supply, rapl
+from autotailor.profiling.energy.base import Gauge, Sensor
+from autotailor.profiling.energy.watch import Watch
+from autotailor.profiling.transports.base import Transport
 
-SENSORS = (find_ina3221, find_rapl, find_power_supply)
-"""Each answers with a sensor, or None where the machine has none; the first that has one is used."""
+SENSORS = (
+    (ina3221.PATTERNS, ina3221.find_ina3221),
+    (rapl.PATTERNS, rapl.find_rapl),
+    (power_supply.PATTERNS, power_supply.find_power_supply),
+)
+"""Files to look at, and what finds a sensor among them or answers None; the first that has one is used."""
 
 
-def find_sensor(root: Path = Path("/sys")) -> Sensor | None:
-    """The machine's sensor of energy or power; None: unavailable."""
-    return next((sensor for find in SENSORS if (sensor := find(root)) is not None), None)
+def find_sensor(transport: Transport, root: PurePosixPath = sysfs.ROOT) -> Sensor | None:
+    """The device's sensor of energy or power; None: unavailable.
+
+    Raises:
+        DeviceError: the device cannot be asked.
+    """
+    files = sysfs.read(transport, [pattern for patterns, _ in SENSORS for pattern in patterns], root)
+    return next((sensor for _, find in SENSORS if (sensor := find(files)) is not None), None)
 
 
-__all__ = ["SENSORS", "Counter", "Gauge", "Meter", "Sensor", "find_sensor"]
+__all__ = ["SENSORS", "Gauge", "Sensor", "Watch", "find_sensor"]

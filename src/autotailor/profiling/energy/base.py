@@ -1,53 +1,70 @@
-"""What sensors have in common."""
+"""What sensors have in common: files of ``/sys`` that are read again and again, and joules that follow from them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.integrate import cumulative_trapezoid
+
+Files = Mapping[str, str]
+"""Path below ``/sys`` to the file's first line."""
+FloatArray = npt.NDArray[np.float64]
 
 
-class Counter(ABC):
-    """A sensor that counts energy.
-
-    Attributes:
-        name: for messages.
-    """
-
-    name: str
-
-    @abstractmethod
-    def joules(self) -> float:
-        """Joules since the first call; to be called at least once for each time the hardware's counter wraps."""
-
-
-class Gauge(ABC):
-    """A sensor that tells power.
+@dataclass(frozen=True)
+class Sensor(ABC):
+    """A sensor of energy or power.
 
     Attributes:
         name: for messages.
+        paths: the files to read each time.
     """
 
     name: str
+    paths: tuple[str, ...]
 
     @abstractmethod
-    def watts(self) -> float:
-        """Power at this moment."""
+    def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
+        """Joules that have flown since the first reading, for each reading ``[n]``; NaN where one cannot be read.
+
+        Args:
+            seconds: when each reading was taken.
+            files: what stood in ``paths`` then.
+        """
 
 
-Sensor = Counter | Gauge
+class Gauge(Sensor):
+    """A sensor that tells power."""
+
+    @abstractmethod
+    def watts(self, files: Files) -> float:
+        """Power at one moment; NaN where it cannot be read."""
+
+    def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
+        """Power in between two readings is interpolated."""
+        watts = [self.watts(reading) for reading in files]
+        return np.asarray(cumulative_trapezoid(watts, seconds, initial=0.0), dtype=np.float64)
 
 
-def number(path: Path) -> float | None:
-    """The number in a file of sysfs; None where it is missing, not readable, or no number."""
+def value(files: Files, path: str) -> float:
+    """The number in a file; NaN where it is missing or no number."""
     try:
-        return float(path.read_text())
-    except (OSError, ValueError):
-        return None
+        return float(files[path])
+    except (KeyError, ValueError):
+        return float("nan")
 
 
-def text(path: Path) -> str:
-    """The word in a file of sysfs; empty where it is missing or not readable."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+def readable(files: Files, path: str) -> bool:
+    """Whether a file holds a number."""
+    return not np.isnan(value(files, path))
+
+
+def folders(files: Files, pattern: str) -> list[str]:
+    """Folders (sorted) that hold a file of the name with which the pattern ends: ``class/hwmon/hwmon*/name``."""
+    start, _, rest = pattern.partition("*")
+    end = rest.rpartition("/")[2]
+    return sorted(path.rpartition("/")[0] for path in files if path.startswith(start) and path.endswith(f"/{end}"))

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from autotailor.profiling.energy.base import Files, Gauge, folders, readable, value
 
-from autotailor.profiling.energy.base import Gauge, number, text
-
+MONITORS = "class/hwmon/hwmon*"
+PATTERNS = (
+    f"{MONITORS}/name",
+    *(f"{MONITORS}/{name}" for name in ("in[1-3]_label", "in[1-3]_input", "curr[1-3]_input")),
+)
 TOTALS = ("VDD_IN", "POM_5V_IN", "SYS_VIN", "VIN_SYS_5V0")
 """Rails that feed the whole board, by the names that boards give them."""
 
 
 class Ina3221(Gauge):
-    """The rail of the whole board, or the sum of all rails where none is known as that."""
+    """The rail of the whole board, or the sum of all where none is known as that; ``paths``: mV and mA in turn."""
 
-    def __init__(self, rails: tuple[tuple[Path, int], ...]) -> None:
-        self.rails = rails
-        self.name = f"INA3221 ({', '.join(text(monitor / f'in{i}_label') for monitor, i in rails)})"
-
-    def watts(self) -> float:
+    def watts(self, files: Files) -> float:
         """Power of the rails."""
-        return sum(
-            (number(monitor / f"in{i}_input") or 0.0) * (number(monitor / f"curr{i}_input") or 0.0) / 1e6
-            for monitor, i in self.rails
-        )
+        numbers = [value(files, path) for path in self.paths]
+        return sum(mv * ma / 1e6 for mv, ma in zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def find_ina3221(root: Path) -> Ina3221 | None:
+def find_ina3221(files: Files) -> Ina3221 | None:
     """The rails that can be read; labels stand at their voltages (``in1_label``)."""
-    monitors = sorted((root / "class" / "hwmon").glob("hwmon*"))
-    rails = tuple(
-        (monitor, i)
-        for monitor in monitors
-        if text(monitor / "name") == "ina3221"
+    rails = [
+        (files.get(f"{monitor}/in{i}_label", f"rail {i}"), (f"{monitor}/in{i}_input", f"{monitor}/curr{i}_input"))
+        for monitor in folders(files, f"{MONITORS}/name")
+        if files[f"{monitor}/name"] == "ina3221"
         for i in (1, 2, 3)
-        if number(monitor / f"in{i}_input") is not None and number(monitor / f"curr{i}_input") is not None
-    )
-    total = tuple((monitor, i) for monitor, i in rails if text(monitor / f"in{i}_label") in TOTALS)
-    return Ina3221(total or rails) if rails else None
+        if readable(files, f"{monitor}/in{i}_input") and readable(files, f"{monitor}/curr{i}_input")
+    ]
+    rails = [rail for rail in rails if rail[0] in TOTALS] or rails
+    if not rails:
+        return None
+    return Ina3221(f"INA3221 ({', '.join(label for label, _ in rails)})", tuple(p for _, paths in rails for p in paths))

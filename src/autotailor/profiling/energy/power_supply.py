@@ -7,32 +7,38 @@ no running phone draws, is taken as milliamperes. While a charger is attached th
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
-from autotailor.profiling.energy.base import Gauge, number, text
+from autotailor.profiling.energy.base import Files, Gauge, folders, value
 
+SUPPLIES = "class/power_supply/*"
+PATTERNS = tuple(f"{SUPPLIES}/{name}" for name in ("type", "status", "current_now", "voltage_now"))
 LEAST_UA = 15_000.0
 
 
+@dataclass(frozen=True)
 class PowerSupply(Gauge):
-    """A battery that is being discharged."""
+    """A battery that is being discharged; ``paths``: current and voltage.
 
-    def __init__(self, battery: Path) -> None:
-        self.battery = battery
-        self.name = f"battery ({battery.name})"
-        current = abs(number(battery / "current_now") or 0.0)
-        self.ampere = 1e-3 if current < LEAST_UA else 1e-6
+    Attributes:
+        ampere: what one unit of the current is.
+    """
 
-    def watts(self) -> float:
+    ampere: float
+
+    def watts(self, files: Files) -> float:
         """Power that the battery gives."""
-        current = abs(number(self.battery / "current_now") or 0.0) * self.ampere
-        return current * (number(self.battery / "voltage_now") or 0.0) / 1e6
+        current, voltage = (value(files, path) for path in self.paths)
+        return abs(current) * self.ampere * voltage / 1e6
 
 
-def find_power_supply(root: Path) -> PowerSupply | None:
+def find_power_supply(files: Files) -> PowerSupply | None:
     """The battery, where it is being discharged and its current can be read."""
-    for supply in sorted((root / "class" / "power_supply").glob("*")):
-        readable = number(supply / "current_now") and number(supply / "voltage_now")
-        if text(supply / "type") == "Battery" and text(supply / "status") == "Discharging" and readable:
-            return PowerSupply(supply)
+    for supply in folders(files, f"{SUPPLIES}/type"):
+        paths = (f"{supply}/current_now", f"{supply}/voltage_now")
+        current, voltage = (abs(value(files, path)) for path in paths)
+        discharging = (files[f"{supply}/type"], files.get(f"{supply}/status")) == ("Battery", "Discharging")
+        if discharging and current > 0 and voltage > 0:
+            name = f"battery ({supply.rpartition('/')[2]})"
+            return PowerSupply(name, paths, 1e-3 if current < LEAST_UA else 1e-6)
     return None

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from autotailor.profiling.energy.base import Counter, number, text
+import numpy as np
 
+from autotailor.profiling.energy.base import Files, FloatArray, Sensor, folders, readable, value
+
+ZONES = "class/powercap/intel-rapl:*"
+PATTERNS = tuple(f"{ZONES}/{name}" for name in ("name", "energy_uj", "max_energy_range_uj"))
 PACKAGE = "package"
 
 
-class Rapl(Counter):
-    """The sum of all processor packages."""
+@dataclass(frozen=True)
+class Rapl(Sensor):
+    """The sum of all processor packages.
 
-    def __init__(self, packages: tuple[Path, ...]) -> None:
-        self.name = f"RAPL ({', '.join(text(path / 'name') for path in packages)})"
-        self.packages = packages
-        self.last = [number(path / "energy_uj") or 0.0 for path in packages]
-        self.ranges = [number(path / "max_energy_range_uj") or 0.0 for path in packages]
-        self.total = 0.0
+    Attributes:
+        ranges: microjoules at which each counter wraps.
+    """
 
-    def joules(self) -> float:
-        """Joules since the sensor was opened; a counter that is lower than before has wrapped once."""
-        for i, path in enumerate(self.packages):
-            now = number(path / "energy_uj")
-            if now is not None:
-                self.total += now - self.last[i] + (self.ranges[i] if now < self.last[i] else 0.0)
-                self.last[i] = now
-        return self.total / 1e6
+    ranges: tuple[float, ...]
+
+    def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
+        """A counter that is lower than before has wrapped once."""
+        total = np.zeros(len(files))
+        for path, period in zip(self.paths, self.ranges, strict=True):
+            steps = np.diff([value(reading, path) for reading in files])
+            total[1:] += np.cumsum(np.where(steps < 0, steps + period, steps))
+        return total / 1e6
 
 
-def find_rapl(root: Path) -> Rapl | None:
-    """The packages whose counters this user may read."""
-    zones = sorted((root / "class" / "powercap").glob("intel-rapl:*"))
-    packages = [zone for zone in zones if text(zone / "name").startswith(PACKAGE)]
-    readable = tuple(zone for zone in packages if number(zone / "energy_uj") is not None)
-    return Rapl(readable) if readable else None
+def find_rapl(files: Files) -> Rapl | None:
+    """The packages whose counters may be read."""
+    packages = tuple(
+        zone
+        for zone in folders(files, f"{ZONES}/name")
+        if files[f"{zone}/name"].startswith(PACKAGE) and readable(files, f"{zone}/energy_uj")
+    )
+    if not packages:
+        return None
+    ranges = tuple(value(files, f"{zone}/max_energy_range_uj") for zone in packages)
+    name = f"RAPL ({', '.join(files[f'{zone}/name'] for zone in packages)})"
+    return Rapl(name, tuple(f"{zone}/energy_uj" for zone in packages), ranges)

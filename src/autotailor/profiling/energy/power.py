@@ -1,0 +1,153 @@
+"""Power above idle while programs run again and again, and the energy that follows: power x latency.
+
+Sensors renew their values 1 to 100 times a second, operators take microseconds: no operator can be measured alone in
+less than seconds, and there are thousands. But the power of a processor depends on what it does far less than
+latencies do: on the kind of operator. So a few operators of each kind, spread over its latencies, are run in turn for
+``device.energy_seconds``, and an operator's energy is the power of its kind times its latency. That costs one time
+``energy_seconds`` for each kind, whatever the number of operators. How well sums of them stand for whole SubNets is
+measured like latencies are: each SubNet of some is run alone for as long (``validation.csv``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.differential import NS_PER_MS
+from autotailor.profiling.energy.base import Sensor
+from autotailor.profiling.energy.watch import IDLE_SECONDS, Watch
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.sysfs import ROOT
+
+logger = logging.getLogger(__name__)
+
+SPREAD = 6
+"""Operators that stand for a kind."""
+SETTLED = 0.8
+"""Share of a batch's time that counts, at its end: sensors lag, and the beginning may still be loading."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """What one batch drew.
+
+    Attributes:
+        watts: mean power above idle.
+        latency_ms: median latency of the batch's programs' long runs, by key.
+    """
+
+    watts: float
+    latency_ms: Mapping[str, float]
+
+
+def measure_power(
+    session: Session,
+    sensor: Sensor,
+    groups: Mapping[str, Sequence[Program]],
+    seconds: float,
+    *,
+    root: PurePosixPath = ROOT,
+    idle_seconds: float = IDLE_SECONDS,
+) -> dict[str, Power]:
+    """Power while each group's programs are run in turn, nothing else.
+
+    Args:
+        session: open, on the device.
+        sensor: of that device.
+        groups: name to programs.
+        seconds: how long each group runs.
+        root: where the device's ``/sys`` is.
+        idle_seconds: how long idle power is measured before.
+
+    Returns:
+        What each group drew; groups whose power is not above idle or was not read are left out, with a warning.
+
+    Raises:
+        DeviceError: the device cannot be used.
+    """
+    watch, ends, latencies = Watch(sensor, root, idle_seconds), dict[int, float](), dict[int, dict[str, float]]()
+
+    def on_line(text: str) -> None:
+        line = {} if watch.take(text) else _parse(text)
+        if line.get("event") == "program":
+            ends.setdefault(line["batch"], watch.now)
+            latencies.setdefault(line["batch"], {})[line["key"]] = float(np.median(line["long"])) / NS_PER_MS
+
+    batches = [Batch(tuple(programs), seconds) for programs in groups.values()]
+    path = session.send(batches, (), session.runtime.settings() | {"evict_mb": 0.0})
+    session.transport.run(watch.command(session.runtime.runner(path)), on_line)
+    found = {}
+    for index, name in enumerate(groups):
+        watts = watch.watts(ends[index] - SETTLED * seconds, ends[index]) if index in ends else math.nan
+        if watts > 0:
+            found[name] = Power(watts, latencies[index])
+    if missing := [name for name in groups if name not in found]:
+        logger.warning(
+            "device %s: energy unavailable for %s: %s showed no power above idle; raise device.energy_seconds",
+            session.device.name,
+            ", ".join(missing),
+            sensor.name,
+        )
+    return found
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """A line of the runner; empty for what a library prints in between."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def representatives(features: Sequence[OperatorFeature], latencies: Mapping[str, float]) -> list[OperatorFeature]:
+    """Some operators of one kind, evenly spread over their sorted latencies."""
+    ordered = sorted(features, key=lambda feature: latencies[feature.id])
+    chosen = np.linspace(0, len(ordered) - 1, min(SPREAD, len(ordered))).round().astype(int)
+    return [ordered[index] for index in dict.fromkeys(chosen.tolist())]
+
+
+def measure_kinds(
+    session: Session,
+    sensor: Sensor,
+    features: Sequence[OperatorFeature],
+    latencies: Mapping[str, float],
+    known: Mapping[str, float],
+    *,
+    root: PurePosixPath = ROOT,
+    idle_seconds: float = IDLE_SECONDS,
+) -> dict[str, float]:
+    """Kind of operator to power above idle, in watts, for the kinds that are not ``known``.
+
+    Args:
+        session: open, on the device.
+        sensor: of that device.
+        features: the operators.
+        latencies: operator id to milliseconds.
+        known: kinds that need not be measured.
+        root: where the device's ``/sys`` is.
+        idle_seconds: how long idle power is measured before.
+    """
+    kinds: dict[str, list[OperatorFeature]] = {}
+    for feature in features:
+        if feature.kind not in known:
+            kinds.setdefault(feature.kind, []).append(feature)
+    if not kinds:
+        return {}
+    groups = {
+        kind: [session.runtime.replicas(feature) for feature in representatives(members, latencies)]
+        for kind, members in kinds.items()
+    }
+    seconds = session.device.energy_seconds
+    logger.info("energy: %s, %d kinds of operators, %.0f s each", sensor.name, len(groups), seconds)
+    powers = measure_power(session, sensor, groups, seconds, root=root, idle_seconds=idle_seconds)
+    return {kind: power.watts for kind, power in powers.items()}

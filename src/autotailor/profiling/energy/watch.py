@@ -1,0 +1,95 @@
+"""A sensor read on the device while the device works: power above idle.
+
+The command that runs the work is wrapped by a shell script which prints a reading of the sensor's files every
+``PERIOD`` seconds into the same stream as the work's own lines. So the order of lines says what ran when, and no clock
+has to be shared. Before the work starts nothing runs but the readings, whose own power is thus taken off with idle's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from autotailor.profiling.energy.base import Files, Sensor
+
+PERIOD = 0.1
+"""Seconds between readings; the monitors of Jetson and phones renew their values once in 0.05 to 1 s."""
+IDLE_SECONDS = 3.0
+MARK = "sensor:"
+LEAST_READINGS = 5
+
+SCRIPT = f"""
+idle=$1 period=$2 count=$3
+shift 3
+files= n=0
+while [ $n -lt $count ]; do files="$files $1"; n=$((n+1)); shift; done
+main=$$
+( while [ -e /proc/$main/cwd ]; do
+    {{ IFS=' ' read -r line rest < /proc/uptime; }} 2>/dev/null
+    for file in $files; do
+      value=
+      {{ IFS= read -r value < "$file"; }} 2>/dev/null
+      line="$line ${{value:-nan}}"
+    done
+    echo "{MARK} $line"
+    sleep $period
+  done ) &
+sleep $idle
+exec "$@"
+"""
+"""Readings end with the process that the command becomes: of a dead one, the link ``cwd`` leads nowhere."""
+
+
+class Watch:
+    """Readings of one run of a command.
+
+    Args:
+        sensor: what is read.
+        root: where the device's ``/sys`` is.
+        idle_seconds: how long nothing runs at first.
+    """
+
+    def __init__(self, sensor: Sensor, root: PurePosixPath, idle_seconds: float = IDLE_SECONDS) -> None:
+        self.sensor = sensor
+        self.root = root
+        self.idle_seconds = idle_seconds
+        self.seconds: list[float] = []
+        self.files: list[Files] = []
+
+    def command(self, work: Sequence[str]) -> list[str]:
+        """The command that works and prints readings."""
+        paths = [str(self.root / path) for path in self.sensor.paths]
+        numbers = [str(self.idle_seconds), str(PERIOD), str(len(paths))]
+        return ["sh", "-c", SCRIPT, "watch", *numbers, *paths, *work]
+
+    def take(self, line: str) -> bool:
+        """Takes a line in; False: it is none of its own."""
+        if not line.startswith(MARK):
+            return False
+        first, *values = line.removeprefix(MARK).split()
+        if len(values) == len(self.sensor.paths):
+            self.seconds.append(float(first))
+            self.files.append(dict(zip(self.sensor.paths, values, strict=True)))
+        return True
+
+    @property
+    def now(self) -> float:
+        """When the last reading was taken, in the device's seconds; 0 before the first."""
+        return self.seconds[-1] if self.seconds else 0.0
+
+    def idle_watts(self) -> float:
+        """Mean power before the work began; NaN: unavailable."""
+        return self._watts(self.seconds[0], self.seconds[0] + self.idle_seconds - PERIOD) if self.seconds else np.nan
+
+    def watts(self, start: float, end: float) -> float:
+        """Mean power above idle between two moments of the device's clock; NaN: unavailable."""
+        return self._watts(start, end) - self.idle_watts()
+
+    def _watts(self, start: float, end: float) -> float:
+        inside = [i for i, second in enumerate(self.seconds) if start <= second <= end]
+        if len(inside) < LEAST_READINGS:
+            return np.nan
+        joules = self.sensor.joules([self.seconds[i] for i in inside], [self.files[i] for i in inside])
+        return float(joules[-1] / (self.seconds[inside[-1]] - self.seconds[inside[0]]))
