@@ -7,11 +7,12 @@ from autotailor.profiling.registry import Registry, open_part
 from autotailor.profiling.runtimes.base import Runtime
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
+from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
 
 RUNTIMES: Registry[Runtime] = {
     "ncnn": NcnnRuntime,
     "ncnn-compiled": NcnnCompiledRuntime,
-    "onnxruntime": None,
+    "onnxruntime": OnnxRuntime,
     "torch": None,
 }
 """Name to what makes it; None: planned, not built yet."""

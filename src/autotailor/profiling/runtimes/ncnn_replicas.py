@@ -17,13 +17,10 @@ import math
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.copies import copies
 from autotailor.profiling.runtimes.ncnn_layers import Layer, layer, ncnn_shape
 
 MAGIC = "7767517"
-TARGET_US = 150.0
-"""A long run should last about this long: far above the cost of a call, short enough for many repeats."""
-MOST_COPIES = 12
-MEMORY_MB = 192.0
 PACKER = Layer("ReLU")
 
 
@@ -33,31 +30,16 @@ def param_text(lines: list[str]) -> str:
     return f"{MAGIC}\n{len(lines)} {blobs}\n" + "\n".join(lines) + "\n"
 
 
-def estimated_us(feature: OperatorFeature) -> float:
-    """A guess of the latency in microseconds, only for planning how often to repeat."""
-    outputs = math.prod(feature.outputs[0])
-    moved = sum(math.prod(s) for s in (*feature.inputs, *feature.outputs, *feature.weights))
-    products = outputs * math.prod(feature.weights[0][1:]) if feature.kind == "Conv" else 0
-    return 1.0 + products / 30e3 + moved / 4e3
-
-
 def weight_mb(feature: OperatorFeature) -> float:
     """Memory of one copy's weights; Winograd's copies of 3x3 kernels take up to four times as much."""
     size = sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
     return size * (5 if feature.kind == "Conv" and feature.weights[0][2:] == (3, 3) else 2)
 
 
-def copies(feature: OperatorFeature) -> tuple[int, int]:
-    """Replicas in the short and the long run."""
-    wanted = round(TARGET_US / estimated_us(feature))
-    bounded = min(MOST_COPIES, int(MEMORY_MB / max(weight_mb(feature), 1e-6)))
-    return 1, 1 + max(2, min(wanted, bounded))
-
-
 def replica_program(feature: OperatorFeature) -> Program:
     """The replica network of a fused operator."""
     made = layer(feature)
-    short, long = copies(feature)
+    short, long = copies(feature, weight_mb(feature))
     shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
     if made.in_place and len(shapes) == 1:
         param, prefix = _chain(made, long), "k"

@@ -1,0 +1,53 @@
+"""Feature of a fused operator -> the nodes of a graph that computes it.
+
+Example: ``Conv`` 3 -> 8 with a bias and a fused Relu, reading ``in0``, as copy ``c1``::
+
+    c1.0 = Conv(in0, c1.w0, c1.w1)
+    c1.1 = Relu(c1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.graph import Node
+
+SHAPED_BY = {"Reshape": "shape", "Expand": "shape", "Resize": "sizes"}
+"""Kinds to the attribute that says the shape of their output: a feature need not repeat it."""
+
+
+@dataclass(frozen=True)
+class FeatureNodes:
+    """What computes one copy of a fused operator.
+
+    Attributes:
+        nodes: the producer, then its followers.
+        weights: names to shapes.
+        output: the tensor that the last node writes first.
+    """
+
+    nodes: tuple[Node, ...]
+    weights: Mapping[str, Shape]
+    output: str
+
+
+def feature_nodes(feature: OperatorFeature, activations: Sequence[str], name: str) -> FeatureNodes:
+    """The nodes of a copy called ``name`` that reads ``activations``."""
+    weights = {f"{name}.w{i}": shape for i, shape in enumerate(feature.weights)}
+    outputs = tuple(f"{name}.0.{i}" if i else f"{name}.0" for i in range(len(feature.outputs)))
+    attributes = freeze_attributes(dict(feature.attributes) | _shape_attributes(feature))
+    nodes = [Node(f"{name}.0", feature.kind, (*activations, *weights), outputs, attributes)]
+    for i, follower in enumerate(feature.followers, 1):
+        nodes.append(Node(f"{name}.{i}", follower.kind, nodes[-1].outputs[:1], (f"{name}.{i}",), follower.attributes))
+    return FeatureNodes(tuple(nodes), weights, nodes[-1].outputs[0])
+
+
+def _shape_attributes(feature: OperatorFeature) -> dict[str, Any]:
+    """Attributes that follow from the shapes of the outputs."""
+    if feature.kind == "Split":
+        axis = feature.attribute("axis", 0)
+        return {"split": tuple(shape[axis] for shape in feature.outputs)}
+    return {SHAPED_BY[feature.kind]: feature.outputs[0]} if feature.kind in SHAPED_BY else {}

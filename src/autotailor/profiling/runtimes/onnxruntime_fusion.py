@@ -1,0 +1,19 @@
+"""ONNX Runtime's fusion rules on processors, read off what its optimizer writes (``optimized_model_filepath``).
+
+BatchNorm disappears into the convolution before it. An activation runs inside Conv and Gemm.
+"""
+
+from __future__ import annotations
+
+from autotailor.ir.feature import FusionRules
+
+CONV_ACTIVATIONS = ("Relu", "Clip", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "LeakyRelu")
+GEMM_ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu")
+
+ONNXRUNTIME_FUSION = FusionRules(
+    name="onnxruntime",
+    folds=frozenset({("Conv", "BatchNormalization")}),
+    fuses=frozenset(("Conv", activation) for activation in CONV_ACTIVATIONS)
+    | frozenset(("Gemm", activation) for activation in GEMM_ACTIVATIONS),
+    free=frozenset({"Identity", "Dropout"}),
+)

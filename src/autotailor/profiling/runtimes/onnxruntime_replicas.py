@@ -1,0 +1,179 @@
+"""Replica networks for ONNX Runtime: R copies of an operator as an ONNX model, which its optimizer fuses as a network.
+
+Copies of an operator that keeps its input's shape stand in a chain. Others read the same inputs, each output ending in
+a sink that costs little in the layout that the output has::
+
+    in0 -> (ReorderInput) -> Conv c1 -> depthwise Conv of one pixel + sink0 = sink1      packed (NCHWc)
+                          -> Conv c2 -> depthwise Conv of one pixel + sink1 = sink2
+    in0 -> Softmax c1 -> Size, in0 -> Softmax c2 -> Size; Max of all sizes               plain
+
+What puts an input into the packed layout is shared by all copies, and cancels in the difference of two lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx
+import onnx.printer
+from onnx import TensorProto, helper
+
+from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.onnx_writer import OPSET, write_node
+from autotailor.ir.operator import OperatorRule, rules
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.copies import copies
+from autotailor.profiling.runtimes.feature_nodes import feature_nodes
+from autotailor.profiling.runtimes.onnxruntime_layout import ALIGNMENT, reads_packed, writes_packed
+
+CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization", "BatchNormalization", "MatMul"})
+"""Kinds whose copies may stand behind each other besides elementwise ones: no two of them become one."""
+
+
+class Replicas:
+    """A model that grows node by node."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.inputs: list[onnx.ValueInfoProto] = []
+        self.outputs: list[onnx.ValueInfoProto] = []
+        self.weights: list[onnx.ValueInfoProto] = []
+
+    def reads(self, name: str, shape: Shape) -> None:
+        """Adds an input."""
+        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def declares(self, name: str, shape: Shape) -> None:
+        """Adds a weight that the runner draws."""
+        self.weights.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def returns(self, name: str, shape: Shape, kind: int = TensorProto.FLOAT) -> None:
+        """Adds an output."""
+        self.outputs.append(helper.make_tensor_value_info(name, kind, shape))
+
+    def add(self, node: Node) -> None:
+        """Adds a node."""
+        self.nodes.append(node)
+
+    def text(self) -> str:
+        """The model in ONNX's syntax, in the opset that has all its operators."""
+        opset = max(OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in self.nodes))
+        written = [write_node(node, opset) for node in self.nodes]
+        constants = [constant for _, more in written for constant in more]
+        nodes = [proto for proto, _ in written]
+        graph = helper.make_graph(nodes, "replicas", self.inputs, self.outputs, constants, value_info=self.weights)
+        opsets = [helper.make_opsetid("", opset)]
+        version = helper.find_min_ir_version_for(opsets)
+        return str(onnx.printer.to_text(helper.make_model(graph, ir_version=version, opset_imports=opsets)))
+
+
+def weight_mb(feature: OperatorFeature) -> float:
+    """Memory of one copy's weights, MiB: as read, and as the runtime reorders them, in two sessions."""
+    return 4 * sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
+
+
+def replica_program(feature: OperatorFeature) -> Program:
+    """The replica network of a fused operator."""
+    short, long = copies(feature, weight_mb(feature))
+    model = Replicas()
+    shapes = feature.inputs
+    for i, shape in enumerate(shapes):
+        model.reads(f"in{i}", shape)
+    chained, reads = is_chained(feature), [f"in{i}" for i in range(len(shapes))]
+    if chained:
+        _chain(model, feature, (short, long))
+    else:
+        outputs = [_copy(model, feature, reads, i) for i in range(1, long + 1)]
+        if writes_packed(feature) and feature.outputs[0][1] % ALIGNMENT == 0:
+            shapes = (*shapes, _packed_sinks(model, feature, outputs, (short, long)))
+        else:
+            _plain_sinks(model, outputs, (short, long))
+    return Program(
+        key=feature.id,
+        param=model.text(),
+        inputs=tuple(shape[1:] for shape in shapes),
+        short=f"k{short}",
+        long=f"k{long}",
+        copies=(short, long),
+        sink=not chained,
+        memory_mb=long * weight_mb(feature),
+    )
+
+
+def is_chained(feature: OperatorFeature) -> bool:
+    """Whether copies stand in a chain: each on the output of the one before, as in a network."""
+    rule = rules.find(feature.kind) or OperatorRule()
+    same = bool(feature.inputs) and feature.outputs == feature.inputs[:1]
+    unchanged = feature.kind != "Conv" or reads_packed(feature) == writes_packed(feature)
+    return same and unchanged and (feature.kind in CHAINED or rule.elementwise)
+
+
+def _chain(model: Replicas, feature: OperatorFeature, lengths: tuple[int, int]) -> None:
+    """Copies one behind the other."""
+    others = [f"in{i}" for i in range(1, len(feature.inputs))]
+    before = "in0"
+    for i in range(1, lengths[1] + 1):
+        before = _copy(model, feature, [before, *others], i)
+        if i in lengths:
+            model.add(Node(f"end{i}", "Identity", (before,), (f"k{i}",)))
+            model.returns(f"k{i}", feature.outputs[0])
+
+
+def _copy(model: Replicas, feature: OperatorFeature, activations: list[str], i: int) -> str:
+    """Copy i; returns its output."""
+    made = feature_nodes(feature, activations, f"c{i}")
+    for name, shape in made.weights.items():
+        model.declares(name, shape)
+    for node in made.nodes:
+        model.add(node)
+    return made.output
+
+
+def _packed_sinks(model: Replicas, feature: OperatorFeature, outputs: Sequence[str], lengths: tuple[int, int]) -> Shape:
+    """Ends packed outputs in convolutions of one pixel, which are summed up; returns the shape of the sum's seed."""
+    channels, height, width = feature.outputs[0][1:]
+    shape = (1, channels, 1, 1)
+    model.reads("seed", shape)
+    model.declares("sink.w", (channels, 1, 1, 1))
+    attributes = freeze_attributes({"group": channels, "kernel_shape": (1, 1), "strides": (height, width)})
+    model.add(Node("packed", "Conv", ("seed", "sink.w"), ("packed.seed",), attributes))
+    before = "packed.seed"
+    for i, output in enumerate(outputs, 1):
+        model.add(Node(f"pixel{i}", "Conv", (output, "sink.w"), (f"pixel{i}",), attributes))
+        model.add(Node(f"sum{i}", "Add", (f"pixel{i}", before), (f"sum{i}",)))
+        before = f"sum{i}"
+        if i in lengths:
+            model.add(Node(f"end{i}", "Identity", (before,), (f"k{i}",)))
+            model.returns(f"k{i}", shape)
+    return shape
+
+
+def _plain_sinks(model: Replicas, outputs: Sequence[str], lengths: tuple[int, int]) -> None:
+    """Asks plain outputs for no more than their size."""
+    for i, output in enumerate(outputs, 1):
+        model.add(Node(f"size{i}", "Size", (output,), (f"size{i}",)))
+        if i in lengths:
+            model.add(Node(f"k{i}", "Max", tuple(f"size{j}" for j in range(1, i + 1)), (f"k{i}",)))
+            model.returns(f"k{i}", (), TensorProto.INT64)
+
+
+def sink_program(count: int = 16) -> Program:
+    """What the sink of one copy costs: that of packed outputs, which takes a node as the plain one does."""
+    shape = (1, 64, 14, 14)
+    image = OperatorFeature("MaxPool", (shape,), (shape,))
+    model = Replicas()
+    model.reads("in0", shape)
+    model.add(Node("pack", "MaxPool", ("in0",), ("packed",), freeze_attributes({"kernel_shape": (1, 1)})))
+    seed = _packed_sinks(model, image, ["packed"] * count, (1, count))
+    return Program("sink", model.text(), (shape[1:], seed[1:]), f"k{count}", "k1", (1, count))
+
+
+def harness_program() -> Program:
+    """A network that does nothing: what one call costs."""
+    model = Replicas()
+    model.reads("in0", (1, 4))
+    model.add(Node("out", "Relu", ("in0",), ("k1",)))
+    model.returns("k1", (1, 4))
+    return Program("harness", model.text(), ((4,),), "k1")
