@@ -6,6 +6,7 @@ import importlib
 import io
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from onnx_ir.passes.common import CheckerPass
 from torch import nn
 
+from autotailor.compiler.hub import hub
 from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.passes.opset import check_opset
 from autotailor.ir.errors import GraphError
@@ -82,13 +84,14 @@ def _create_timm(name: str, pretrained: bool) -> nn.Module:
         close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
         raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
     try:
-        with quiet():
+        with quiet(), hub() if pretrained else nullcontext():
             network: nn.Module = timm.create_model(name, pretrained=pretrained)
     except Exception as error:
         raise GraphError(
-            f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}); "
+            f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)}); "
             f"download them where there is a network and set model.weights to the file, with "
-            f"model.source=timm.models:{name}; `inspect --random-weights` shows its structure without them"
+            f"model.source=timm.models:{name}, or give the trained network as an .onnx file; "
+            f"`inspect --random-weights` shows its structure without them"
         ) from error
     return network
 
