@@ -25,6 +25,8 @@ def every_atom(model: onnx.ModelProto, smallest_image: int, halves: bool = False
     variables: list[Variable] = []
     for atom in atoms:
         sizes = _sizes(atom, smallest_image if atom in spatial else 1)
+        if atom in spatial:
+            sizes = tuple(size for size in sizes if size % net.propagation.resolution_step == 0)
         sizes = tuple(dict.fromkeys((sizes[len(sizes) // 2], sizes[-1]))) if halves else sizes
         if len(sizes) > 1:
             variables.append(Variable(atom.name, "size", sizes, len(sizes) - 1))

@@ -110,12 +110,18 @@ SPATIAL: dict[str, Case] = {
     "resize-cubic-outside": (
         "Resize", [NONE, floats(1, 1, 2, 2)], {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
     ),
+    "resize-filtered": (
+        "Resize", [NONE, floats(1, 1, 0.5, 1 / 3)], {"mode": "linear", "antialias": 1, "exclude_outside": 1},
+    ),
+    "resize-filtered-edges": ("Resize", [NONE, floats(1, 1, 0.5, 1.5)], {"mode": "linear", "antialias": 1}),
+    "resize-cubic-filtered": ("Resize", [NONE, floats(1, 1, 0.5, 0.25)], {"mode": "cubic", "antialias": 1}),
     "resize-sizes": ("Resize", [NONE, NONE, ints(1, C, 2 * SIDE, 2 * SIDE)], {"mode": "linear"}),
     "resize-to-fixed": ("Resize", [NONE, NONE, ints(1, C, 7, 7)], {"mode": "linear"}),
     "resize-axes": ("Resize", [NONE, floats(2, 2)], {"mode": "linear", "axes": [2, 3]}),
     "resize-sizes-alone": ("Resize", [floats(), floats(), ints(1, C, 6, 6)], {"mode": "linear"}),
     "depth-to-space": ("DepthToSpace", [], {"blocksize": 2, "mode": "DCR"}),
     "depth-to-space-crd": ("DepthToSpace", [], {"blocksize": 2, "mode": "CRD"}),
+    "space-to-depth": ("SpaceToDepth", [], {"blocksize": 3}),
     "expand": ("Expand", [ints(1, C, SIDE, SIDE)], {}),
     "tile": ("Tile", [ints(1, 2, 1, 1)], {}),
     "cast": ("Cast", [], {"to": TensorProto.FLOAT}),
@@ -149,6 +155,9 @@ OPSETS = {
     "Mish": 18,
     "pad-axes": 18,
     "resize-axes": 18,
+    "resize-filtered": 18,
+    "resize-filtered-edges": 18,
+    "resize-cubic-filtered": 18,
     "pad-wrap": 19,
     "avgpool-dilated": 19,
 }

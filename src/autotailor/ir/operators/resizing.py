@@ -69,8 +69,8 @@ class ResizeRule(OperatorRule):
         given = {"scales": scales, "sizes": sizes}
         node = node.with_attributes(**{k: tuple(v.tolist()) for k, v in given.items() if v is not None})
         options = {name: node.get(name, default) for name, default in _OPTIONS.items()}
-        if options["antialias"] or options["coordinate_transformation_mode"] == "tf_crop_and_resize":
-            raise GraphError(f"node {node.name}: Resize with antialias or a crop is not known; export it without")
+        if options["coordinate_transformation_mode"] == "tf_crop_and_resize":
+            raise GraphError(f"node {node.name}: Resize with a crop is not known; export it without")
         wanted = zip(_per_axis(node, "scales", x.ndim), _per_axis(node, "sizes", x.ndim), strict=True)
         for axis, (scale, size) in enumerate(wanted):
             if axis == 0:
@@ -137,11 +137,12 @@ def _matrix(n: int, size: int, scale: float, options: tuple[tuple[str, Any], ...
     if said["mode"] == "nearest":
         matrix[rows, np.clip(_nearest(at, said["nearest_mode"]), 0, n - 1)] = 1.0
         return matrix
-    reach = (0, 1) if said["mode"] == "linear" else (-1, 0, 1, 2)
+    dense = min(1.0, scale) if said["antialias"] else 1.0  # a smaller image takes a wider kernel where it is filtered
+    reach = math.ceil((1 if said["mode"] == "linear" else 2) / dense)
     first = np.floor(at)
-    for offset in reach:
+    for offset in range(1 - reach, 1 + reach):
         index = first + offset
-        weight = _kernel(np.abs(at - index), said["mode"], said["cubic_coeff_a"])
+        weight = _kernel(np.abs(at - index) * dense, said["mode"], said["cubic_coeff_a"])
         if said["exclude_outside"]:
             weight = np.where((index >= 0) & (index < n), weight, 0.0)
         np.add.at(matrix, (rows, np.clip(index, 0, n - 1).astype(np.int64)), weight)
@@ -211,14 +212,14 @@ class DepthToSpaceRule(OperatorRule):
 
 @register
 class SpaceToDepthRule(OperatorRule):
-    """Blocks of ``b x b`` pixels to channels ``[b, b, c]``."""
+    """Blocks of ``b x b`` pixels to channels ``[b, b, c]``; resolutions are such that no pixel is left over."""
 
     kinds = ("SpaceToDepth",)
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         batch, channels, *spatial = deduction.dimensions(node.inputs[0])
         side = node.get("blocksize")
-        parts = (_scaled(d, Fraction(1, side)) for d in spatial)
+        parts = (deduction.factor([d], [d.meta // side, side])[0] for d in spatial)
         return [(batch, product((Constant(side**2), channels)), *parts)]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
