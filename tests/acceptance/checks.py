@@ -18,11 +18,12 @@ import torch
 import autotailor
 from acceptance.classifiers import picture
 from autotailor.ir.executor import ElasticModule
+from autotailor.ir.handle import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.onnx_writer import OUTPUT, to_onnx
 
 Array = npt.NDArray[np.float32]
 TOLERANCE = 1e-4
-WIDTHS = frozenset({"width", "expand_ratio", "heads", "v_scale", "mlp_ratio"})
+WIDTHS = frozenset({WIDTH, EXPAND_RATIO, HEADS, V_SCALE})
 """Kinds of variables that change widths."""
 
 

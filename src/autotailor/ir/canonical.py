@@ -15,12 +15,13 @@ from autotailor.ir.propagation import Propagation, propagate
 def canonical(graph: Graph) -> Graph:
     """The graph with every node's attributes in canonical form; running it once more changes nothing."""
     propagation = propagate(graph)
-    return replace(graph, nodes=tuple(_canonical(node, propagation) for node in graph.nodes))
+    static = {part.node for part in propagation.static}
+    return replace(graph, nodes=tuple(_canonical(node, propagation, node.name in static) for node in graph.nodes))
 
 
-def _canonical(node: Node, propagation: Propagation) -> Node:
+def _canonical(node: Node, propagation: Propagation, static: bool) -> Node:
     rule = rules.find(node.kind)
-    if rule is None or any(part.node == node.name and not rule.follows_shapes for part in propagation.static):
+    if rule is None or (static and not rule.follows_shapes):
         return node
     inputs, outputs = (
         [propagation.dimensions.get(name, ()) for name in names] for names in (node.inputs, node.outputs)

@@ -11,7 +11,7 @@ from autotailor.ir.dimension import Constant, Dimension, Window
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Attribute
 from autotailor.ir.graph import Node
-from autotailor.ir.operator import Tensor
+from autotailor.ir.operator import Deduction, Tensor
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,15 @@ class WindowAttributes:
             "pads": self.pads,
             "dilations": self.dilations,
         }
+
+
+def convolution_refusal(node: Node, deduction: Deduction) -> str:
+    """Why a convolution or its transpose stays static; empty where its rule holds."""
+    if not deduction.is_weight(node.inputs[1]):
+        return "its weight is computed, not constant"
+    if len(deduction.shape(node.inputs[1])) not in (3, 4, 5):
+        return "only 1 to 3 spatial axes are known"
+    return ""
 
 
 def window_attributes(node: Node, kernel: Sequence[int]) -> WindowAttributes:

@@ -16,7 +16,7 @@ from autotailor.ir.dimension import Constant, Dimension, Kernel, product
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
-from autotailor.ir.operators._window import WindowAttributes, pad_like, window_attributes
+from autotailor.ir.operators._window import WindowAttributes, convolution_refusal, pad_like, window_attributes
 
 
 @register
@@ -26,11 +26,7 @@ class ConvRule(OperatorRule):
     kinds = ("Conv",)
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        if not deduction.is_weight(node.inputs[1]):
-            return "its weight is computed, not constant"
-        if len(deduction.shape(node.inputs[1])) not in (3, 4, 5):
-            return "only 1 to 3 spatial axes are known"
-        return ""
+        return convolution_refusal(node, deduction)
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])

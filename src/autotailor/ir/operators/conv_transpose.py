@@ -12,7 +12,7 @@ from autotailor.ir.dimension import Constant, Dimension, Window, product
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
-from autotailor.ir.operators._window import WindowAttributes, window_attributes
+from autotailor.ir.operators._window import WindowAttributes, convolution_refusal, window_attributes
 
 
 @register
@@ -23,11 +23,8 @@ class ConvTransposeRule(OperatorRule):
     follows_shapes = True
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        if not deduction.is_weight(node.inputs[1]):
-            return "its weight is computed, not constant"
-        if len(deduction.shape(node.inputs[1])) not in (3, 4, 5):
-            return "only 1 to 3 spatial axes are known"
-        return "an output_shape instead of pads is not known" if node.get("output_shape") else ""
+        given = "an output_shape instead of pads is not known" if node.get("output_shape") else ""
+        return convolution_refusal(node, deduction) or given
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])

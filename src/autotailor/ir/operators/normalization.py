@@ -28,18 +28,22 @@ class NormalizationRule(OperatorRule):
         return freeze_attributes({"epsilon": node.get("epsilon", EPSILON)})
 
 
-@register
-class BatchNormalizationRule(NormalizationRule):
-    """Inputs: x ``[n, c, ...]``, gain, shift, running mean, running variance, each ``[c]``."""
-
-    kinds = ("BatchNormalization",)
-    statistics = (3, 4)
+class ChannelNormalizationRule(NormalizationRule):
+    """Base of those with one gain and shift for each channel: x ``[n, c, ...]``, everything else ``[c]``."""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
         for name in node.inputs[1:]:
             deduction.declare(name, (x[1],))
         return [x]
+
+
+@register
+class BatchNormalizationRule(ChannelNormalizationRule):
+    """Inputs: x, gain, shift, running mean, running variance."""
+
+    kinds = ("BatchNormalization",)
+    statistics = (3, 4)
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x, gain, shift, mean, variance = arguments
@@ -84,7 +88,7 @@ class LayerNormalizationRule(NormalizationRule):
 
 
 @register
-class GroupNormalizationRule(NormalizationRule):
+class GroupNormalizationRule(ChannelNormalizationRule):
     """Over groups of channels (opset 21: gain and shift are ``[c]``).
 
     The number of groups stays; channels come and go in all of them alike.
@@ -97,9 +101,7 @@ class GroupNormalizationRule(NormalizationRule):
         groups = node.get("num_groups")
         in_group = deduction.fresh(node, x[1].meta // groups, "in")
         deduction.unify(x[1], product((Constant(groups), in_group)))
-        for name in node.inputs[1:]:
-            deduction.declare(name, (x[1],))
-        return [x]
+        return super().deduce(node, deduction)
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x, gain, shift = arguments
@@ -113,16 +115,10 @@ class GroupNormalizationRule(NormalizationRule):
 
 
 @register
-class InstanceNormalizationRule(NormalizationRule):
-    """Each channel of each image over its spatial axes; gain and shift are ``[c]``."""
+class InstanceNormalizationRule(ChannelNormalizationRule):
+    """Each channel of each image over its spatial axes."""
 
     kinds = ("InstanceNormalization",)
-
-    def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
-        x = deduction.dimensions(node.inputs[0])
-        for name in node.inputs[1:]:
-            deduction.declare(name, (x[1],))
-        return [x]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x, gain, shift = arguments
