@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ import onnx
 import pytest
 
 import autotailor
-from acceptance import checks, classifiers
 from autotailor import config
+from autotailor.compiler.sources import create_network
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.fusion import Place
-from autotailor.ir.onnx_writer import to_onnx
+from autotailor.ir.image import Derived
+from autotailor.ir.onnx_writer import INPUT, to_onnx
 
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "Clip")
@@ -72,13 +73,13 @@ def compiled(source: str, full: bool) -> autotailor.SuperNet:
     """A network whose weights take no memory: only their shapes matter here."""
     name = CONFIGURED[source]
     configured = None if name is None else config.compose(CONF, name, "host")["model"]["space"]
-    net = checks.compile_model(classifiers.export(source), configured if full else SMALL_SPACES[source])
-    _ = net.architecture
-    return net.with_weights(_hollow(net.graph.weights))
+    network = create_network(source, pretrained=False)
+    net = autotailor.compile(network, configured if full else SMALL_SPACES[source])
+    return net.with_weights({n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in floats(net)})
 
 
-def _hollow(weights: Mapping[str, Any]) -> dict[str, Any]:
-    return {n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in weights.items() if w.size > 1024}
+def floats(net: autotailor.SuperNet) -> Iterator[tuple[str, Any]]:
+    return ((name, weight) for name, weight in net.graph.weights.items() if weight.dtype == np.float32)
 
 
 def feature_signature(feature: OperatorFeature) -> Signature:
@@ -95,13 +96,14 @@ def feature_signature(feature: OperatorFeature) -> Signature:
 
 
 def reference_signatures(model: onnx.ModelProto) -> set[Signature]:
-    """Fused operators of an exported SubNet."""
-    initializers = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    """Fused operators of an exported SubNet, with or without the values of its weights."""
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
     shapes = {
         value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         for value in [*inferred.input, *inferred.output, *inferred.value_info]
     }
+    initializers = {value.name: shapes.pop(value.name) for value in inferred.input if value.name != INPUT}
+    initializers.update({tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer})
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         for name in dict.fromkeys(node.input):
@@ -164,7 +166,7 @@ def test_the_set_is_that_of_all_subnets(source: str) -> None:
     net = compiled(source, full=False)
     subnets = every_subnet(net)
     assert len(subnets) == net.space.num_distinct
-    reference = set().union(*(reference_signatures(to_onnx(net.slice(subnet))) for subnet in subnets))
+    reference = set().union(*(reference_signatures(to_onnx(net.slice(subnet), hollow=True)) for subnet in subnets))
     assert signatures(net.operators(fusion=FUSION)) == reference
 
 
@@ -176,7 +178,7 @@ def test_a_thousand_subnets_contain_nothing_else(source: str) -> None:
     known = signatures(net.operators(fusion=FUSION))
     rng = random.Random(0)
     for subnet in (net.sample(rng) for _ in range(1000)):
-        assert reference_signatures(to_onnx(net.slice(subnet))) <= known, subnet.to_json()
+        assert reference_signatures(to_onnx(net.slice(subnet), hollow=True)) <= known, subnet.to_json()
 
 
 @pytest.mark.sweep
@@ -187,16 +189,43 @@ def test_every_operator_is_reached(source: str) -> None:
     wanted = signatures(net.operators(fusion=FUSION))
     reached: set[Signature] = set()
     for place in net.places(FUSION):
-        for index in np.ndindex(place.features.shape):
-            if feature_signature(place.features[index]) not in reached:
-                reached |= reference_signatures(to_onnx(net.slice(_through(net, place, index))))
+        for number, feature in enumerate(place.operators):
+            if feature_signature(feature) not in reached:
+                reached |= reference_signatures(to_onnx(net.slice(through(net, place, number)), hollow=True))
+                assert feature_signature(feature) in reached
     assert reached == wanted
 
 
-def _through(net: autotailor.SuperNet, place: Place, index: tuple[int, ...]) -> autotailor.SubNet:
-    """A SubNet that contains one feature of a place; the rest is drawn, which reaches further operators on the way."""
-    rng = random.Random(hash(index))
+def through(net: autotailor.SuperNet, place: Place, number: int) -> autotailor.SubNet:
+    """A SubNet with one of a place's operators; the rest is drawn, which reaches further operators on the way."""
+    rng = random.Random(number)
     indices = [rng.randrange(len(v.choices)) if v.kind != "depth" else v.default for v in net.space]
-    for name, choice in zip(place.variables, index, strict=True):
+    entry = [int(axis) for axis in np.argwhere(place.index == number)[0]]
+    chosen = dict(zip(place.variables, entry, strict=False))
+    if place.derived is not None:
+        chosen.update(summing_to(place.derived, place.derived.values[entry[-1]], rng))
+    for name, choice in chosen.items():
         indices[net.space.positions[name]] = choice
     return autotailor.SubNet(net.space, tuple(indices))
+
+
+def summing_to(derived: Derived, wanted: np.ndarray[Any, Any], rng: random.Random) -> dict[str, int]:
+    """Choices of all variables of a derived one that give it a value, found from the last part to the first."""
+    chosen: dict[str, int] = {}
+    rest = np.asarray(wanted)
+    for part, before in zip(reversed(derived.parts), reversed(reachable(derived)), strict=True):
+        choices = [c for c in np.ndindex(part.table.shape[:-1]) if tuple((rest - part.table[c]).tolist()) in before]
+        choice = rng.choice(choices)
+        chosen.update(zip(part.variables, choice, strict=True))
+        rest = rest - part.table[choice]
+    return chosen
+
+
+@cache
+def reachable(derived: Derived) -> list[set[tuple[int, ...]]]:
+    """What the parts before each part can add up to."""
+    sums = [{(0,) * derived.values.shape[1]}]
+    for part in derived.parts[:-1]:
+        rows = part.rows.tolist()
+        sums.append({tuple(a + b for a, b in zip(s, row, strict=True)) for s in sums[-1] for row in rows})
+    return sums

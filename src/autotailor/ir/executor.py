@@ -26,7 +26,7 @@ from autotailor.ir.operator import Tensor, rules
 from autotailor.ir.operators.normalization import EPSILON
 from autotailor.ir.propagation import Propagation
 from autotailor.ir.resampling import is_resampled, resampling_matrix
-from autotailor.ir.slicing import active_shapes, specialise
+from autotailor.ir.slicing import active_shapes, specialise, stretch
 from autotailor.ir.subnet import SubNet
 
 NORMALISATION = "BatchNormalization"
@@ -240,12 +240,11 @@ class ElasticModule(GraphModule):
                 plan.append(torch.from_numpy(resampling_matrix(dimension, self._sizes)))
                 continue
             indices = dimension.indices(self._sizes, {})
-            if len(indices) == dimension.meta:
+            run = stretch(indices)
+            if run == (0, dimension.meta):
                 plan.append(None)
-            elif len(indices) and np.array_equal(indices, np.arange(indices[0], indices[0] + len(indices))):
-                plan.append((int(indices[0]), len(indices)))
             else:
-                plan.append(torch.from_numpy(indices))
+                plan.append(torch.from_numpy(indices) if run is None else (run[0], run[1] - run[0]))
         return tuple(plan)
 
     @contextmanager

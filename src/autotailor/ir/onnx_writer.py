@@ -21,10 +21,18 @@ _IR_VERSIONS = {OPSET: IR_VERSION, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 
 INPUT, OUTPUT = "input", "output"
 
 
-def to_onnx(graph: Graph) -> onnx.ModelProto:
-    """A checked model with static shapes, one input named ``input`` and one output named ``output``."""
+def to_onnx(graph: Graph, hollow: bool = False) -> onnx.ModelProto:
+    """A checked model with static shapes, one input named ``input`` and one output named ``output``.
+
+    Args:
+        graph: to be written.
+        hollow: leave out the values of single-precision weights, which become further inputs: enough for shapes.
+    """
     rename = {graph.input: INPUT, graph.output: OUTPUT}
-    initializers = [numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items()]
+    left_out = {name: w.shape for name, w in graph.weights.items() if hollow and w.dtype == np.float32}
+    initializers = [
+        numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items() if name not in left_out
+    ]
     nodes: list[onnx.NodeProto] = []
     opset = max([OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in graph.nodes)])
     for node in graph.nodes:
@@ -37,7 +45,7 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
         helper.make_graph(
             nodes,
             graph.name,
-            [_value(INPUT, graph.shapes[graph.input])],
+            [_value(INPUT, graph.shapes[graph.input]), *(_value(name, shape) for name, shape in left_out.items())],
             [_value(OUTPUT, graph.shapes[graph.output])],
             initializers,
         ),

@@ -62,16 +62,23 @@ def active_shapes(
 
 
 def take(weight: npt.NDArray[Any], axes: Dimensions, sizes: Sizes, orders: Orders) -> npt.NDArray[Any]:
-    """The part of a weight that stays, axis by axis."""
-    if not axes:
-        return weight
-    resampled = [is_resampled(axis, sizes) for axis in axes]
-    kept = (np.arange(a.meta) if r else a.indices(sizes, orders) for a, r in zip(axes, resampled, strict=True))
-    taken = weight[np.ix_(*kept)]
-    for position in np.flatnonzero(resampled):
-        matrix = resampling_matrix(axes[position], sizes)
-        taken = np.moveaxis(np.tensordot(matrix, taken, (1, position)), 0, position)
-    return np.ascontiguousarray(taken, dtype=weight.dtype)
+    """The part of a weight that stays, axis by axis: a view where stretches of the axes stay."""
+    taken = weight
+    for position, axis in enumerate(axes):
+        if is_resampled(axis, sizes):
+            matrix = resampling_matrix(axis, sizes)
+            taken = np.moveaxis(np.tensordot(matrix, taken, (1, position)), 0, position)
+        else:
+            kept = axis.indices(sizes, orders)
+            taken = taken[(slice(None),) * position + (kept if (run := stretch(kept)) is None else slice(*run),)]
+    return taken.astype(weight.dtype, copy=False)
+
+
+def stretch(indices: Indices) -> tuple[int, int] | None:
+    """First index of consecutive ones and the one after the last; None where they are not consecutive."""
+    if not len(indices) or not np.array_equal(indices, np.arange(indices[0], indices[0] + len(indices))):
+        return None
+    return int(indices[0]), int(indices[0]) + len(indices)
 
 
 def slice_graph(
