@@ -16,7 +16,6 @@ import torch
 from onnx_ir.passes.common import CheckerPass
 from torch import nn
 
-from autotailor.compiler.hub import hub
 from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.passes.opset import check_opset
 from autotailor.ir.errors import GraphError
@@ -79,6 +78,8 @@ def create_network(source: str, *, pretrained: bool = True) -> nn.Module:
 
 def _create_timm(name: str, pretrained: bool) -> nn.Module:
     import timm
+
+    from autotailor.compiler.hub import hub
 
     if not timm.is_model(name):
         close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
