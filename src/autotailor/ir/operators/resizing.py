@@ -219,7 +219,7 @@ class SpaceToDepthRule(OperatorRule):
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         batch, channels, *spatial = deduction.dimensions(node.inputs[0])
         side = node.get("blocksize")
-        parts = (deduction.factor([d], [d.meta // side, side])[0] for d in spatial)
+        parts = (deduction.factor((d,), (d.meta // side, side))[0] for d in spatial)
         return [(batch, product((Constant(side**2), channels)), *parts)]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
