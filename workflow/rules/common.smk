@@ -9,6 +9,9 @@ from autotailor import artifacts, tracking
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 
+# Threads that wait for each other sleep: spinning, they hinder whatever else runs on the cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
 ROOT = WORKFLOW.parent
 SOURCE = ROOT / "src" / "autotailor"
@@ -62,7 +65,7 @@ MEASURING_THREADS = (
     if CONFIG["device"]["transport"] == "local"
     else 1
 )
-TRAINING_THREADS = CONFIG["threads"]
+PRETRAINING_THREADS = CONFIG["model"].get("pretrain", CONFIG)["threads"]
 SHARING_THREADS = CONFIG["threads"] * CONFIG["workers"]
 workflow.global_resources[f"device_{DEVICE}"] = 1
 

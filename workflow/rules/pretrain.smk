@@ -10,7 +10,7 @@ rule pretrain:
         "logs/{model}/pretrain.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: TRAINING_THREADS
+    threads: PRETRAINING_THREADS
     params:
         sections=sections("network", "pretrain", "data", "threads"),
         code=code("finetuning", "data", "zoo"),

@@ -22,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import nn
 
 from autotailor.data.splits import TrainStream
+from autotailor.finetuning.allocator import keep_freed_memory
 from autotailor.finetuning.checkpoint import Checkpoint
 from autotailor.finetuning.config import LoopConfig
 from autotailor.finetuning.errors import TrainingError
@@ -63,6 +64,7 @@ class _Position:
 @contextmanager
 def deterministic(threads: int) -> Iterator[None]:
     """Deterministic algorithms on a fixed number of threads; PyTorch's global state is put back afterwards."""
+    keep_freed_memory()
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.set_num_threads(threads)

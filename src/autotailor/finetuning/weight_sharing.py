@@ -101,7 +101,7 @@ class WeightSharing:
         subnets = self._strategy.draw(batch.progress, batch.random)
         teaching = self._strategy.in_place and subnets[0] == self._largest
         first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
-        original = self._original(batch.images)
+        original = self._pool.submit(self._original, batch.images)  # beside the first SubNet's pass
 
         def run(position: int) -> tuple[float, Gradients]:
             try:
@@ -112,7 +112,7 @@ class WeightSharing:
                 raise
             if position == 0:
                 first.set_result(logits.detach())
-            targets = first.result() if teaching and position else original
+            targets = first.result() if teaching and position else original.result()
             config = self._config
             loss = distillation_loss(logits, batch.labels, targets, config.distillation, config.label_smoothing)
             return loss.item(), torch.autograd.grad(loss / len(subnets), self._parameters, allow_unused=True)
