@@ -7,7 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autotailor.ir.pattern import Pattern
 
 Shape = tuple[int, ...]
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
@@ -94,9 +97,11 @@ class FusionRules:
         folds: (producer, follower) kinds where the follower disappears into the producer's weights.
         fuses: (producer, follower) kinds where the follower runs inside the producer's kernel.
         free: kinds that cost nothing (views).
+        patterns: subgraphs that run as one operator; where two overlap the earlier one holds.
     """
 
     name: str
     folds: frozenset[tuple[str, str]] = frozenset()
     fuses: frozenset[tuple[str, str]] = frozenset()
     free: frozenset[str] = frozenset()
+    patterns: tuple[Pattern, ...] = ()

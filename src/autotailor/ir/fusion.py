@@ -6,16 +6,19 @@ deduced, never run. The unique operators of the space are the union of the place
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.architecture import Architecture, check_size
+from autotailor.ir.batch_axis import batch_axis, batch_first, renumbered
 from autotailor.ir.feature import Follower, FusionRules, OperatorFeature, Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.image import Derived, entries, joint_image
 from autotailor.ir.operator import OperatorRule, rules
+from autotailor.ir.pattern import find_matches
 from autotailor.ir.propagation import Propagation
 from autotailor.ir.slicing import specialise
 from autotailor.ir.subnet import IntArray, SubNet
@@ -25,11 +28,24 @@ from autotailor.ir.variable import Gate
 
 @dataclass(frozen=True)
 class FusedGroup:
-    """Nodes that run as one kernel: the producer first, then what folds into it and what follows in place."""
+    """Nodes that run as one kernel: the producer first, then what folds into it and what follows in place.
+
+    Attributes:
+        producer: a node of the graph, or one that stands for a pattern.
+        folded: what disappears into the producer's weights.
+        followers: what runs inside its kernel.
+        pattern: the nodes of the graph that the producer stands for; none where it is one of them.
+    """
 
     producer: Node
     folded: tuple[Node, ...]
     followers: tuple[Node, ...]
+    pattern: tuple[Node, ...] = ()
+
+    @property
+    def members(self) -> tuple[Node, ...]:
+        """Its nodes of the graph, in order."""
+        return (*(self.pattern or (self.producer,)), *self.folded, *self.followers)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -82,18 +98,20 @@ class Place:
 
 def fuse(graph: Graph, fusion: FusionRules) -> tuple[FusedGroup, ...]:
     """Groups the nodes of a graph; free views are left out."""
+    matches = find_matches(graph, fusion.patterns)
+    taken = {member.name for match in matches.values() for member in match.members}
     groups: list[FusedGroup] = []
-    taken: set[str] = set()
     for node in graph.nodes:
-        if node.name in taken or node.kind in fusion.free:
+        match = matches.get(node.name)
+        if match is None and (node.name in taken or node.kind in fusion.free):
             continue
-        group = _grow(graph, node, fusion)
-        taken.update(n.name for n in (group.producer, *group.folded, *group.followers))
-        groups.append(group)
+        group = _grow(graph, node if match is None else match.node, fusion, taken)
+        groups.append(group if match is None else replace(group, pattern=match.members))
+        taken.update(n.name for n in (*group.folded, *group.followers))
     return tuple(groups)
 
 
-def _grow(graph: Graph, producer: Node, fusion: FusionRules) -> FusedGroup:
+def _grow(graph: Graph, producer: Node, fusion: FusionRules, taken: set[str]) -> FusedGroup:
     folded: list[Node] = []
     node = producer
     while (following := _only_reader(graph, node)) is not None and (
@@ -103,7 +121,7 @@ def _grow(graph: Graph, producer: Node, fusion: FusionRules) -> FusedGroup:
         folded.append(following)
         node = following
     following = _only_reader(graph, node)
-    fits = following is not None and (producer.kind, following.kind) in fusion.fuses
+    fits = following is not None and (producer.kind, following.kind) in fusion.fuses and following.name not in taken
     return FusedGroup(producer, tuple(folded), (following,) if fits and following is not None else ())
 
 
@@ -116,19 +134,30 @@ def _only_reader(graph: Graph, node: Node) -> Node | None:
     return readers[0] if readers[0].inputs[0] == output else None
 
 
-def group_feature(graph: Graph, group: FusedGroup, shapes: dict[str, Shape]) -> OperatorFeature:
-    """Feature of a fused group, given the active shapes of all tensors it touches."""
+def group_feature(
+    graph: Graph, group: FusedGroup, shapes: Mapping[str, Shape], batch_axes: Mapping[str, int] | None = None
+) -> OperatorFeature:
+    """Feature of a fused group.
+
+    Args:
+        graph: where it stands.
+        group: its nodes.
+        shapes: active shapes of all tensors it touches.
+        batch_axes: where activations have their batch, if not first.
+    """
     producer = specialise(group.producer, shapes)
     rule = rules.find(producer.kind) or OperatorRule()
     weights = [shapes[name] for name in producer.inputs if name in graph.weights]
     if group.folded and len(weights) == 1:
         weights.append((shapes[group.outputs[0]][1],))
+    reads = graph.activations(producer)
+    axis = (batch_axes or {}).get(reads[0], 0) if reads else 0
     return OperatorFeature(
         kind=producer.kind,
-        inputs=tuple(shapes[name] for name in graph.activations(producer)),
-        outputs=tuple(shapes[name] for name in group.outputs),
+        inputs=tuple(batch_first(shapes[name], batch_axes, name) for name in reads),
+        outputs=tuple(batch_first(shapes[name], batch_axes, name) for name in group.outputs),
         weights=tuple(weights),
-        attributes=rule.run_time_attributes(producer),
+        attributes=renumbered(rule.run_time_attributes(producer), axis, len(shapes[reads[0]]) if reads else 0),
         followers=tuple(
             Follower(n.kind, (rules.find(n.kind) or OperatorRule()).run_time_attributes(n)) for n in group.followers
         ),
@@ -147,10 +176,11 @@ def find_place(
     names = [name for name in dict.fromkeys(names) if name]
     dimensions = list(dict.fromkeys(d for name in names for d in propagation.dimensions[name]))
     image = joint_image(architecture, dimensions)
+    batch_axes = {name: axis for name in names if (axis := batch_axis(propagation.dimensions[name]))}
     features: dict[OperatorFeature, int] = {}
     number = np.empty(len(image.sizes), dtype=np.int64)
     for row, sizes in enumerate(image.sizes.tolist()):
         size = dict(zip(dimensions, sizes, strict=True))
         shapes = {n: tuple(check_size(d, size[d], n) for d in propagation.dimensions[n]) for n in names}
-        number[row] = features.setdefault(group_feature(graph, group, shapes), len(features))
+        number[row] = features.setdefault(group_feature(graph, group, shapes, batch_axes), len(features))
     return Place(group.producer.name, image.variables, tuple(features), number[image.rows], gate, image.derived)

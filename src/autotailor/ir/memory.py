@@ -138,7 +138,7 @@ def peak_memory(
     ``gates`` maps blocks to the depths that can remove them; ``places`` are those of the same fusion rules.
     """
     position = {node.name: i for i, node in enumerate(graph.nodes)}
-    pairs = sorted(zip(fuse(graph, fusion), places, strict=True), key=lambda pair: position[_members(pair[0])[-1].name])
+    pairs = sorted(zip(fuse(graph, fusion), places, strict=True), key=lambda pair: position[pair[0].members[-1].name])
     stands_for = _aliases(graph, [group for group, _ in pairs], fusion)
     readers = _readers(graph, pairs, stands_for)
     sizes: dict[object, Term] = {}
@@ -173,10 +173,6 @@ def peak_memory(
     return PeakMemory(architecture.space, weights, tuple(tensors), scratch, around, len(pairs))
 
 
-def _members(group: FusedGroup) -> tuple[Node, ...]:
-    return (group.producer, *group.folded, *group.followers)
-
-
 def _rule(node: Node) -> OperatorRule:
     return rules.find(node.kind) or OperatorRule()
 
@@ -184,8 +180,8 @@ def _rule(node: Node) -> OperatorRule:
 def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) -> dict[str, str]:
     """Tensor to the one whose memory it is: behind views and free operators, and inside fused groups."""
     found: dict[str, str] = {}
-    inside = {name: group.outputs[0] for group in groups for node in _members(group) for name in node.outputs[:1]}
-    grouped = {node.name for group in groups for node in _members(group)}
+    inside = {name: group.outputs[0] for group in groups for node in group.members for name in node.outputs[:1]}
+    grouped = {node.name for group in groups for node in group.members}
     for node in graph.nodes:
         activations = graph.activations(node)
         if activations and (_rule(node).view or (node.name not in grouped and node.kind in fusion.free)):
@@ -204,9 +200,9 @@ def _readers(
     """Tensor to the steps that read it; the network's output is read after the last."""
     found: dict[str, list[tuple[int, Gate | None]]] = {}
     for step, (group, place) in enumerate(pairs, 1):
-        own = {name for node in _members(group) for name in node.outputs}
+        own = {name for node in group.members for name in node.outputs}
         if not _rule(group.producer).view:
-            for name in dict.fromkeys(n for node in _members(group) for n in graph.activations(node) if n not in own):
+            for name in dict.fromkeys(n for node in group.members for n in graph.activations(node) if n not in own):
                 found.setdefault(stands_for.get(name, name), []).append((step, place.gate))
     found.setdefault(stands_for.get(graph.output, graph.output), []).append((len(pairs), None))
     return found

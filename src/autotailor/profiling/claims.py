@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.runtimes.ncnn_layers import layer, ncnn_shape
+from autotailor.profiling.runtimes.ncnn_layers import Step, fragment, ncnn_shape
 
-FREE_LAYERS = frozenset({"Input", "Split", "Noop", "MemoryData"})
+FREE_LAYERS = frozenset({"Input", "Split", "Noop"})
 """Layers that no operator claims: they hand on blobs (measured: 0.1 to 0.3 us for each Split)."""
 
-Params = tuple[tuple[int, tuple[float, ...]], ...]
+Params = tuple[tuple[int, tuple[float | str, ...]], ...]
 Signature = tuple[str, Params, tuple[tuple[int, ...], ...]]
 
 
@@ -48,10 +49,11 @@ def claims(param_path: Path, features: Sequence[OperatorFeature], input_shape: S
         features: the SubNet's operators, one for each place.
         input_shape: ``[1, 3, r, r]``.
     """
-    offers: dict[Signature, list[OperatorFeature]] = {}
-    for feature in features:
+    offers: dict[Signature, list[int]] = {}
+    for number, feature in enumerate(features):
         if not (feature.kind == "Flatten" and feature.inputs[0][2:] == (1, 1)):  # pnnx leaves it out
-            offers.setdefault(feature_signature(feature), []).append(feature)
+            for signature in feature_signatures(feature):
+                offers.setdefault(signature, []).append(number)
     claimed, unclaimed, free = [], [], []
     for name, kind, signature in layer_signatures(param_path, ncnn_shape(tuple(input_shape))):
         if kind in FREE_LAYERS:
@@ -61,19 +63,26 @@ def claims(param_path: Path, features: Sequence[OperatorFeature], input_shape: S
             claimed.append(name)
         else:
             unclaimed.append(name)
-    return Claims(tuple(claimed), tuple(unclaimed), tuple(f for rest in offers.values() for f in rest), tuple(free))
+    idle = sorted({number for rest in offers.values() for number in rest})
+    return Claims(tuple(claimed), tuple(unclaimed), tuple(features[number] for number in idle), tuple(free))
 
 
-def feature_signature(feature: OperatorFeature) -> Signature:
-    """Layer type, parameters and input shapes of what is written for an operator."""
-    words = layer(feature).line("k", [], []).split()[4:]
-    return _signature(layer(feature).type, _params(words), [ncnn_shape(shape) for shape in feature.inputs])
+def feature_signatures(feature: OperatorFeature) -> list[Signature]:
+    """Layer type, parameters and input shapes of each layer that is written for an operator."""
+    return [_step_signature(step) for step in fragment(feature) if step.layer.type not in FREE_LAYERS]
+
+
+def _step_signature(step: Step) -> Signature:
+    words = shlex.split(step.layer.line("k", [], []))[4:]
+    return _signature(step.layer.type, _params(words), step.shapes)
 
 
 def _signature(kind: str, params: Params, shapes: Sequence[tuple[int, ...]]) -> Signature:
     """On 1x1 maps pnnx writes vectors for maps, and inner products for 1x1 convolutions: both count as the same."""
     vectors = tuple(sorted(shape[:1] if shape[1:] == (1, 1) else shape for shape in shapes))
     values = dict(params)
+    if kind == "BinaryOp" and values.get(1) == (1.0,):  # the value of a scalar costs nothing
+        params = tuple((key, value) for key, value in params if key != 2)
     if kind == "Convolution" and values[1] == values[11] == (1.0,) and len(vectors[0]) == 1:
         kept = {0: values[0], 1: values[5], 2: values[6], 9: values.get(9), 10: values.get(10)}
         return "InnerProduct", tuple((key, value) for key, value in kept.items() if value is not None), vectors
@@ -86,7 +95,7 @@ def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tup
     shapes = blob_shapes(param_path, input_shape)
     found = []
     for line in lines:
-        kind, name, inputs, outputs, *rest = line.split()
+        kind, name, inputs, outputs, *rest = shlex.split(line)
         bottoms = rest[: int(inputs)]
         params = _params(rest[int(inputs) + int(outputs) :])
         found.append((name, kind, _signature(kind, params, [shapes[b] for b in bottoms])))
@@ -95,17 +104,23 @@ def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tup
 
 def _params(words: Sequence[str]) -> Params:
     """Parameters by id; arrays without their length, numbers rounded to what single precision holds."""
-    read: dict[int, tuple[float, ...]] = {}
+    read: dict[int, tuple[float | str, ...]] = {}
     for word in words:
         key, _, value = word.partition("=")
         number = int(key)
-        values = [_number(v) for v in value.split(",")]
-        read[number if number >= 0 else -23300 - number] = tuple(values if number >= 0 else values[1:])
+        if number >= 0:
+            read[number] = (_number(value),) if _is_number(value) else (value,)
+        else:
+            read[-23300 - number] = tuple(_number(v) for v in value.split(",")[1:])
     return tuple(sorted(read.items()))
 
 
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[-+]?[0-9]*\.?[0-9]*(e[-+]?[0-9]+)?", text) is not None
+
+
 def _number(text: str) -> float:
-    if not re.fullmatch(r"[-+0-9.eE]+", text):
+    if not _is_number(text):
         raise ProfilingError(f"parameter {text!r} of a .param is no number")
     return float(f"{float(text):.6g}")
 
@@ -128,5 +143,5 @@ def blob_shapes(param_path: Path, input_shape: tuple[int, ...]) -> dict[str, tup
         code, mat = extractor.extract(blob.name)
         if code != 0:
             raise ProfilingError(f"{param_path}: ncnn cannot compute blob {blob.name}")
-        shapes[blob.name] = (mat.w,) if mat.dims == 1 else (mat.h, mat.w) if mat.dims == 2 else (mat.c, mat.h, mat.w)
+        shapes[blob.name] = (mat.c, mat.d, mat.h, mat.w) if mat.dims == 4 else (mat.c, mat.h, mat.w)[3 - mat.dims :]
     return shapes

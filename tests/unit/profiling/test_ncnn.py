@@ -14,7 +14,7 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
 from autotailor.profiling.claims import claims
 from autotailor.profiling.runtimes import NcnnRuntime
-from autotailor.profiling.runtimes.ncnn_layers import LAYERS, layer
+from autotailor.profiling.runtimes.ncnn_layers import LAYERS, fragment
 from autotailor.profiling.validation import input_shape
 
 DEVICE = DeviceConfig.from_section({"name": "test"})
@@ -93,8 +93,8 @@ def subnet_features(net: autotailor.SuperNet, subnet: autotailor.SubNet, runtime
 
 def test_unknown_kinds_are_named() -> None:
     shape = (1, 8, 4, 4)
-    with pytest.raises(ProfilingError, match=r"kind Einsum.*Conv.*ncnn_layers\.py"):
-        layer(OperatorFeature("Einsum", (shape,), (shape,)))
+    with pytest.raises(ProfilingError, match=r"kind Einsum.*Conv.*ncnn_layers"):
+        fragment(OperatorFeature("Einsum", (shape,), (shape,)))
 
 
 def test_what_ncnn_does_not_fuse_is_refused() -> None:
@@ -102,7 +102,7 @@ def test_what_ncnn_does_not_fuse_is_refused() -> None:
 
     shape = (1, 8, 4, 4)
     with pytest.raises(ProfilingError, match="does not fuse Add with Relu"):
-        layer(OperatorFeature("Add", (shape, shape), (shape,), followers=(Follower("Relu"),)))
+        fragment(OperatorFeature("Add", (shape, shape), (shape,), followers=(Follower("Relu"),)))
 
 
 def test_every_kind_is_one_function() -> None:

@@ -44,9 +44,21 @@ def of_every_kind() -> list[OperatorFeature]:
         OperatorFeature("Mul", (image, narrow), (image,)),
         *(OperatorFeature(kind, (image,), (image,)) for kind in unary),
         OperatorFeature("Softmax", (vector,), (vector,)),
+        OperatorFeature("Add", (image,), (image,), ((1, 16, 1, 1),)),
+        OperatorFeature("MatMul", ((1, 4, 4, 16),), ((1, 4, 4, 4),), ((16, 4), (4,))),
+        OperatorFeature("Concat", ((1, 8, 16),), ((1, 9, 16),), ((1, 1, 16),), freeze_attributes({"axis": 1})),
         OperatorFeature("Concat", (image, image), ((1, 32, 8, 8),), (), freeze_attributes({"axis": 1})),
         OperatorFeature("Flatten", (image,), ((1, 1024),)),
         OperatorFeature("Reshape", (image,), ((1, 16, 64),)),
+        OperatorFeature("Transpose", (image,), ((1, 8, 8, 16),), (), freeze_attributes({"perm": (0, 2, 3, 1)})),
+        OperatorFeature("Squeeze", ((1, 1, 8, 8),), ((1, 8, 8),), (), freeze_attributes({"axes": (1,)})),
+        OperatorFeature("Unsqueeze", ((1, 8, 8),), ((1, 1, 8, 8),), (), freeze_attributes({"axes": (1,)})),
+        OperatorFeature("Split", (image,), ((1, 4, 8, 8), (1, 12, 8, 8)), (), freeze_attributes({"axis": 1})),
+        OperatorFeature("Gather", (image,), ((1, 8, 8),), (), freeze_attributes({"axis": 1, "indices": 0})),
+        OperatorFeature("ChannelShuffle", (image,), (image,), (), freeze_attributes({"group": 2})),
+        OperatorFeature("LayerNormalization", ((1, 8, 16),), ((1, 8, 16),), ((16,), (16,))),
+        OperatorFeature("BatchNormalization", (image,), (image,), ((16,),) * 4),
+        OperatorFeature("Attention", ((1, 2, 8, 4),) * 3, ((1, 2, 8, 4),)),
     ]
 
 

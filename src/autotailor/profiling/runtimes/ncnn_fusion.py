@@ -3,19 +3,38 @@
 BatchNorm disappears into the weights before it. ReLU, LeakyReLU, Clip, Sigmoid and Mish run inside
 Convolution, ConvolutionDepthWise and InnerProduct. HardSwish, SiLU and GELU do not, nor does a residual sum with
 the activation behind it. Global pooling gives a vector, so that the Flatten behind it is gone.
+
+What ONNX writes as several operators and pnnx as one layer are patterns: one line each.
 """
 
 from __future__ import annotations
 
 from autotailor.ir.feature import FusionRules
+from autotailor.ir.pattern import Pattern
 
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "LeakyRelu", "Clip", "Sigmoid", "Mish")
+
+PATTERNS = (
+    Pattern("Gelu", "Mul(Mul(x, Add(Erf(Div(x, 1.41421356)), 1.0)), 0.5)"),
+    Pattern("Gelu", "Mul(x, Mul(Add(Erf(Div(x, 1.41421356)), 1.0), 0.5))"),
+    Pattern("Swish", "Mul(x, Sigmoid(x))"),
+    Pattern(
+        "Attention",
+        "MatMul(Softmax(MatMul(Mul(q, SCALE), Mul(Transpose(k, perm=(0, 1, 3, 2)), KEYSCALE)), axis=-1), v)",
+        scalars=("SCALE", "KEYSCALE"),
+        ranks=(("q", (4,)), ("v", (4,))),
+    ),
+    Pattern("ChannelShuffle", "Reshape(Transpose(Reshape(x, shape=(_, group, _, _, _)), perm=(0, 2, 1, 3, 4)))"),
+    Pattern("MatMul", "Add(MatMul(x, W), B)", vectors=("B",)),
+)
+"""Earlier ones hold where two overlap."""
 
 NCNN_FUSION = FusionRules(
     name="ncnn",
     folds=frozenset((producer, "BatchNormalization") for producer in PRODUCERS),
     fuses=frozenset((producer, activation) for producer in PRODUCERS for activation in ACTIVATIONS)
-    | frozenset({("GlobalAveragePool", "Flatten")}),
+    | frozenset({("GlobalAveragePool", "Flatten"), ("GlobalAveragePool", "Transpose"), ("Transpose", "Flatten")}),
     free=frozenset({"Identity", "Dropout"}),
+    patterns=PATTERNS,
 )

@@ -14,11 +14,12 @@ the one before, as they do behind their producer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
-from autotailor.profiling.runtimes.ncnn_layers import Layer, layer, ncnn_shape
+from autotailor.profiling.runtimes.ncnn_layers import Fragment, Layer, fragment, ncnn_shape
 
 MAGIC = "7767517"
 PACKER = Layer("ReLU")
@@ -38,11 +39,11 @@ def weight_mb(feature: OperatorFeature) -> float:
 
 def replica_program(feature: OperatorFeature) -> Program:
     """The replica network of a fused operator."""
-    made = layer(feature)
+    made = fragment(feature)
     short, long = copies(feature, weight_mb(feature))
     shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
-    if made.in_place and len(shapes) == 1:
-        param, prefix = _chain(made, long), "k"
+    if len(made) == 1 and made[0].layer.in_place and len(shapes) == 1:
+        param, prefix = _chain(made[0].layer, long), "k"
     else:
         param, prefix = _fan(made, len(shapes), long), "c"
         shapes = (*shapes, (4,))
@@ -82,18 +83,22 @@ def _sources(count: int, replicas: int) -> list[str]:
     return lines
 
 
-def _sink(count: int, i: int, output: str) -> str:
-    """Sink i: hands on the sink before it, frees the copy's output."""
+def _sink(count: int, i: int, outputs: Sequence[str]) -> str:
+    """Sink i: hands on the sink before it, frees the copy's outputs."""
     before = f"in{count}" if i == 1 else f"c{i - 1}"
-    return Layer("Noop").line(f"sink{i}", [before, output], [f"c{i}"])
+    return Layer("Noop").line(f"sink{i}", [before, *outputs], [f"c{i}"])
 
 
-def _fan(made: Layer, count: int, replicas: int) -> str:
+def _fan(made: Fragment, count: int, replicas: int) -> str:
     """Copies side by side."""
     lines = _sources(count, replicas)
     for i in range(1, replicas + 1):
-        lines.append(made.line(f"copy{i}", [f"in{j}_{i}" for j in range(count)], [f"o{i}"]))
-        lines.append(_sink(count, i, f"o{i}"))
+        blobs = {f"i{j}": f"in{j}_{i}" for j in range(count)}
+        for number, step in enumerate(made):
+            blobs |= {blob: f"{blob}_{i}" for blob in step.writes}
+            reads, writes = [blobs[blob] for blob in step.reads], [blobs[blob] for blob in step.writes]
+            lines.append(step.layer.line(f"copy{i}_{number}", reads, writes))
+        lines.append(_sink(count, i, [name for blob, name in blobs.items() if blob.startswith("o")]))
     return param_text(lines)
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from autotailor.ir.feature import FusionRules, OperatorFeature, freeze_attributes
@@ -98,4 +99,9 @@ def corrected(rules: FusionRules, device: DeviceConfig) -> FusionRules:
         raise DeviceError(f"device {device.name}: fusion.remove names {unknown}, which are no rules of {rules.name}")
     if not added and not removed:
         return rules
-    return FusionRules(f"{rules.name}+custom", rules.folds - removed, (rules.fuses | added) - removed, rules.free)
+    return replace(
+        rules,
+        name=f"{rules.name}+custom",
+        folds=rules.folds - removed,
+        fuses=(rules.fuses | added) - removed,
+    )
