@@ -11,15 +11,34 @@ import torch
 from autotailor.compiler.library import reason
 from autotailor.ir.errors import GraphError
 from autotailor.ir.executor import GraphModule
+from autotailor.ir.operator import Tensor
 from autotailor.ir.supernet import SuperNet
+
+AMPLIFIED = 0.1
 
 
 def check_network(net: SuperNet) -> None:
-    """Compares every deduced shape with the file's, and runs the original network once.
+    """Compares every deduced shape with the file's, and runs the original network on images alone and in a batch.
 
     Raises:
-        GraphError: a tensor does not fit the operators around it, or an operator cannot be executed.
+        GraphError: a tensor does not fit the operators around it, an operator cannot be executed, or what it computes
+            of an image depends on the rest of the batch.
     """
+    _check_shapes(net)
+    module = GraphModule(net.graph).eval()
+    images = torch.randn((2, *net.input_shape[1:]), generator=torch.Generator().manual_seed(0))
+    alone = _run(net, module, images[1:], "cannot be executed", "check that onnxruntime runs the file")
+    if tuple(alone.shape) != net.graph.shapes[net.graph.output]:
+        raise GraphError(f"graph {net.name}: it returns {list(alone.shape)}, not what its operators say")
+    if not alone.is_floating_point():
+        raise GraphError(f"graph {net.name}: it returns indices; a classifier returns logits, export it up to them")
+    remedy = "export it with a dynamic batch axis, and without operators that mix images"
+    batch = _run(net, module, images, "can be executed for one image only", remedy)
+    if batch.shape[1:] != alone.shape[1:] or len(batch) != 2 or _differ(batch[1:], alone):
+        raise GraphError(f"graph {net.name}: what it returns for an image depends on the rest of the batch; {remedy}")
+
+
+def _check_shapes(net: SuperNet) -> None:
     for name, dimensions in net.propagation.dimensions.items():
         weight = net.graph.weights.get(name)
         shape = net.graph.shapes[name] if weight is None else weight.shape
@@ -29,14 +48,19 @@ def check_network(net: SuperNet) -> None:
                 f"graph {net.name}: tensor {name} of shape {list(shape)} does not fit the operators around it, which "
                 f"need {list(needed)}; check that onnxruntime runs the file"
             )
+
+
+def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, remedy: str) -> Tensor:
     try:
         with torch.inference_mode():
-            logits = GraphModule(net.graph).eval()(torch.zeros(net.input_shape))
+            logits: Tensor = module(images)
     except GraphError:
         raise
     except Exception as error:
-        raise GraphError(
-            f"graph {net.name}: it cannot be executed: {reason(error)}; check that onnxruntime runs the file"
-        ) from error
-    if tuple(logits.shape) != net.graph.shapes[net.graph.output]:
-        raise GraphError(f"graph {net.name}: it returns {list(logits.shape)}, not what its operators say")
+        raise GraphError(f"graph {net.name}: it {complaint}: {reason(error)}; {remedy}") from error
+    return logits
+
+
+def _differ(some: Tensor, others: Tensor) -> bool:
+    """Whether results differ by more than rounding, however much a network of random weights amplifies it."""
+    return bool((some - others).abs().max() > AMPLIFIED * others.abs().max())

@@ -58,4 +58,4 @@ def complaint(model: ir.Model, function: Callable[[onnx.ModelProto], object]) ->
         function(ir.to_proto(model))
     except Exception as error:
         return reason(error)
-    return "no reason given"
+    return "ONNX gives no reason; it may depend on the values of the image"

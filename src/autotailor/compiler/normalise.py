@@ -29,6 +29,7 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
     name = str(model.graph.name)
     check_opset(model)
     attempt("its functions cannot be inlined", name, lambda: common.InlinePass()(model))
+    attempt("its nodes cannot be named", name, lambda: common.NameFixPass()(model))
     attempt("it cannot be converted to single precision", name, lambda: to_float32(model))
     fix_signature(model, resolution)
     upgrade(model)

@@ -133,7 +133,8 @@ def _array(tensor: ir.TensorProtocol) -> Array:
 def _outputs(node: ir.Node) -> list[ir.Value]:
     """Outputs of a node without unused optional ones at the end."""
     outputs = list(node.outputs)
-    while len(outputs) > 1 and not outputs[-1].uses() and not outputs[-1].is_graph_output():
+    required = max(1, onnx.defs.get_schema(node.op_type).min_output)
+    while len(outputs) > required and not outputs[-1].uses() and not outputs[-1].is_graph_output():
         outputs.pop()
     return outputs
 

@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 import torch
-from onnx_ir.passes.common import CheckerPass
+from onnx_ir.passes.common import CheckerPass, ShapeInferencePass
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
@@ -60,6 +60,8 @@ def _checked(read: Callable[[], ir.Model], complaint: str) -> ir.Model:
             model = read()
             if model.graph.opset_imports:
                 check_opset(model)
+            if any(value.shape is None for value in model.graph.outputs):
+                ShapeInferencePass()(model)  # onnxruntime does without, the checker does not
             CheckerPass()(model)
     except GraphError:
         raise

@@ -137,10 +137,19 @@ REFUSED = {
         [STEM, node("BatchNormalization", ["c", "v1", "v1", "v1", "v1"], ["t", "m1", "m2"], training_mode=1), *HEAD],
         "training mode",
     ),
+    "training dropout": ([STEM, node("Dropout", ["c", "half", "yes"], ["t"]), *HEAD], "Dropout in training mode"),
+    "index": ([STEM, node("Flatten", ["c"], ["f"]), node("ArgMax", ["f"], ["y"], axis=1)], "returns indices"),
+    "first image": ([STEM, node("GatherND", ["c", "first"], ["t"]), *HEAD], "rest of the batch"),
+    "weights from the image": (
+        [STEM, node("GlobalAveragePool", ["c"], ["g"]), node("Reshape", ["g", "each"], ["k"]),
+         node("Conv", ["c", "k"], ["t"], group=4), *HEAD],
+        "one image only",
+    ),
     "wrong reshape": ([STEM, node("Reshape", ["c", "seven"], ["y"])], "cannot|infer"),
 }  # fmt: skip
 CONSTANTS = {
     "w": W, "fc": FC, "one": np.array([0]), "zero": np.array([0]), "axis": np.array([2]), "v": weights(4, 7, 1, 1),
+    "half": np.float32(0.5), "yes": np.array(True), "first": np.array([[0]]), "each": np.array([4, 1, 1, 1]),
     "v1": weights(4), "seven": np.array([7, -1]),
 }  # fmt: skip
 
@@ -187,6 +196,19 @@ def test_several_inputs_and_outputs() -> None:
     heads.graph.output.append(helper.make_tensor_value_info("f", TensorProto.FLOAT, (1, 4)))
     with pytest.raises(GraphError, match="extract_model"):
         autotailor.compile(heads)
+
+
+def test_outputs_that_nobody_reads_stay_where_onnx_wants_them(tmp_path: Path) -> None:
+    net = assert_same(model_of([STEM, node("TopK", ["c", "three"], ["t", "i"], axis=1), *HEAD], {
+        "w": W, "fc": weights(5, 3), "three": np.array([3])
+    }))  # fmt: skip
+    net.export_onnx(net.largest(), tmp_path / "largest.onnx")
+
+
+def test_an_output_may_leave_its_shape_open() -> None:
+    model = model_of([node("Conv", ["x", "w"], ["t"]), *HEAD], {"w": W, "fc": FC})
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert_same(model)
 
 
 def test_dead_code_is_dropped() -> None:

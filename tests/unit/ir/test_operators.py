@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from autotailor.compiler.parser import parse
 from autotailor.ir.executor import GraphModule
+from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.onnx_writer import to_onnx
 from autotailor.ir.operator import rules
 from autotailor.ir.propagation import propagate
@@ -97,6 +98,14 @@ def test_deduced_meta_shapes_agree_with_shape_inference(case: str) -> None:
         assert tuple(d.meta for d in propagation.dimensions[name]) == shape
     static = {part.kind for part in propagation.static}
     assert static == ({"Atan", "Trilu"} & {CASES[case][0]})
+
+
+def test_computed_weights_count_like_constant_ones() -> None:
+    x, w, y = (1, 8, 9, 9), (6, 4, 3, 3), (1, 6, 7, 7)
+    rule = rules.find("Conv")
+    assert rule is not None
+    computed = OperatorFeature("Conv", (x, w), (y,), ((6,),))
+    assert rule.macs(computed) == rule.macs(OperatorFeature("Conv", (x,), (y,), (w, (6,)))) == 6 * 4 * 9 * 49
 
 
 def test_every_rule_names_distinct_kinds() -> None:

@@ -25,7 +25,7 @@ def canonicalise(model: ir.Model) -> None:
     """Rewrites every node in its canonical form, in place.
 
     Raises:
-        GraphError: a BatchNormalization in training mode.
+        GraphError: a BatchNormalization or Dropout in training mode.
     """
     for node in list(model.graph):
         rewrite = _CANONICALISERS.get(node.op_type)
@@ -167,6 +167,12 @@ def _check_batch_normalization(node: ir.Node) -> None:
     node.attributes.pop("training_mode", None)
 
 
+def _check_dropout(node: ir.Node) -> None:
+    training = node.inputs[2] if len(node.inputs) > 2 else None
+    if training is not None and (training.const_value is None or training.const_value.numpy().any()):
+        raise GraphError(f"node {node.name}: Dropout in training mode; export the network in eval mode")
+
+
 def _drop_view(node: ir.Node) -> None:
     """A view into the same shape is no view."""
     if shape_of(node.inputs[0]) == shape_of(node.outputs[0]):
@@ -185,6 +191,7 @@ _CANONICALISERS: dict[str, Canonicaliser] = {
     "Resize": _write_resize,
     "GroupNormalization": _write_group_normalization,
     "BatchNormalization": _check_batch_normalization,
+    "Dropout": _check_dropout,
 }
 
 

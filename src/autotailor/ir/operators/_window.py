@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from autotailor.ir.dimension import Constant, Dimension, Window
 from autotailor.ir.errors import GraphError
-from autotailor.ir.feature import Attribute
+from autotailor.ir.feature import Attribute, OperatorFeature, Shape
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Tensor
 
@@ -75,6 +75,12 @@ def convolution_refusal(node: Node, deduction: Deduction) -> str:
     if len(deduction.shape(node.inputs[1])) not in (3, 4, 5):
         return "only 1 to 3 spatial axes are known"
     return ""
+
+
+def kernel_shape(feature: OperatorFeature) -> Shape:
+    """Shape of a convolution's weight, which is an activation where it is computed."""
+    rank = len(feature.inputs[0])
+    return next(shape for shape in (*feature.weights, *feature.inputs[1:]) if len(shape) == rank)
 
 
 def window_attributes(node: Node, kernel: Sequence[int]) -> WindowAttributes:

@@ -7,6 +7,7 @@ becomes ``Product(groups, in / g)``, so that groups, not channels, come and go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,13 @@ from autotailor.ir.dimension import Constant, Dimension, Kernel, product
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
-from autotailor.ir.operators._window import WindowAttributes, convolution_refusal, pad_like, window_attributes
+from autotailor.ir.operators._window import (
+    WindowAttributes,
+    convolution_refusal,
+    kernel_shape,
+    pad_like,
+    window_attributes,
+)
 
 
 @register
@@ -67,11 +74,8 @@ class ConvRule(OperatorRule):
         return freeze_attributes({**window.as_attributes(), "group": node.get("group", 1)})
 
     def macs(self, feature: OperatorFeature) -> int:
-        out, weight = feature.outputs[0], feature.weights[0]
-        total = out[0]
-        for size in (*out[2:], *weight):
-            total *= size
-        return total
+        out = feature.outputs[0]
+        return out[0] * math.prod(out[2:]) * math.prod(kernel_shape(feature))
 
 
 def _kernel(node: Node, window: WindowAttributes) -> tuple[Dimension, ...]:

@@ -12,7 +12,7 @@ from autotailor.ir.dimension import Constant, Dimension, Window, product
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, Dimensions, OperatorRule, Tensor, register
-from autotailor.ir.operators._window import WindowAttributes, convolution_refusal, window_attributes
+from autotailor.ir.operators._window import WindowAttributes, convolution_refusal, kernel_shape, window_attributes
 
 
 @register
@@ -66,7 +66,7 @@ class ConvTransposeRule(OperatorRule):
 
     def macs(self, feature: OperatorFeature) -> int:
         x = feature.inputs[0]
-        return x[0] * math.prod(x[2:]) * math.prod(feature.weights[0])
+        return x[0] * math.prod(x[2:]) * math.prod(kernel_shape(feature))
 
 
 def _output_padding(node: Node, rank: int) -> tuple[int, ...]:

@@ -46,7 +46,7 @@ class GemmRule(OperatorRule):
         return freeze_attributes({"transB": node.get("transB", 0)})
 
     def macs(self, feature: OperatorFeature) -> int:
-        return feature.inputs[0][0] * math.prod(feature.weights[0])
+        return math.prod(feature.inputs[0]) * feature.outputs[0][1]
 
 
 @register
