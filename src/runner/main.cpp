@@ -39,6 +39,12 @@ static std::string numbers(const std::vector<double>& values) {
     return "[" + text + "]";
 }
 
+static std::string steps(const Network& network, int blocks) {
+    std::string text;
+    for (const auto& times : network.walks) text += (text.empty() ? "" : ", ") + numbers(low_quantiles(times, blocks));
+    return text.empty() ? "" : ", \"steps\": [" + text + "]";
+}
+
 static void write_all(int file, const std::string& text) {
     for (size_t done = 0; done < text.size();) {
         const ssize_t count = write(file, text.data() + done, text.size() - done);
@@ -53,14 +59,13 @@ static void say(const std::string& line) { write_all(STDOUT_FILENO, line + "\n")
 static void measure(size_t index, const Batch& batch, const Manifest& manifest, const std::set<size_t>& left_out, int pipe) {
     const int64_t begin = now_ns();
     const std::string before = machine_state(manifest.cores);
-    ncnn::PoolAllocator blobs, workspace;
     struct Ready { size_t place; std::unique_ptr<Network> network; };
     std::vector<Ready> ready;
     for (size_t i = 0; i < batch.programs.size(); ++i) {
         if (left_out.count(i)) continue;
         *current = static_cast<int>(i);
         try {
-            auto network = std::make_unique<Network>(batch.programs[i], manifest, &blobs, &workspace);
+            auto network = std::make_unique<Network>(batch.programs[i], manifest);
             for (int w = 0; w < std::max(1, manifest.warmup); ++w)
                 for (size_t which = 0; which < network->lengths(); ++which) network->run(which);
             ready.push_back({i, std::move(network)});
@@ -87,6 +92,7 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
                 for (int r = 0; r < manifest.runs; ++r) {
                     if (network.lengths() > 1) evict();
                     network.times[which].push_back(network.run(which));
+                    if (!network.program().steps.empty()) network.walk();
                 }
             }
         ++passes;
@@ -97,7 +103,7 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
         const auto& times = each.network->times;
         lines += head("program", index) + ", \"key\": " + quoted(each.network->program().key) + ", \"passes\": " + std::to_string(passes) +
                  ", \"short\": " + (times.size() == 2 ? numbers(low_quantiles(times[0], batch.blocks)) : "[]") +
-                 ", \"long\": " + numbers(low_quantiles(times.back(), batch.blocks)) + "}\n";
+                 ", \"long\": " + numbers(low_quantiles(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + "}\n";
     }
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.6f", (now_ns() - begin) / 1e9);

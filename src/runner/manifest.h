@@ -11,6 +11,7 @@
 
 struct Program {
     std::string key, param, param_path, bin_path, short_blob, long_blob;
+    std::vector<std::string> steps;        // blobs between which a whole network stops, in the order they are computed
     std::vector<std::vector<int>> inputs;  // without the batch, outermost dimension first
     int copies[2] = {0, 1};
 };
@@ -84,6 +85,7 @@ inline Manifest read_manifest(const std::string& path) {
         }
         else if (word == "short") rest(program().short_blob);
         else if (word == "long") rest(program().long_blob);
+        else if (word == "step") { program().steps.emplace_back(); rest(program().steps.back()); }
         else if (word == "copies") { value(program().copies[0]); value(program().copies[1]); }
         else if (word == "input") {
             std::vector<int> shape;

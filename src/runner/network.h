@@ -84,8 +84,7 @@ inline double median(std::vector<double> values) {
 
 class Network {
 public:
-    Network(const Program& program, const Manifest& manifest, ncnn::PoolAllocator* blobs, ncnn::PoolAllocator* workspace)
-        : program_(program), blobs_(blobs), workspace_(workspace) {
+    Network(const Program& program, const Manifest& manifest) : program_(program) {
         if (program.long_blob.empty()) throw std::runtime_error("no blob to extract");
         if (!program.short_blob.empty()) outputs_.push_back(program.short_blob);
         outputs_.push_back(program.long_blob);
@@ -99,6 +98,12 @@ public:
         if ((program.bin_path.empty() ? net_.load_model(EmptyReader()) : net_.load_model(program.bin_path.c_str())) != 0)
             throw std::runtime_error("ncnn cannot load its weights");
         for (const auto& shape : program.inputs) inputs_.push_back(random_input(shape));
+        for (const std::string& name : program.steps) {
+            const auto& blobs = net_.blobs();
+            const auto found = std::find_if(blobs.begin(), blobs.end(), [&](const ncnn::Blob& blob) { return blob.name == name; });
+            if (found == blobs.end()) throw std::runtime_error("it has no blob " + name);
+            steps_.push_back(static_cast<int>(found - blobs.begin()));
+        }
     }
 
     const Program& program() const { return program_; }
@@ -106,12 +111,7 @@ public:
 
     // One run: nanoseconds.
     int64_t run(size_t which) {
-        ncnn::Extractor extractor = net_.create_extractor();
-        extractor.set_blob_allocator(blobs_);
-        extractor.set_workspace_allocator(workspace_);
-        for (size_t i = 0; i < inputs_.size(); ++i)
-            if (extractor.input(("in" + std::to_string(i)).c_str(), inputs_[i]) != 0)
-                throw std::runtime_error("it has no input in" + std::to_string(i));
+        ncnn::Extractor extractor = ready();
         ncnn::Mat result;
         const char* output = outputs_[which].c_str();
         const int64_t start = now_ns();
@@ -119,6 +119,20 @@ public:
         const int64_t elapsed = now_ns() - start;
         if (code != 0 || result.empty()) throw std::runtime_error(std::string("ncnn cannot compute blob ") + output);
         return elapsed;
+    }
+
+    // One run, operator by operator (as each leaves its blob, packed): nanoseconds of each.
+    void walk() {
+        ncnn::Extractor extractor = ready();
+        walks.resize(steps_.size());
+        for (size_t i = 0; i < steps_.size(); ++i) {
+            const int64_t start = now_ns();
+            {
+                ncnn::Mat result;
+                if (extractor.extract(steps_[i], result, 1) != 0) throw std::runtime_error("ncnn cannot compute blob " + program_.steps[i]);
+            }
+            walks[i].push_back(now_ns() - start);
+        }
     }
 
     // Relative standard error of the median of blocks, as profiling/differential.py has it.
@@ -134,11 +148,22 @@ public:
         return middle > 0 ? 1.2533 * 1.4826 * median(off) / std::sqrt(static_cast<double>(values.size())) / middle : HUGE_VAL;
     }
 
-    std::vector<std::vector<int64_t>> times;
+    std::vector<std::vector<int64_t>> times, walks;
 
 private:
+    ncnn::Extractor ready() {
+        ncnn::Extractor extractor = net_.create_extractor();
+        extractor.set_blob_allocator(&blobs_);
+        extractor.set_workspace_allocator(&workspace_);
+        for (size_t i = 0; i < inputs_.size(); ++i)
+            if (extractor.input(("in" + std::to_string(i)).c_str(), inputs_[i]) != 0)
+                throw std::runtime_error("it has no input in" + std::to_string(i));
+        return extractor;
+    }
+
     Program program_;
-    ncnn::PoolAllocator *blobs_, *workspace_;
+    ncnn::PoolAllocator blobs_, workspace_;  // its own: a pool hands out what was freed first, in use no other network's
+    std::vector<int> steps_;
     ncnn::Net net_;
     std::vector<std::string> outputs_;
     std::vector<ncnn::Mat> inputs_;
