@@ -1,0 +1,80 @@
+"""Other predictors, given the same measuring time: milliseconds for each judged SubNet ``[n]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.subnet import SubNet, stack
+from autotailor.ir.supernet import SuperNet
+
+FloatArray = npt.NDArray[np.float64]
+SEED = 0
+
+
+def look_up(
+    net: SuperNet, fusion: FusionRules, latencies: Mapping[str, float], subnets: Sequence[SubNet]
+) -> FloatArray:
+    """Sum over a table of operators; NaN where it lacks one."""
+    table = {feature.id: latencies.get(feature.id, np.nan) for feature in net.operators(fusion=fusion)}
+    return net.latency(table, fusion).predict(stack(subnets))
+
+
+def macs_regression(net: SuperNet, training: pd.DataFrame, subnets: Sequence[SubNet]) -> FloatArray:
+    """A straight line over multiply-accumulates, fitted to whole SubNets."""
+    macs = net.macs()
+    trained = stack([SubNet.from_json(net.space, text) for text in training.subnet])
+    line = LinearRegression().fit(macs.predict(trained)[:, None], training.latency_ms)
+    return np.asarray(line.predict(macs.predict(stack(subnets))[:, None]))
+
+
+def forest_over_operators(
+    net: SuperNet,
+    fusion: FusionRules,
+    operators: Sequence[OperatorFeature],
+    latencies: Mapping[str, float],
+    subnets: Sequence[SubNet],
+) -> FloatArray:
+    """Random forests over operators' features, one for each kind, fitted to measured operators (as nn-Meter's kernels).
+
+    It is given the operators measured in place that the table has, so that it differs from the table in the model only.
+    """
+    predicted: dict[str, float] = {}
+    by_kind: dict[str, list[OperatorFeature]] = {}
+    for feature in operators:
+        by_kind.setdefault(feature.kind, []).append(feature)
+    for features in by_kind.values():
+        known = [feature for feature in features if feature.id in latencies]
+        model = RandomForestRegressor(100, random_state=SEED)
+        model.fit(_numbers(known), np.log([latencies[feature.id] for feature in known]))
+        values = np.exp(model.predict(_numbers(features)))
+        predicted |= {feature.id: float(value) for feature, value in zip(features, values, strict=True)}
+    return look_up(net, fusion, predicted, subnets)
+
+
+def _numbers(features: Sequence[OperatorFeature]) -> FloatArray:
+    """Sizes, window and cost of operators of one kind, as nn-Meter's kernels are described."""
+    rows = []
+    for feature in features:
+        weights = feature.weights[0] if feature.weights else ()
+        sizes = [*feature.inputs[0][1:], *feature.outputs[0][1:], *weights[2:]]
+        strides = [number for _, value in feature.attributes if isinstance(value, tuple) for number in value]
+        products = float(np.prod(weights[1:], dtype=np.float64) * np.prod(feature.outputs[0], dtype=np.float64))
+        moved = float(sum(np.prod(s) for s in (*feature.inputs, *feature.outputs, *feature.weights)))
+        rows.append([np.log1p(products), np.log1p(moved), len(feature.followers), *sizes, *strides])
+    width = max(len(row) for row in rows)
+    return np.array([row + [0.0] * (width - len(row)) for row in rows], dtype=np.float64)
+
+
+def boosting_over_encodings(net: SuperNet, training: pd.DataFrame, subnets: Sequence[SubNet]) -> FloatArray:
+    """Gradient boosting over the choices of all variables, fitted to whole SubNets."""
+    trained = stack([SubNet.from_json(net.space, text) for text in training.subnet])
+    model = GradientBoostingRegressor(n_estimators=300, learning_rate=0.1, max_depth=3, random_state=SEED)
+    model.fit(trained, np.log(training.latency_ms))
+    return np.asarray(np.exp(model.predict(stack(subnets))))

@@ -1,0 +1,158 @@
+"""What is measured for the table; each result is kept in the subject's folder and not measured again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from autotailor.artifacts import atomic
+from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.supernet import UNFUSED
+from autotailor.profiling import LUT, ProfilingError, fusion_rules, profile
+from autotailor.profiling.claims import claims
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.differential import robust
+from autotailor.profiling.networks import measure_networks
+from autotailor.profiling.record import Record
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.ncnn import PARAM
+from autotailor.profiling.session import Batch, Session
+from predictors.subjects import Subject
+
+FUSIONLESS = 5
+"""SubNets that are measured with fusion ignored."""
+CHUNK = 8
+
+
+def whole(subject: Subject, device: DeviceConfig, seconds_each: float, number: int) -> pd.DataFrame:
+    """Latencies of the judged SubNets, one round: ``subnet``, ``latency_ms``, ``measured_at``."""
+
+    def measure() -> pd.DataFrame:
+        found = measure_networks(subject.networks(device), device, seconds_each=seconds_each)
+        return pd.DataFrame({"subnet": [m.key for m in found], "latency_ms": [m.raw_ms for m in found]}).assign(
+            measured_at=time.time()
+        )
+
+    return _kept(subject.folder / f"whole_{number}.csv", measure)
+
+
+def table_of_operators(
+    subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature]
+) -> tuple[LUT, float]:
+    """The LUT of some operators, and the minutes that measuring them has taken in all runs."""
+    path, spent = subject.folder / "lut.csv", subject.folder / "profiling.json"
+    if not path.exists():
+        begin = time.monotonic()
+        try:
+            lut = profile(operators, device, subject.folder / "store", net=subject.net, avoid=subject.subnets)
+        finally:
+            minutes = json.loads(spent.read_text())["minutes"] if spent.exists() else 0.0
+            spent.parent.mkdir(parents=True, exist_ok=True)
+            spent.write_text(json.dumps({"minutes": minutes + (time.monotonic() - begin) / 60}))
+        lut.write(path)
+    return LUT.read(path), float(json.loads(spent.read_text())["minutes"])
+
+
+def naive(
+    subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature], minutes: float
+) -> dict[str, float]:
+    """Each operator in a network of its own, in a loop: id to milliseconds."""
+
+    def measure() -> pd.DataFrame:
+        with Session(device) as session:
+            programs = [session.runtime.alone(feature) for feature in operators]
+            each = 60 * minutes / len(programs)
+            latencies = _measured(session, programs, lambda count: each * count)
+        return pd.DataFrame(latencies.items(), columns=["operator", "latency_ms"])
+
+    frame = _kept(subject.folder / "naive.csv", measure)
+    return dict(zip(frame.operator, frame.latency_ms, strict=True))
+
+
+def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_each: float) -> pd.DataFrame:
+    """As many whole random SubNets as some minutes are enough for: ``subnet`` (JSON), ``latency_ms``."""
+
+    def measure() -> pd.DataFrame:
+        end, rows = time.monotonic() + 60 * minutes, list[tuple[str, float]]()
+        others = list(subject.others(2000))
+        with Session(device) as session:
+            while others and time.monotonic() < end:
+                chunk, others = others[:CHUNK], others[CHUNK:]
+                programs = [replace(in_place(subject, session, subnet), steps=()) for subnet in chunk]
+                latencies = _measured(session, programs, lambda count: seconds_each * count)
+                rows += [(subnet.to_json(), latencies[subnet.id]) for subnet in chunk]
+        return pd.DataFrame(rows, columns=["subnet", "latency_ms"])
+
+    return _kept(subject.folder / "training.csv", measure)
+
+
+def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> float:
+    """How many times as long SubNets take without fusion: geometric mean over some; NaN: not written."""
+
+    def measure() -> pd.DataFrame:
+        chosen, found = subject.subnets[:FUSIONLESS], dict[str, dict[str, float]]()
+        with Session(device) as session:
+            for name, fusion in (("fused", session.runtime.fusion), ("plain", UNFUSED)):
+                try:
+                    programs = [replace(in_place(subject, session, s, fusion), steps=()) for s in chosen]
+                except ProfilingError:  # an operator that this runtime only knows as part of another
+                    found[name] = {}
+                else:
+                    found[name] = _measured(session, programs, lambda count: seconds_each * count)
+        return pd.DataFrame(found)
+
+    frame = _kept(subject.folder / "fusion.csv", measure)
+    return float((frame["plain"] / frame["fused"]).prod(skipna=False) ** (1 / max(1, len(frame))))
+
+
+def unclaimed(subject: Subject, device: DeviceConfig) -> tuple[int, int]:
+    """(layers of the judged SubNets' files that no operator stands for, all layers that cost something)."""
+
+    def count() -> pd.DataFrame:
+        rows = []
+        fusion = fusion_rules(device)
+        for subnet in subject.subnets:
+            path, shape = subject.networks(device)[subnet.id]
+            features = [operator.feature for operator in subject.net.sequence(subnet, fusion)]
+            bill = claims(path / PARAM, features, shape)
+            rows.append((subnet.id, len(bill.unclaimed), len(bill.claimed) + len(bill.unclaimed)))
+        return pd.DataFrame(rows, columns=["subnet", "unclaimed", "layers"])
+
+    frame = _kept(subject.folder / "claims.csv", count)
+    return int(frame.unclaimed.sum()), int(frame.layers.sum())
+
+
+def in_place(subject: Subject, session: Session, subnet: SubNet, fusion: FusionRules | None = None) -> Program:
+    """A whole SubNet without converting it."""
+    sequence = subject.net.sequence(subnet, fusion or session.runtime.fusion)
+    program = session.runtime.in_place(subnet.id, sequence, subject.shape(subnet)[1:], ())
+    if program is None:
+        raise ProfilingError(f"runtime {session.runtime.name} does not write whole SubNets")
+    return program
+
+
+def _measured(session: Session, programs: Sequence[Program], seconds: Callable[[int], float]) -> dict[str, float]:
+    """Latency of each program in milliseconds, measured in batches."""
+    records: list[Record] = []
+    batches = [programs[i : i + CHUNK] for i in range(0, len(programs), CHUNK)]
+    failures = session.measure([Batch(tuple(batch), seconds(len(batch))) for batch in batches], records.extend)
+    if failures:
+        raise ProfilingError(f"programs cannot be measured: {failures}")
+    wanted = {program.key for program in programs}
+    return {record.key: robust(record.blocks, 1).latency_ms for record in records if record.key in wanted}
+
+
+def _kept(path: Path, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """The table in a file; made where there is none."""
+    if not path.exists():
+        frame = make()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as temporary:
+            frame.to_csv(temporary, index=False)
+    return pd.read_csv(path)

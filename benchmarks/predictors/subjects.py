@@ -1,0 +1,97 @@
+"""The networks to judge predictors on, and their SubNets; weights are random: latency does not depend on them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import autotailor
+from autotailor import config
+from autotailor.compiler.normalise import normalise
+from autotailor.compiler.parser import parse
+from autotailor.compiler.sources import create_network, export_module
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.validation import converted
+
+CONF = Path(__file__).parents[2] / "conf"
+SUBJECTS = {
+    "resnet_digits": "resnet_digits",
+    "mobilenetv2": "mobilenetv2",
+    "mobilenetv3_large": "timm:mobilenetv3_large_100",
+    "efficientnet_b0": "timm:efficientnet_b0",
+    "vit_tiny": "timm:vit_tiny_patch16_224",
+    "levit_256": "timm:levit_conv_256",
+    "resnet50": "resnet50",
+    "convnext_tiny": "convnext_tiny",
+}
+"""Name to a model of ``conf/model``, with its space, or to a network whose space is proposed.
+
+timm has LeViT with linear layers, too: their BatchNorm over flattened tokens is nothing that ncnn runs.
+"""
+SEED, TRAINING_SEED = 1, 2
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A SuperNet and the SubNets that predictions are judged on.
+
+    Attributes:
+        name: of the network.
+        net: the SuperNet.
+        subnets: random, distinct.
+        folder: where everything about it is kept.
+    """
+
+    name: str
+    net: SuperNet
+    subnets: tuple[SubNet, ...]
+    folder: Path
+
+    def networks(self, device: DeviceConfig) -> dict[str, tuple[Path, tuple[int, ...]]]:
+        """SubNet id to its converted files and the shape of its input; what is converted is kept."""
+        converted_to = self.folder / "networks"
+        return {s.id: (converted(self.net, s, device, converted_to), self.shape(s)) for s in self.subnets}
+
+    def shape(self, subnet: SubNet) -> tuple[int, ...]:
+        """Shape of a SubNet's input, ``[1, 3, r, r]``."""
+        return self.net.shapes(subnet)[self.net.graph.input]
+
+    def others(self, count: int) -> tuple[SubNet, ...]:
+        """Random SubNets that are not judged on: to train what must be trained."""
+        return sample(self.net, count, TRAINING_SEED, self.subnets)
+
+
+def sample(net: SuperNet, count: int, seed: int, avoid: tuple[SubNet, ...] = ()) -> tuple[SubNet, ...]:
+    """Distinct random SubNets."""
+    rng = random.Random(seed)
+    found: dict[SubNet, None] = {}
+    while len(found) < min(count, net.space.num_distinct - len(avoid)):
+        subnet = net.sample(rng)
+        if subnet not in avoid:
+            found[subnet] = None
+    return tuple(found)
+
+
+def subject(name: str, count: int, workdir: Path, runtime: str) -> Subject:
+    """A network with its SubNets; compiled once."""
+    path = workdir / f"{name}.pt"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        compile_network(SUBJECTS[name]).save(path)
+    net = autotailor.load(path)
+    return Subject(name, net, sample(net, count, SEED), workdir / runtime / name)
+
+
+def compile_network(source: str) -> SuperNet:
+    """The SuperNet of a model of ``conf/model`` or of a timm network, with random weights."""
+    torch.manual_seed(0)
+    if ":" in source:
+        return autotailor.compile(create_network(source, pretrained=False))
+    model = config.compose(CONF, source, "host")["model"]
+    graph = export_module(create_network(model["source"], pretrained=False), model["resolution"])
+    return autotailor.SuperNet(parse(normalise(graph), source), model["space"])

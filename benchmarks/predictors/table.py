@@ -1,0 +1,100 @@
+"""Rows of the table: how far each predictor is from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from rich.table import Table
+from scipy.stats import kendalltau
+
+FloatArray = npt.NDArray[np.float64]
+COLUMNS = (
+    "network", "predictor", "within_5", "within_10", "median_error", "mean_error", "tau", "profiling_minutes",
+    "operators", "space_operators", "subnets", "floor_5", "floor_95", "unclaimed_layers", "layers", "fusion_ignored",
+)  # fmt: skip
+OURS, CORRECTED = "LUT", "LUT, corrected"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Predictions of one network's SubNets beside their measured latency.
+
+    Attributes:
+        measured: milliseconds ``[n]``.
+        again: relative difference of the second round to the first ``[n]``.
+        predicted: name of the predictor to milliseconds ``[n]``.
+        places: operators that run in each SubNet ``[n]``.
+        facts: further columns of its rows.
+    """
+
+    measured: FloatArray
+    again: FloatArray
+    predicted: Mapping[str, FloatArray]
+    places: FloatArray
+    facts: Mapping[str, object]
+
+
+def rows(judged: Mapping[str, Judged]) -> pd.DataFrame:
+    """The table; with two networks or more, the LUT also with a correction fitted on the other networks."""
+    found = []
+    for network, one in judged.items():
+        predicted = dict(one.predicted)
+        others = [other for name, other in judged.items() if name != network]
+        if others:
+            predicted[CORRECTED] = correct(one, correction(others))
+        for name, values in predicted.items():
+            found.append({"network": network, "predictor": name, **errors(values, one.measured), **one.facts})
+    return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+def errors(predicted: FloatArray, measured: FloatArray) -> dict[str, float]:
+    """Shares within 5 % and 10 %, median absolute and mean signed relative error, Kendall's tau."""
+    relative = predicted / measured - 1
+    size = np.abs(relative)
+    return {
+        "within_5": float((size <= 0.05).mean()),
+        "within_10": float((size <= 0.10).mean()),
+        "median_error": float(np.median(size)),
+        "mean_error": float(relative.mean()),
+        "tau": float(kendalltau(predicted, measured).statistic),
+    }
+
+
+def floor(again: FloatArray) -> dict[str, float]:
+    """5th and 95th percentile of the relative difference between two rounds."""
+    low, high = np.percentile(again, [5, 95])
+    return {"floor_5": float(low), "floor_95": float(high)}
+
+
+def correction(judged: list[Judged]) -> FloatArray:
+    """The two parameters of a device: what the LUT's sum and each operator count, by least relative squares."""
+    columns = [
+        np.stack([one.predicted[OURS] / one.measured, one.places / one.measured], axis=1) / np.sqrt(len(one.measured))
+        for one in judged
+    ]
+    ones = np.concatenate([np.full(len(one.measured), 1 / np.sqrt(len(one.measured))) for one in judged])
+    return np.asarray(np.linalg.lstsq(np.concatenate(columns), ones, rcond=None)[0])
+
+
+def correct(one: Judged, parameters: FloatArray) -> FloatArray:
+    """The LUT's prediction with a correction."""
+    return np.asarray(parameters[0] * one.predicted[OURS] + parameters[1] * one.places)
+
+
+def render(frame: pd.DataFrame, title: str) -> Table:
+    """The table for a person."""
+    table = Table(title=title)
+    names = ("network", "predictor", "within 5 %", "within 10 %", "median", "mean", "tau", "minutes", "operators")
+    for name in (*names, "floor 5..95 %", "unclaimed", "no fusion"):
+        table.add_column(name)
+    for row in frame.itertuples():
+        shares = [f"{value:.0%}" for value in (row.within_5, row.within_10)]
+        signed = [f"{row.median_error:.1%}", f"{row.mean_error:+.1%}", f"{row.tau:.3f}", f"{row.profiling_minutes:.1f}"]
+        counts = [f"{row.operators} of {row.space_operators}", f"{row.floor_5:+.1%}..{row.floor_95:+.1%}"]
+        last = [f"{row.unclaimed_layers} of {row.layers}", f"{row.fusion_ignored:.2f}x"]
+        table.add_row(row.network, row.predictor, *shares, *signed, *counts, *last)
+    return table
