@@ -1,6 +1,7 @@
 rule profile:
     input:
         operators="results/{model}/{device}/operators.csv",
+        supernet="results/{model}/compiled.pt",
     output:
         lut="results/{model}/{device}/lut.csv",
         provenance="results/{model}/{device}/provenance/profile.json",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import autotailor
 from stage import stage
 
 from autotailor import artifacts, enumeration, profiling
@@ -16,7 +17,8 @@ with stage(snakemake) as this:
         print(f"{len(features)} operators are those of {where['lut']}: not measured here")
     else:
         places = [row.places for row in operators]
-        lut = profiling.profile(features, device, Path(where["store"]), places=places)
+        net = autotailor.load(snakemake.input.supernet)
+        lut = profiling.profile(features, device, Path(where["store"]), places=places, net=net)
     with artifacts.atomic(snakemake.output.lut) as path:
         lut.write(path)
     errors = [error / lut.latencies()[key] for key, error in lut.standard_errors().items()]

@@ -39,6 +39,7 @@ from autotailor.ir.proposal import build_space
 from autotailor.ir.recognition import find_blocks
 from autotailor.ir.request import SpaceRequest
 from autotailor.ir.section import space_section
+from autotailor.ir.sequence import PlacedOperator, operator_sequence
 from autotailor.ir.slicing import (
     active_shapes,
     bypasses,
@@ -252,6 +253,12 @@ class SuperNet:
             active = place.operators if subnet is None else (place.feature(subnet),)
             found.update(dict.fromkeys(feature for feature in active if feature is not None))
         return tuple(found)
+
+    def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
+        """The fused operators of a SubNet one behind the other, with the tensors they read and write."""
+        removed = self.removed(subnet)
+        pairs = list(zip(fuse(self.graph, fusion), self.places(fusion), strict=True))
+        return operator_sequence(self.graph, pairs, fusion, self.kept_nodes(removed), bypasses(removed), subnet)
 
     def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
         """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.

@@ -1,7 +1,8 @@
-"""The replica differential's arithmetic: from the runner's numbers to a latency and its standard error.
+"""From the runner's numbers to latencies and their standard errors, one estimate for each block of passes.
 
-latency = (T(R2) - T(R1)) / (R2 - R1) - sink, one estimate for each block of passes; drift is taken out by the anchor
-operator of the same batch; the median of all blocks is robust against what else the machine does.
+Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what a step costs besides,
+which is what all steps take longer than the network at once. Drift is taken out by the anchor operator of the same
+batch; the median of all blocks is robust against what else the machine does.
 """
 
 from __future__ import annotations
@@ -43,6 +44,29 @@ def block_latencies(program: Program, short: Sequence[float], long: Sequence[flo
     count = min(len(short), len(long))
     difference = np.asarray(long[:count]) - np.asarray(short[:count])
     return np.asarray(difference / (program.copies[1] - program.copies[0]) / NS_PER_MS, dtype=np.float64)
+
+
+def step_latencies(
+    program: Program, steps: Sequence[Sequence[float]], long: Sequence[float], harness_ms: float
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Latencies in milliseconds of the operators of a network that was run step by step, one for each block.
+
+    What a step costs besides its operator is what all steps together take longer than the network at once, shared
+    equally. An operator that stands in several places counts with their mean.
+
+    Args:
+        program: with its ``steps``.
+        steps: nanoseconds for each step and block.
+        long: nanoseconds of the whole network at once, for each block.
+        harness_ms: what calling the runtime costs.
+    """
+    walked = np.asarray(steps, dtype=np.float64) / NS_PER_MS
+    at_once = np.asarray(long, dtype=np.float64) / NS_PER_MS - harness_ms
+    operators = walked - (walked.sum(axis=0) - at_once) / len(walked)
+    places: dict[str, list[npt.NDArray[np.float64]]] = {}
+    for (key, _), blocks in zip(program.steps, operators, strict=True):
+        places.setdefault(key, []).append(blocks)
+    return {key: np.mean(blocks, axis=0) for key, blocks in places.items()}
 
 
 def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:

@@ -6,18 +6,22 @@ import contextlib
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.energy.power import measure_kinds
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.lut import LUT
+from autotailor.profiling.programs import InPlace, Programs, Replicas
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
@@ -27,19 +31,29 @@ logger = logging.getLogger(__name__)
 
 BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
+NETWORK_PASSES = 3
+"""Least passes of whole networks: each has several runs of all their operators."""
 FIRST_SECONDS = (0.02, 0.1)
 """Least and most seconds for each operator's first visit."""
 LATER_SECONDS = 0.15
+RESOLUTION_MS = 1e-4
+"""A standard error below this is as good as any: clocks and calls tell no more."""
 
 
-def make_batches(programs: Sequence[Program], seconds_each: float) -> list[Batch]:
-    """Consecutive programs in batches that fit into memory."""
+def make_batches(programs: Sequence[Program], seconds: float) -> list[Batch]:
+    """Consecutive programs in batches that fit into memory; ``seconds`` are shared among all."""
+    each = seconds / max(1, len(programs))
     batches: list[list[Program]] = []
     for program in programs:
         if not batches or len(batches[-1]) >= BATCH_PROGRAMS or _memory(batches[-1]) + program.memory_mb > BATCH_MB:
             batches.append([])
         batches[-1].append(program)
-    return [Batch(tuple(batch), seconds_each * (len(batch) + 1)) for batch in batches]
+    return [_batch(tuple(batch), each * (len(batch) + 1)) for batch in batches]
+
+
+def _batch(programs: tuple[Program, ...], seconds: float) -> Batch:
+    batch = Batch(programs, seconds)
+    return replace(batch, least_passes=NETWORK_PASSES) if any(program.steps for program in programs) else batch
 
 
 def _memory(programs: Iterable[Program]) -> float:
@@ -52,6 +66,8 @@ def profile(
     store: Path,
     *,
     places: Sequence[int] | None = None,
+    net: SuperNet | None = None,
+    avoid: Collection[SubNet] = (),
 ) -> LUT:
     """Measures distinct operators on a device, most used first.
 
@@ -64,6 +80,9 @@ def profile(
         device: where to measure, how precisely, and for how long at most.
         store: folder of the LUT store.
         places: how many places of the SuperNet use each operator; without it the order given counts.
+        net: the SuperNet: operators are then timed where they stand, in SubNets that cover them, where the runtime can
+            do that; without it each is timed by itself, which is less exact.
+        avoid: SubNets of it that are not used for that, because predictions are judged on them.
 
     Returns:
         The LUT, rows in the order of ``operators``, then the anchor operator (it tells later measurements how fast
@@ -79,9 +98,11 @@ def profile(
     uses = dict(zip(operators, places, strict=True)) if places else {}
     kept = Store(store)
     with Session(device) as session:
-        programs = {f.id: session.runtime.replicas(f) for f in sorted(operators, key=lambda f: -uses.get(f, 0))}
-        kept.register(session.fingerprint, (session.runtime.anchor(), *operators))
-        run = _Run(session, kept, programs, {f.id: uses.get(f, 1) for f in operators})
+        features = {f.id: f for f in sorted(operators, key=lambda f: -uses.get(f, 0))}
+        programs = InPlace(session.runtime, features, net, avoid) if net else Replicas(session.runtime, features)
+        seen = net.operators(fusion=session.runtime.fusion) if net else ()
+        kept.register(session.fingerprint, (session.runtime.anchor(), *operators, *seen))
+        run = _Run(session, kept, programs, {key: uses.get(f, 1) for key, f in features.items()})
         run.measure()
         fingerprint = session.fingerprint.id
         if not run.missing():
@@ -122,7 +143,7 @@ class _TimeUpError(Exception):
 class _Run:
     """One profiling run: a first visit of every operator, then of those that are not known well enough."""
 
-    def __init__(self, session: Session, store: Store, programs: dict[str, Program], uses: dict[str, int]) -> None:
+    def __init__(self, session: Session, store: Store, programs: Programs, uses: dict[str, int]) -> None:
         self.session = session
         self.store = store
         self.programs = programs
@@ -135,7 +156,7 @@ class _Run:
         earlier = store.records(session.fingerprint.id)
         self.digest(earlier)
         self.budget = session.device.max_minutes * 60
-        self.spent = sum(record.seconds for record in earlier if record.key in programs)
+        self.spent = sum(record.seconds for record in earlier if record.key in uses)
         self.spent_now = 0.0
 
     def know(self, key: str, standard_error: float, precision: float) -> None:
@@ -152,19 +173,19 @@ class _Run:
 
     def missing(self) -> list[str]:
         """Operators that nothing is known of, most used first."""
-        return [key for key in self.programs if key not in self.precision]
+        return [key for key in self.uses if key not in self.precision]
 
     def vague(self) -> list[str]:
         """Operators above the precision target, those that matter most first."""
         target = self.session.device.precision_target
-        keys = [key for key in self.programs if self.precision[key] > target]
+        keys = [k for k in self.uses if self.precision[k] > target and self.standard_error[k] > RESOLUTION_MS]
         return sorted(keys, key=lambda key: -self.uses[key] * self.standard_error[key])
 
     def measure(self) -> None:
         """Measures until all operators meet the target or the time budget is spent."""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
         with Progress(*columns, TimeElapsedColumn()) as progress:
-            self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.programs))
+            self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.uses))
             self.show()
             with contextlib.suppress(_TimeUpError):
                 if missing := self.missing():
@@ -176,11 +197,13 @@ class _Run:
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
         """Measures some operators once."""
-        failures = self.session.measure(make_batches([self.programs[key] for key in keys], seconds_each), self.take)
+        programs = self.programs(keys, [key for key in keys if key not in self.records])
+        failures = self.session.measure(make_batches(programs, seconds_each * len(keys)), self.take)
         if failures:
-            reasons = "; ".join(f"operator {key}: {reason}" for key, reason in sorted(failures.items()))
+            reasons = "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
             raise ProfilingError(
-                f"device {self.session.device.name}: {len(failures)} operators cannot be measured ({reasons}); "
+                f"device {self.session.device.name}: {len(failures)} operators or networks cannot be measured "
+                f"({reasons}); "
                 "the others are in the LUT store; correct the layer that the runtime writes for them, or leave them out"
             )
 
@@ -198,6 +221,6 @@ class _Run:
     def show(self) -> None:
         """Moves the progress bar to what is known well enough."""
         target = self.session.device.precision_target
-        known = [self.precision[key] for key in self.programs if key in self.precision]
+        known = [self.precision[key] for key in self.uses if key in self.precision]
         good = sum(precision <= target for precision in known)
         self.bar.update(self.task, completed=len(known), description=f"operators measured ({good} within {target:.0%})")

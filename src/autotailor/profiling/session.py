@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import block_latencies, robust
+from autotailor.profiling.differential import block_latencies, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.record import Record
@@ -30,10 +30,14 @@ SINK, HARNESS = "sink", "harness"
 
 @dataclass(frozen=True)
 class Batch:
-    """Programs that are measured in turn for some seconds; the anchor and the sink are added to them."""
+    """Programs that are measured in turn for some seconds; the anchor and the sink are added to them.
+
+    A pass has several runs of each program, `runs` of the runtime's settings.
+    """
 
     programs: tuple[Program, ...]
     seconds: float
+    least_passes: int = LEAST_PASSES
 
 
 @dataclass
@@ -41,6 +45,7 @@ class Lines:
     """What the runner has printed so far, by batch."""
 
     programs: dict[int, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    weighed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     finished: int = 0
 
@@ -109,7 +114,7 @@ class Session:
             batch, waiting = unfinished[0], unfinished[1:]
             if len(batch.programs) > 1:
                 each = batch.seconds / len(batch.programs)
-                waiting = [Batch((program,), each) for program in batch.programs] + waiting
+                waiting = [replace(batch, programs=(p,), seconds=each) for p in batch.programs] + waiting
             else:
                 failures[batch.programs[0].key] = f"the runtime crashed (signal {-code})"
         return failures
@@ -135,7 +140,7 @@ class Session:
             "batches": [
                 {
                     "seconds": batch.seconds,
-                    "least_passes": LEAST_PASSES,
+                    "least_passes": batch.least_passes,
                     "blocks": BLOCKS,
                     "programs": [program.to_manifest() for program in (*helpers, *batch.programs)],
                 }
@@ -158,15 +163,24 @@ class Session:
         match line["event"]:
             case "program":
                 lines.programs.setdefault(line["batch"], {})[line["key"]] = line
+            case "weighed":
+                lines.weighed[line["key"]] = line
             case "failed":
                 lines.failures[line["key"]] = line["reason"]
             case "batch":
                 batch = batches[line["batch"]]
-                on_records(self._records(batch, lines.programs.get(line["batch"], {}), line["seconds"]))
+                found = lines.programs.get(line["batch"], {})
+                on_records(self._records(batch, found, line["seconds"], lines.weighed))
                 lines.finished += 1
 
-    def _records(self, batch: Batch, found: Mapping[str, Mapping[str, Any]], seconds: float) -> list[Record]:
-        """Records of a batch: what replicas and calls cost besides is taken off."""
+    def _records(
+        self,
+        batch: Batch,
+        found: Mapping[str, Mapping[str, Any]],
+        seconds: float,
+        weighed: Mapping[str, Mapping[str, Any]],
+    ) -> list[Record]:
+        """Records of a batch: what replicas, steps and calls cost besides is taken off."""
         helpers = {p.key: p for p in (self.anchor, self.runtime.sink(), self.runtime.harness())}
         if missing := sorted(set(helpers) - set(found)):
             raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
@@ -176,18 +190,26 @@ class Session:
         share = seconds / max(1, len(programs))
         records = []
         for program in programs:
-            besides = costs[SINK] * program.sink if program.short else costs[HARNESS]
-            blocks = tuple(float(v) for v in _blocks(program, found[program.key]) - besides)
             line = found[program.key]
-            record = Record(self.fingerprint.id, program.key, blocks, anchor_ms, int(line["passes"]), share)
-            records.append(_with_memory(record, program, line))
+            if program.steps:
+                operators = step_latencies(program, line["steps"], line["long"], costs[HARNESS])
+                known = {key: weighed.get(key, {}) for key in operators}
+                copies = 1
+            else:
+                besides = costs[SINK] * program.sink if program.short else costs[HARNESS]
+                operators, known = {program.key: _blocks(program, line) - besides}, {program.key: line}
+                copies = program.copies[1]
+            for key, blocks in operators.items():
+                values, passes = tuple(float(v) for v in blocks), int(line["passes"])
+                record = Record(self.fingerprint.id, key, values, anchor_ms, passes, share / len(operators))
+                records.append(_with_memory(record, copies, known[key]))
         return records
 
 
-def _with_memory(record: Record, program: Program, line: Mapping[str, Any]) -> Record:
+def _with_memory(record: Record, copies: int, line: Mapping[str, Any]) -> Record:
     """The record with weights of one copy and scratch memory, MiB, where the runner says them."""
     if "weights_mb" in line:
-        record = replace(record, resident_weight_mb=line["weights_mb"] / program.copies[1])
+        record = replace(record, resident_weight_mb=line["weights_mb"] / copies)
     return replace(record, workspace_mb=line["workspace_mb"]) if "workspace_mb" in line else record
 
 

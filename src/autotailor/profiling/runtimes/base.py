@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.sequence import PlacedOperator
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Program:
         param_path: a network's file on the device.
         bin_path: its weights; None: zero weights.
         memory_mb: what its weights take, roughly.
+        steps: of a whole network whose operators are timed where they stand: (operator id, the blob it has run for).
+        parts: operators of it, alone, whose memory is weighed.
     """
 
     key: str
@@ -42,6 +45,8 @@ class Program:
     param_path: str | None = None
     bin_path: str | None = None
     memory_mb: float = 0.0
+    steps: tuple[tuple[str, str], ...] = ()
+    parts: tuple[Program, ...] = ()
 
     def to_manifest(self) -> dict[str, Any]:
         """The part of it that the runner reads."""
@@ -54,6 +59,8 @@ class Program:
             "short": self.short,
             "long": self.long,
             "copies": self.copies,
+            "steps": [blob for _, blob in self.steps],
+            "parts": [part.to_manifest() for part in self.parts],
         }
 
 
@@ -86,6 +93,24 @@ class Runtime(ABC):
     @abstractmethod
     def replicas(self, feature: OperatorFeature) -> Program:
         """The replica network of an operator; raises ProfilingError for kinds it cannot write."""
+
+    def in_place(
+        self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
+    ) -> Program | None:
+        """A whole network whose operators are timed where they stand; None where the runtime cannot stop between them.
+
+        Args:
+            key: for its line.
+            operators: in topological order.
+            shape: of the image, without the batch.
+            weighed: ids of operators whose memory is to be weighed, too.
+        """
+        return None
+
+    def alone(self, feature: OperatorFeature) -> Program:
+        """An operator in a network of its own: what a naive table times, and what weighs its memory."""
+        program = self.replicas(feature)
+        return replace(program, long=program.short or program.long, short=None, sink=False)
 
     @abstractmethod
     def anchor(self) -> OperatorFeature:

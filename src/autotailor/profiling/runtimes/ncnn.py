@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError, ProfilingError
 from autotailor.profiling.runtimes import ncnn_runner
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
-from autotailor.profiling.runtimes.ncnn_replicas import harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.ncnn_network import network_program
+from autotailor.profiling.runtimes.ncnn_replicas import alone_program, harness_program, replica_program, sink_program
 from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
@@ -49,6 +52,18 @@ class NcnnRuntime(WheelRuntime):
     def replicas(self, feature: OperatorFeature) -> Program:
         """The replica network of an operator."""
         return replica_program(feature)
+
+    def alone(self, feature: OperatorFeature) -> Program:
+        """An operator in a network of its own."""
+        return alone_program(feature)
+
+    def in_place(
+        self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
+    ) -> Program | None:
+        """A whole network without weights; an extractor goes on from the blob it was last asked for."""
+        features = {operator.feature.id: operator.feature for operator in operators}
+        parts = tuple(self.alone(features[key]) for key in features if key in weighed)
+        return replace(network_program(key, operators, shape), parts=parts)
 
     def sink(self) -> Program:
         """Replicas of nothing."""

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError
+from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
 
@@ -27,6 +29,12 @@ class NcnnCompiledRuntime(NcnnRuntime):
         done = subprocess.run([runner_binary(), "--version"], capture_output=True, text=True, check=True)
         about = json.loads(done.stdout)
         return {"name": self.name, "version": about["ncnn"], "runner": about, "options": self.options()}
+
+    def in_place(
+        self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
+    ) -> Program | None:
+        """The compiled runner does not stop between operators: they are timed as replicas."""
+        return None
 
     def check(self) -> None:
         """What ncnn needs, and the binary."""

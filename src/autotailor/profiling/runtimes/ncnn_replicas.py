@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
-from autotailor.profiling.runtimes.ncnn_layers import Fragment, Layer, fragment, ncnn_shape
+from autotailor.profiling.runtimes.ncnn_layers import Layer, fragment, ncnn_shape
 
 MAGIC = "7767517"
 PACKER = Layer("ReLU")
@@ -45,7 +45,7 @@ def replica_program(feature: OperatorFeature) -> Program:
     if len(made) == 1 and made[0].layer.in_place and len(shapes) == 1:
         param, prefix = _chain(made[0].layer, long), "k"
     else:
-        param, prefix = _fan(made, len(shapes), long), "c"
+        param, prefix = _fan(feature, len(shapes), long), "c"
         shapes = (*shapes, (4,))
     return Program(
         key=feature.id,
@@ -57,6 +57,13 @@ def replica_program(feature: OperatorFeature) -> Program:
         sink=prefix == "c",
         memory_mb=long * weight_mb(feature),
     )
+
+
+def alone_program(feature: OperatorFeature) -> Program:
+    """A fused operator alone, to weigh the memory that it takes."""
+    shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
+    param = _fan(feature, len(shapes), 1)
+    return Program(feature.id, param, (*shapes, (4,)), "c1", memory_mb=weight_mb(feature))
 
 
 def sink_program(count: int = 16) -> Program:
@@ -89,17 +96,26 @@ def _sink(count: int, i: int, outputs: Sequence[str]) -> str:
     return Layer("Noop").line(f"sink{i}", [before, *outputs], [f"c{i}"])
 
 
-def _fan(made: Fragment, count: int, replicas: int) -> str:
+def _fan(feature: OperatorFeature, count: int, replicas: int) -> str:
     """Copies side by side."""
     lines = _sources(count, replicas)
     for i in range(1, replicas + 1):
-        blobs = {f"i{j}": f"in{j}_{i}" for j in range(count)}
-        for number, step in enumerate(made):
-            blobs |= {blob: f"{blob}_{i}" for blob in step.writes}
-            reads, writes = [blobs[blob] for blob in step.reads], [blobs[blob] for blob in step.writes]
-            lines.append(step.layer.line(f"copy{i}_{number}", reads, writes))
-        lines.append(_sink(count, i, [name for blob, name in blobs.items() if blob.startswith("o")]))
+        reads = [f"in{j}_{i}" for j in range(count)]
+        writes = [f"o{j}_{i}" for j in range(len(feature.outputs))]
+        lines += operator_lines(feature, f"copy{i}", reads, writes)
+        lines.append(_sink(count, i, writes))
     return param_text(lines)
+
+
+def operator_lines(feature: OperatorFeature, name: str, reads: Sequence[str], writes: Sequence[str]) -> list[str]:
+    """The lines of an operator between the blobs that it reads and writes."""
+    blobs = {f"i{j}": blob for j, blob in enumerate(reads)} | {f"o{j}": blob for j, blob in enumerate(writes)}
+    lines = []
+    for number, step in enumerate(fragment(feature)):
+        blobs |= {blob: f"{name}_{blob}" for blob in step.writes if blob not in blobs}
+        reading, writing = [blobs[blob] for blob in step.reads], [blobs[blob] for blob in step.writes]
+        lines.append(step.layer.line(f"{name}_{number}", reading, writing))
+    return lines
 
 
 def _chain(made: Layer, replicas: int) -> str:

@@ -1,31 +1,30 @@
 """The ncnn of `runner_loop.py`: loads and runs programs whose text is a `.param`. It stands alone.
 
 Pools serve only what a run allocates: were networks loaded with them too, they would fill with the buffers that
-weights were transformed in, and every allocation would search through those (5 us instead of 0.1).
+weights were transformed in, and every allocation would search through those (5 us instead of 0.1). Each program has
+its own, as a network in use has: a pool hands out what was freed first, which must not be another network's buffer.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import ncnn
 import numpy as np
 
-
-@cache
-def pools() -> tuple[Any, Any]:
-    """Allocators of blobs and of scratch memory."""
-    return ncnn.PoolAllocator(), ncnn.PoolAllocator()
+POOLS: list[tuple[Any, Any]] = []
+"""Allocators of blobs and of scratch memory, one pair for each program: they must outlive what was made from them."""
 
 
 def clear() -> None:
-    """Empties the pools."""
-    for pool in pools():
-        pool.clear()
+    """Empties the pools of programs that are gone."""
+    for pair in POOLS:
+        for pool in pair:
+            pool.clear()
+    POOLS.clear()
 
 
 class Program:
@@ -36,13 +35,16 @@ class Program:
         self.lengths = len(self.outputs)
         self.net = ncnn.Net()
         configure(self.net, settings)
-        self.pools = pools()
+        self.pools = ncnn.PoolAllocator(), ncnn.PoolAllocator()
+        POOLS.append(self.pools)
         text = program["param"] or Path(program["param_path"]).read_text()
         weights = program["bin_path"] or ncnn.DataReaderFromEmpty()
         if self.net.load_param_mem(text) != 0 or self.net.load_model(weights) != 0:
             raise RuntimeError("ncnn cannot load it")
         rng = np.random.default_rng(0)
         self.inputs = [to_mat(rng.random(shape, dtype=np.float32)) for shape in program["inputs"]]
+        numbers = {blob.name: i for i, blob in enumerate(self.net.blobs())}
+        self.steps = [numbers[name] for name in program.get("steps", ())]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
         """Scratch memory of one run, MiB: what a pool of its own holds afterwards."""
@@ -54,14 +56,28 @@ class Program:
         own.clear()
         return held - held_mb()
 
-    def run(self, which: int) -> int:
-        """One run: nanoseconds."""
+    def extractor(self) -> Any:
+        """An extractor with its inputs."""
         extractor = self.net.create_extractor()
         extractor.set_blob_allocator(self.pools[0])
         extractor.set_workspace_allocator(self.pools[1])
         for i, mat in enumerate(self.inputs):
             extractor.input(f"in{i}", mat)
-        output = self.outputs[which]
+        return extractor
+
+    def walk(self) -> list[int]:
+        """One run, operator by operator (as each leaves its blob, packed): nanoseconds of each."""
+        extractor, clock, times = self.extractor(), time.perf_counter_ns, []
+        extract = extractor.extract
+        for blob in self.steps:
+            start = clock()
+            extract(blob, 1)
+            times.append(clock() - start)
+        return times
+
+    def run(self, which: int) -> int:
+        """One run: nanoseconds."""
+        extractor, output = self.extractor(), self.outputs[which]
         start = time.perf_counter_ns()
         code, result = extractor.extract(output)
         elapsed = time.perf_counter_ns() - start

@@ -10,6 +10,11 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
 
 All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
 between the short and the long run. Each number is a low quantile of one block of passes, in nanoseconds.
+
+A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
+Its ``parts`` are programs that are only loaded, run and weighed before:
+
+    {"event": "weighed", "batch": 0, "key": "77ab...", "weights_mb": 0.4, "workspace_mb": 0.1}
 """
 
 from __future__ import annotations
@@ -49,11 +54,19 @@ class Loaded(Protocol):
         ...
 
 
+class Walked(Loaded, Protocol):
+    """A program whose runs can stop between operators."""
+
+    def walk(self) -> list[int]:
+        """One run, step by step: nanoseconds of each step."""
+        ...
+
+
 class Backend(Protocol):
     """What a backend's file offers."""
 
     def load(self, program: dict[str, Any], settings: dict[str, Any]) -> Loaded:
-        """A program of the manifest, ready to run."""
+        """A program of the manifest, ready to run; `Walked` where the program has steps."""
         ...
 
     def clear(self) -> None:
@@ -64,9 +77,11 @@ class Backend(Protocol):
 class Timed:
     """A program, its times, and the memory of its weights (of all copies) and of one run, MiB where known."""
 
-    def __init__(self, key: str, program: Loaded, weights_mb: float) -> None:
+    def __init__(self, key: str, program: Loaded, weights_mb: float, has_steps: bool) -> None:
         self.key, self.program = key, program
         self.times: list[list[int]] = [[] for _ in range(program.lengths)]
+        self.walks: list[list[int]] = []
+        self.has_steps = has_steps
         memory = {"weights_mb": weights_mb, "workspace_mb": program.workspace_mb(heap_mb)}
         self.memory = {name: value for name, value in memory.items() if not math.isnan(value)}
 
@@ -104,18 +119,28 @@ def load_all(backend: Backend, index: int, batch: dict[str, Any], settings: dict
     """Loads and warms up what can be loaded; says what cannot."""
     ready = []
     for program in batch["programs"]:
-        say(event="load", batch=index, key=program["key"])
-        try:
-            before = heap_mb()
-            loaded = backend.load(program, settings)
-            weights_mb = heap_mb() - before
-            for _ in range(max(1, settings["warmup"])):
-                for which in range(loaded.lengths):
-                    loaded.run(which)
-            ready.append(Timed(program["key"], loaded, weights_mb))
-        except Exception as error:
-            say(event="failed", batch=index, key=program["key"], reason=str(error))
+        for part in program.get("parts", ()):
+            if (timed := load_one(backend, index, part, settings)) is not None:
+                say(event="weighed", batch=index, key=part["key"], **timed.memory)
+        if (timed := load_one(backend, index, program, settings)) is not None:
+            ready.append(timed)
     return ready
+
+
+def load_one(backend: Backend, index: int, program: dict[str, Any], settings: dict[str, Any]) -> Timed | None:
+    """Loads and warms up one program; says it when it cannot be loaded."""
+    say(event="load", batch=index, key=program["key"])
+    try:
+        before = heap_mb()
+        loaded = backend.load(program, settings)
+        weights_mb = heap_mb() - before
+        for _ in range(max(1, settings["warmup"])):
+            for which in range(loaded.lengths):
+                loaded.run(which)
+        return Timed(program["key"], loaded, weights_mb, bool(program.get("steps")))
+    except Exception as error:
+        say(event="failed", batch=index, key=program["key"], reason=str(error))
+        return None
 
 
 def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -128,28 +153,31 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
         for which in (passes % 2, 1 - passes % 2):
             for timed in ready:
                 if which < timed.program.lengths:
-                    timed.times[which] += visit(timed.program, which, settings["runs"], evicted)
+                    visit(timed, which, settings["runs"], evicted)
         passes += 1
     for timed in ready:
         blocks = [low_quantiles(times, batch["blocks"]) for times in timed.times]
-        short = blocks[0] if len(blocks) == 2 else []
-        say(event="program", batch=index, key=timed.key, passes=passes, short=short, long=blocks[-1], **timed.memory)
+        line = {"passes": passes, "short": blocks[0] if len(blocks) == 2 else [], "long": blocks[-1], **timed.memory}
+        if timed.walks:
+            line["steps"] = [low_quantiles(list(times), batch["blocks"]) for times in zip(*timed.walks, strict=True)]
+        say(event="program", batch=index, key=timed.key, **line)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
 
-def visit(program: Loaded, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> list[int]:
+def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
     """Some timed runs, after one that brings code and buffers back into the caches.
 
     Whole networks run in a row, as they are used. Replicas find their weights where a network would: between two
     visits of one layer, all others have passed through the cache, so as much memory is read before each run.
     """
+    program = timed.program
     program.run(which)
-    times = []
     for _ in range(runs):
         if program.lengths > 1:
             evicted.sum()
-        times.append(program.run(which))
-    return times
+        timed.times[which].append(program.run(which))
+        if timed.has_steps:
+            timed.walks.append(program.walk())  # type: ignore[attr-defined]
 
 
 def status_mb(field: str) -> float:

@@ -59,6 +59,7 @@ def _program(program: Mapping[str, Any]) -> list[str]:
     lines = [_line("program", program["key"])]
     lines += ["input " + " ".join(str(size) for size in shape) for shape in program["inputs"]]
     lines += [_line(name, program[name]) for name in ("short", "long", "param_path", "bin_path") if program[name]]
+    lines += [_line("step", blob) for blob in program["steps"]]
     lines.append("copies {} {}".format(*program["copies"]))
     if program["param"]:
         text = program["param"].splitlines()

@@ -1,0 +1,135 @@
+"""SubNets that together hold every operator of a space: what runtimes that time operators in place run.
+
+Greedy: while an operator is missing, a SubNet that holds it is drawn, and changed one variable at a time as long as
+that adds operators that no SubNet chosen before holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.fusion import Place
+from autotailor.ir.image import entries
+from autotailor.ir.subnet import IntArray, SubNet, canonical
+from autotailor.ir.supernet import SuperNet
+from autotailor.ir.variable import Space
+
+DRAWS = 24
+"""SubNets drawn for each missing operator; the one that adds most is improved."""
+STEPS = 12
+TRIES = 8
+"""SubNets for one operator, where improving has lost it again or gives one to avoid."""
+
+
+def cover(
+    net: SuperNet,
+    fusion: FusionRules,
+    operators: Iterable[OperatorFeature] | None = None,
+    *,
+    avoid: Collection[SubNet] = (),
+    seed: int = 0,
+) -> tuple[SubNet, ...]:
+    """SubNets that together hold the operators, deterministic in the seed.
+
+    An operator that depends on sums over many variables may be missed (a DenseNet's widths): it is drawn by chance.
+
+    Args:
+        net: the SuperNet.
+        fusion: the runtime's rules.
+        operators: which ones; all of the space when None.
+        avoid: SubNets that must not be among them (those that predictions are judged on).
+        seed: of the draws.
+    """
+    places = net.places(fusion)
+    ids = {feature.id: i for i, feature in enumerate(net.operators(fusion=fusion))}
+    wanted = ids.values() if operators is None else [ids[feature.id] for feature in operators]
+    missing = np.zeros(len(ids) + 1, dtype=bool)  # the last one stands for a place that was removed
+    missing[list(wanted)] = True
+    held = _Held(net.space, places, ids)
+    rng = np.random.default_rng(seed)
+    chosen: list[SubNet] = []
+    avoided = set(avoid)
+    for operator in range(len(ids)):
+        for _ in range(TRIES):
+            if not missing[operator] or (rows := held.draw(operator, rng)) is None:
+                break
+            best = held.improve(rows[np.argmax(held.gain(rows, missing))], missing, rng)
+            subnet = SubNet(net.space, tuple(best))
+            if subnet not in avoided:
+                missing[held.operators(best[None])[0]] = False
+                chosen.append(subnet)
+    return tuple(chosen)
+
+
+class _Held:
+    """Which operators SubNets hold, as numbers."""
+
+    def __init__(self, space: Space, places: tuple[Place, ...], ids: dict[str, int]) -> None:
+        self.space, self.places, self.removed = space, places, len(ids)
+        self.numbers = [np.array([ids[feature.id] for feature in place.operators]) for place in places]
+        self.sizes = np.array([len(variable.choices) for variable in space])
+
+    def operators(self, rows: IntArray) -> IntArray:
+        """Operator of each place of canonical choice indices ``[n, variables]``: ``[n, places]``."""
+        found = np.full((len(rows), len(self.places)), self.removed)
+        for column, (place, numbers) in enumerate(zip(self.places, self.numbers, strict=True)):
+            index = entries(place.variables, place.derived, self.space, rows)
+            number = numbers[place.index[index]]
+            is_open = True if place.gate is None else place.gate.is_open(self.space, rows)
+            found[:, column] = np.where(is_open, number, self.removed)
+        return found
+
+    def gain(self, rows: IntArray, missing: npt.NDArray[np.bool_]) -> IntArray:
+        """How many missing operators each SubNet holds: ``[n]``."""
+        found = np.sort(self.operators(rows), axis=1)
+        first = np.diff(found, axis=1, prepend=-1) != 0
+        return np.asarray((missing[found] & first).sum(axis=1), dtype=np.int64)
+
+    def draw(self, operator: int, rng: np.random.Generator) -> IntArray | None:
+        """Random SubNets that hold an operator; None where none is found."""
+        rows = rng.integers(0, self.sizes, size=(DRAWS, len(self.sizes)))
+        options = [
+            (place, cell)
+            for place, numbers in zip(self.places, self.numbers, strict=True)
+            for number in np.flatnonzero(numbers == operator)
+            for cell in np.argwhere(place.index == number)
+        ]
+        for row in rows:
+            place, cell = options[rng.integers(len(options))]
+            for name, choice in zip(place.variables, cell, strict=False):  # a derived sum is left to chance
+                self._set(row, name, int(choice), rng)
+            if place.gate is not None:
+                self._open(row, place.gate.variable, place.gate.open_choices, rng)
+        rows = canonical(self.space, rows)
+        holding = rows[(self.operators(rows) == operator).any(axis=1)]
+        return holding if len(holding) else None
+
+    def _set(self, row: IntArray, name: str, choice: int, rng: np.random.Generator) -> None:
+        """Sets a variable, and opens what it needs."""
+        row[self.space.positions[name]] = choice
+        gate = self.space[name].gate
+        if gate is not None:
+            self._open(row, gate.variable, gate.open_choices, rng)
+
+    def _open(self, row: IntArray, variable: str, choices: int, rng: np.random.Generator) -> None:
+        position = self.space.positions[variable]
+        if row[position] >= choices:
+            row[position] = rng.integers(choices)
+
+    def improve(self, row: IntArray, missing: npt.NDArray[np.bool_], rng: np.random.Generator) -> IntArray:
+        """Changes one variable at a time while that adds missing operators."""
+        best = int(self.gain(row[None], missing)[0])
+        for _ in range(STEPS):
+            rows = np.repeat(row[None], self.sizes.sum(), axis=0)
+            columns = np.repeat(np.arange(len(self.sizes)), self.sizes)
+            rows[np.arange(len(rows)), columns] = np.concatenate([np.arange(size) for size in self.sizes])
+            rows = canonical(self.space, rows)
+            gains = self.gain(rows, missing)
+            if gains.max() <= best:
+                break
+            row, best = rows[rng.choice(np.flatnonzero(gains == gains.max()))], int(gains.max())
+        return row

@@ -1,0 +1,31 @@
+"""SubNets that together hold every operator."""
+
+from __future__ import annotations
+
+import random
+
+import autotailor
+from autotailor.enumeration.cover import cover
+from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
+
+
+def held(net: autotailor.SuperNet, subnets: tuple[autotailor.SubNet, ...]) -> set[str]:
+    return {feature.id for subnet in subnets for feature in net.operators(subnet, NCNN_FUSION)}
+
+
+def test_every_operator_is_held_by_few_subnets(any_net: autotailor.SuperNet) -> None:
+    operators = any_net.operators(fusion=NCNN_FUSION)
+    chosen = cover(any_net, NCNN_FUSION)
+    assert held(any_net, chosen) == {feature.id for feature in operators}
+    assert len(set(chosen)) == len(chosen) < len(operators)
+    assert chosen == cover(any_net, NCNN_FUSION)
+
+
+def test_some_operators_are_held_without_the_subnets_to_avoid(resnet_net: autotailor.SuperNet) -> None:
+    rng = random.Random(0)
+    judged = [resnet_net.sample(rng) for _ in range(4)]
+    wanted = [feature for subnet in judged for feature in resnet_net.operators(subnet, NCNN_FUSION)]
+    chosen = cover(resnet_net, NCNN_FUSION, wanted, avoid=judged)
+    assert not set(chosen) & set(judged)
+    assert {feature.id for feature in wanted} <= held(resnet_net, chosen)
+    assert len(chosen) <= len(cover(resnet_net, NCNN_FUSION))

@@ -1,0 +1,82 @@
+"""Operators timed where they stand: the network that is written, the arithmetic, and measuring for real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autotailor
+from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
+from autotailor.profiling.claims import claims
+from autotailor.profiling.differential import step_latencies
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.validation import input_shape
+
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "max_minutes": 2})
+RUNTIME = open_runtime(DEVICE)
+
+
+def program(net: autotailor.SuperNet, subnet: autotailor.SubNet) -> Program:
+    written = RUNTIME.in_place(subnet.id, net.sequence(subnet, RUNTIME.fusion), input_shape(net, subnet)[1:], ())
+    assert written is not None
+    return written
+
+
+def test_the_written_network_has_the_layers_that_pnnx_writes(any_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    for subnet in (any_net.largest(), any_net.smallest()):
+        sequence = any_net.sequence(subnet, RUNTIME.fusion)
+        written = program(any_net, subnet)
+        path = tmp_path / "written.param"
+        path.write_text(written.param or "")
+        bill = claims(path, [operator.feature for operator in sequence], input_shape(any_net, subnet))
+        assert bill.complete, (bill.unclaimed, bill.idle)
+        assert sorted(key for key, _ in written.steps) == sorted(operator.feature.id for operator in sequence)
+
+
+def test_each_step_runs_one_operator(resnet_net: autotailor.SuperNet) -> None:
+    written = program(resnet_net, resnet_net.smallest())
+    lines = [line.split() for line in (written.param or "").splitlines()[2:]]
+    computing = [line for line in lines if line[0] not in {"Input", "Split"}]
+    assert len(written.steps) == len(computing)
+    assert written.steps[-1][1] == written.long
+    assert len({blob for _, blob in written.steps}) == len(written.steps)
+
+
+def test_what_steps_cost_besides_is_shared_equally() -> None:
+    steps = (("a", "x"), ("b", "y"), ("a", "z"))
+    network = Program("n", "", ((3, 8, 8),), "z", steps=steps)
+    latencies = np.array([[30.0, 30.0], [10.0, 20.0], [34.0, 34.0]]) * 1e3
+    overhead = np.array([[5.0, 5.0]]) * 1e3
+    at_once = latencies.sum(axis=0) + 2e3
+    found = step_latencies(network, latencies + overhead, at_once, 2e-3)
+    assert found.keys() == {"a", "b"}
+    np.testing.assert_allclose(found["a"], [0.032, 0.032])
+    np.testing.assert_allclose(found["b"], [0.010, 0.020])
+
+
+def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(
+    resnet_net: autotailor.SuperNet, tmp_path: Path
+) -> None:
+    judged = (resnet_net.largest(), resnet_net.smallest())
+    wanted = list(dict.fromkeys(f for s in judged for f in resnet_net.operators(s, RUNTIME.fusion)))
+    lut = profile(wanted, DEVICE, tmp_path, net=resnet_net, avoid=judged)
+    rows = {row.feature.id: row for row in lut}
+    assert rows.keys() >= {feature.id for feature in wanted}
+    known = {key: row.latency_ms for key, row in rows.items()}
+    assert all(0 < latency < 5 for latency in known.values())
+    weighed = [rows[feature.id].resident_weight_mb for feature in wanted if feature.kind == "Conv"]
+    assert max(weight for weight in weighed if weight is not None) > 0
+    store = Store(tmp_path)
+    device = store.devices()[0].fingerprint.id
+    before = len(store.records(device))
+    profile(wanted, DEVICE, tmp_path, net=resnet_net, avoid=judged)
+    assert len(store.records(device)) == before
+
+
+@pytest.mark.parametrize("name", ["ncnn-compiled"])
+def test_runtimes_that_cannot_stop_say_so(name: str, resnet_net: autotailor.SuperNet) -> None:
+    runtime = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": name}))
+    subnet = resnet_net.smallest()
+    assert runtime.in_place(subnet.id, resnet_net.sequence(subnet, runtime.fusion), (3, 32, 32), ()) is None
