@@ -19,10 +19,10 @@ import pytest
 import autotailor
 from autotailor import config
 from autotailor.compiler.sources import create_network
-from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
 from autotailor.ir.fusion import Place
 from autotailor.ir.image import Derived
-from autotailor.ir.onnx_writer import INPUT, to_onnx
+from autotailor.ir.onnx_writer import INPUT, OUTPUT, to_onnx
 
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "Clip")
@@ -97,13 +97,10 @@ def feature_signature(feature: OperatorFeature) -> Signature:
 
 def reference_signatures(model: onnx.ModelProto) -> set[Signature]:
     """Fused operators of an exported SubNet, with or without the values of its weights."""
-    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
-    shapes = {
-        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        for value in [*inferred.input, *inferred.output, *inferred.value_info]
-    }
-    initializers = {value.name: shapes.pop(value.name) for value in inferred.input if value.name != INPUT}
+    shapes, of_two = inferred_shapes(model, 1), inferred_shapes(model, 2)
+    initializers = {value.name: shapes.pop(value.name) for value in model.graph.input if value.name != INPUT}
     initializers.update({tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer})
+    shapes = {name: batch_first(shape, of_two[name]) for name, shape in shapes.items()}
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         for name in dict.fromkeys(node.input):
@@ -126,6 +123,27 @@ def reference_signatures(model: onnx.ModelProto) -> set[Signature]:
         outputs = tuple(shapes[name] for name in group[-1].output)
         found.add((node.op_type, activations, outputs, tuple(weights), _window(node), followers))
     return found
+
+
+def inferred_shapes(model: onnx.ModelProto, batch: int) -> dict[str, Shape]:
+    """Shapes of all tensors for some images at once, by ONNX's inference; class tokens stand there for each of them."""
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    joined = {name for node in copied.graph.node if node.op_type == "Concat" for name in node.input}
+    for value in (*copied.graph.input, *copied.graph.output):
+        if value.name in {INPUT, OUTPUT, *joined}:
+            value.type.tensor_type.shape.dim[0].dim_value = batch
+    inferred = onnx.shape_inference.infer_shapes(copied, strict_mode=True, data_prop=True).graph
+    return {
+        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        for value in [*inferred.input, *inferred.output, *inferred.value_info]
+    }
+
+
+def batch_first(of_one: Shape, of_two: Shape) -> Shape:
+    """A shape with the axis in front that grows with the number of images."""
+    axis = next((i for i, (one, two) in enumerate(zip(of_one, of_two, strict=True)) if one != two), 0)
+    return (of_one[axis], *of_one[:axis], *of_one[axis + 1 :])
 
 
 def _alone(node: onnx.NodeProto, readers: Mapping[str, list[onnx.NodeProto]], *kinds: str) -> onnx.NodeProto | None:
