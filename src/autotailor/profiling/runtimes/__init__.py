@@ -8,12 +8,13 @@ from autotailor.profiling.runtimes.base import Runtime
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
 from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
+from autotailor.profiling.runtimes.torch import TorchRuntime
 
 RUNTIMES: Registry[Runtime] = {
     "ncnn": NcnnRuntime,
     "ncnn-compiled": NcnnCompiledRuntime,
     "onnxruntime": OnnxRuntime,
-    "torch": None,
+    "torch": TorchRuntime,
 }
 """Name to what makes it; None: planned, not built yet."""
 

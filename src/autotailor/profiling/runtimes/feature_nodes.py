@@ -8,7 +8,7 @@ Example: ``Conv`` 3 -> 8 with a bias and a fused Relu, reading ``in0``, as copy 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class FeatureNodes:
     """
 
     nodes: tuple[Node, ...]
-    weights: Mapping[str, Shape]
+    weights: dict[str, Shape]
     output: str
 
 
