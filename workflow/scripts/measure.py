@@ -19,7 +19,8 @@ with stage(snakemake) as this:
         net.parameters(),
         net.macs(),
     )
-    models = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
+    exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
+    models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
     subnets = search.read_budgets(Path(snakemake.input.front), net.space)
     test = data.load(this.params["data"]).test

@@ -7,10 +7,10 @@ from autotailor.profiling.endpoint import check, fusion_rules, read_table
 from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
 from autotailor.profiling.lut import LUT, LUTRow
 from autotailor.profiling.memory import MemoryUse, measure_memory
-from autotailor.profiling.networks import Measurement, convert, measure_networks, run_network
+from autotailor.profiling.networks import Measurement, convert, converted_file, measure_networks, run_network
 from autotailor.profiling.profiler import profile
 from autotailor.profiling.record import Record
-from autotailor.profiling.runtimes import RUNTIMES, open_runtime
+from autotailor.profiling.runtimes import RUNTIMES, exporting_runtime, open_runtime
 from autotailor.profiling.store import Store, StoredDevice
 from autotailor.profiling.transports import TRANSPORTS, open_transport
 from autotailor.profiling.validation import validate
@@ -32,6 +32,8 @@ __all__ = [
     "StoredDevice",
     "check",
     "convert",
+    "converted_file",
+    "exporting_runtime",
     "fusion_rules",
     "measure_memory",
     "measure_networks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,17 @@ class Measurement:
 def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
     """Converts an ONNX file into the files of the device's runtime, in single precision."""
     open_runtime(device).convert(onnx_path, directory)
+
+
+def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Path:
+    """The ONNX file where those of the device's runtime lie beside it; else a copy in a folder, converted there."""
+    runtime = open_runtime(device)
+    if all((onnx_path.parent / name).exists() for name in runtime.files):
+        return onnx_path
+    directory.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copyfile(onnx_path, directory / onnx_path.name))
+    runtime.convert(copy, directory)
+    return copy
 
 
 def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:

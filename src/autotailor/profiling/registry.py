@@ -9,7 +9,7 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
 
 Part = TypeVar("Part")
-Registry = dict[str, Callable[[DeviceConfig], Part] | None]  # None: planned, not built yet
+Registry = dict[str, Callable[[DeviceConfig], Part]]
 
 
 def open_part(kind: str, name: str, registry: Registry[Part], device: DeviceConfig) -> Part:
@@ -22,15 +22,8 @@ def open_part(kind: str, name: str, registry: Registry[Part], device: DeviceConf
         device: handed to what makes it.
 
     Raises:
-        DeviceError: it is unknown or not built yet.
+        DeviceError: it is unknown.
     """
     if name not in registry:
         raise DeviceError(f"device {device.name}: unknown {kind} {name!r}; known are {', '.join(registry)}")
-    make = registry[name]
-    if make is None:
-        built = ", ".join(known for known, made in registry.items() if made is not None)
-        raise DeviceError(
-            f"device {device.name}: {kind} {name!r} is not built yet; set device.{kind} to one of: {built} "
-            f"(as in device=host)"
-        )
-    return make(device)
+    return registry[name](device)

@@ -3,8 +3,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autotailor.profiling import RUNTIMES, TRANSPORTS, DeviceConfig, DeviceError, check, fusion_rules
+from autotailor.profiling import (
+    RUNTIMES,
+    TRANSPORTS,
+    DeviceConfig,
+    DeviceError,
+    check,
+    exporting_runtime,
+    fusion_rules,
+    open_runtime,
+)
 from autotailor.profiling.device import fingerprint
+from autotailor.profiling.runtimes import NcnnRuntime
 
 CONF = Path(__file__).parents[3] / "conf" / "device"
 
@@ -51,10 +61,14 @@ def test_runtimes_that_cannot_use_a_transport_say_so_before_work(name: str) -> N
         check(device(transport=name, address="127.0.0.1:1"))
 
 
-@pytest.mark.parametrize("name", [name for name, made in RUNTIMES.items() if made is None])
-def test_runtimes_that_are_not_built_are_refused_before_work(name: str) -> None:
-    with pytest.raises(DeviceError, match=f"{name}' is not built yet.*ncnn"):
-        check(device(runtime=name))
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_every_export_holds_the_files_of_ncnn(name: str) -> None:
+    assert isinstance(exporting_runtime(device(runtime=name)), NcnnRuntime)
+
+
+def test_runtimes_never_share_latencies() -> None:
+    wheels = [open_runtime(device(runtime=name)).facts() for name in ("ncnn", "onnxruntime", "torch")]
+    assert len({fingerprint(device(), {"cpu": "a"}, facts).id for facts in wheels}) == len(wheels)
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,22 @@ RUNTIMES: Registry[Runtime] = {
     "onnxruntime": OnnxRuntime,
     "torch": TorchRuntime,
 }
-"""Name to what makes it; None: planned, not built yet."""
+"""Name to what makes it."""
 
 
 def open_runtime(device: DeviceConfig) -> Runtime:
     """The runtime of a device.
 
     Raises:
-        DeviceError: it is unknown or not built yet.
+        DeviceError: it is unknown.
     """
     return open_part("runtime", device.runtime, RUNTIMES, device)
 
 
-__all__ = ["RUNTIMES", "NcnnRuntime", "Runtime", "open_runtime"]
+def exporting_runtime(device: DeviceConfig) -> Runtime:
+    """What writes the device's files beside ONNX and PyTorch: every export holds ncnn's, whatever measures."""
+    runtime = open_runtime(device)
+    return runtime if isinstance(runtime, NcnnRuntime) else NcnnRuntime(DeviceConfig(device.name))
+
+
+__all__ = ["RUNTIMES", "NcnnRuntime", "Runtime", "exporting_runtime", "open_runtime"]

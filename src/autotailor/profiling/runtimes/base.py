@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +65,16 @@ class Program:
 
 
 class Runtime(ABC):
-    """What executes networks on a device."""
+    """What executes networks on a device.
+
+    Attributes:
+        name: of the runtime.
+        fusion: what it runs as one kernel.
+        files: what `convert` writes into a folder.
+    """
 
     name: str
+    files: ClassVar[tuple[str, ...]]
     fusion: FusionRules
 
     @abstractmethod

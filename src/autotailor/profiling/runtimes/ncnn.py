@@ -33,6 +33,7 @@ class NcnnRuntime(WheelRuntime):
 
     name = "ncnn"
     rules = NCNN_FUSION
+    files = (PARAM, WEIGHTS)
     packages = ("ncnn", "pnnx")
     backend = ncnn_runner.__file__
 

@@ -28,6 +28,7 @@ class OnnxRuntime(WheelRuntime):
 
     name = "onnxruntime"
     rules = ONNXRUNTIME_FUSION
+    files = (MODEL,)
     packages = ("onnxruntime", "onnx")
     backend = onnxruntime_runner.__file__
 

@@ -35,6 +35,7 @@ class TorchRuntime(WheelRuntime):
 
     name = "torch"
     rules = TORCH_FUSION
+    files = (CALLS, WEIGHTS)
     packages = ("torch",)
     backend = torch_runner.__file__
 

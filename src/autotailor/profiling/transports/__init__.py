@@ -25,14 +25,14 @@ TRANSPORTS: Registry[Transport] = {
     "adb": _adb,
     "ssh": _ssh,
 }
-"""Name to what makes it; None: planned, not built yet."""
+"""Name to what makes it."""
 
 
 def open_transport(device: DeviceConfig) -> Transport:
     """The transport of a device.
 
     Raises:
-        DeviceError: it is unknown or not built yet.
+        DeviceError: it is unknown.
     """
     return open_part("transport", device.transport, TRANSPORTS, device)
 
