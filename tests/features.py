@@ -46,4 +46,15 @@ FEATURES = {
     "split": OperatorFeature("Split", (TOKENS,), ((1, 9, 8), (1, 9, 24)), (), (("axis", 2),)),
     "concat": OperatorFeature("Concat", (IMAGE, IMAGE), ((1, 64, 8, 8),), (), (("axis", 1),)),
     "slice": OperatorFeature("Slice", (TOKENS,), ((1, 4, 32),), (), (("axes", (1,)), ("ends", (4,)), ("starts", (0,)))),
+    "residual": OperatorFeature(
+        "Conv",
+        (IMAGE, (1, 48, 8, 8)),
+        ((1, 48, 8, 8),),
+        ((48, 32, 3, 3), (48,)),
+        freeze_attributes(WINDOW),
+        (Follower("Add"), Follower("Relu")),
+    ),
+    "swish": OperatorFeature("Swish", (IMAGE,), (IMAGE,)),
+    "gelu": OperatorFeature("Gelu", (TOKENS,), (TOKENS,), (), (("approximate", "none"),)),
+    "biased matmul": OperatorFeature("MatMul", (TOKENS,), ((1, 9, 8),), ((32, 8), (8,))),
 }

@@ -36,7 +36,7 @@ class OperatorFeature:
 
     Attributes:
         kind: ONNX operator type of the producer (``Conv``, ``Gemm``, ``Add``, ``MaxPool`` ...).
-        inputs: active shapes of the activations it reads, batch first.
+        inputs: active shapes of the activations it reads, batch first; last what an ``Add`` among the followers adds.
         outputs: active shapes of what it writes.
         weights: active shapes of its weights after folding (a convolution: ``[out, in / group, kh, kw]``,
             then its bias where it has one).
@@ -98,6 +98,8 @@ class FusionRules:
         fuses: (producer, follower) kinds where the follower runs inside the producer's kernel.
         free: kinds that cost nothing (views).
         patterns: subgraphs that run as one operator; where two overlap the earlier one holds.
+        sums: producers that add a second activation of their output's shape inside their kernel (a residual), before
+            what fuses with them.
     """
 
     name: str
@@ -105,3 +107,4 @@ class FusionRules:
     fuses: frozenset[tuple[str, str]] = frozenset()
     free: frozenset[str] = frozenset()
     patterns: tuple[Pattern, ...] = ()
+    sums: frozenset[str] = frozenset()

@@ -48,6 +48,12 @@ class FusedGroup:
         return (*(self.pattern or (self.producer,)), *self.folded, *self.followers)
 
     @property
+    def added(self) -> tuple[str, ...]:
+        """What sums among the followers add to what the kernel has computed."""
+        inner = {name for node in self.members for name in node.outputs}
+        return tuple(n for node in self.followers if node.kind == "Add" for n in node.inputs if n not in inner)
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """Tensors that the kernel writes."""
         return (self.producer, *self.folded, *self.followers)[-1].outputs
@@ -120,9 +126,36 @@ def _grow(graph: Graph, producer: Node, fusion: FusionRules, taken: set[str]) ->
     ) in fusion.folds:
         folded.append(following)
         node = following
+    followers: list[Node] = []
+    if (total := _sum_behind(graph, node, producer, fusion)) is not None and total.name not in taken:
+        followers.append(total)
+        node = total
     following = _only_reader(graph, node)
-    fits = following is not None and (producer.kind, following.kind) in fusion.fuses and following.name not in taken
-    return FusedGroup(producer, tuple(folded), (following,) if fits and following is not None else ())
+    if following is not None and (producer.kind, following.kind) in fusion.fuses and following.name not in taken:
+        followers.append(following)
+    return FusedGroup(producer, tuple(folded), tuple(followers))
+
+
+def _sum_behind(graph: Graph, node: Node, producer: Node, fusion: FusionRules) -> Node | None:
+    """The residual sum that runs inside a producer's kernel; of two that could take it, the first operand's does."""
+    readers = graph.consumers.get(node.outputs[0], ())
+    if producer.kind not in fusion.sums or len(readers) != 1 or readers[0].kind != "Add":
+        return None
+    total, operands = readers[0], graph.activations(readers[0])
+    if len(set(operands)) != 2 or len({graph.shapes[name] for name in operands}) != 1:
+        return None
+    return total if operands[0] == node.outputs[0] or not _takes_sums(graph, operands[0], fusion) else None
+
+
+def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
+    """Whether nothing but a sum reads a tensor, and what writes it can run the sum inside."""
+    folding = {follower for _, follower in fusion.folds}
+    node = graph.producers.get(tensor)
+    while node is not None and len(graph.consumers[node.outputs[0]]) == 1:
+        if node.kind in fusion.sums:
+            return True
+        node = graph.producers.get(node.inputs[0]) if node.kind in folding else None
+    return False
 
 
 def _only_reader(graph: Graph, node: Node) -> Node | None:
@@ -154,7 +187,7 @@ def group_feature(
     axis = (batch_axes or {}).get(reads[0], 0) if reads else 0
     return OperatorFeature(
         kind=producer.kind,
-        inputs=tuple(batch_first(shapes[name], batch_axes, name) for name in reads),
+        inputs=tuple(batch_first(shapes[name], batch_axes, name) for name in (*reads, *group.added)),
         outputs=tuple(batch_first(shapes[name], batch_axes, name) for name in group.outputs),
         weights=tuple(weights),
         attributes=renumbered(rule.run_time_attributes(producer), axis, len(shapes[reads[0]]) if reads else 0),
@@ -172,7 +205,7 @@ def find_place(
     Raises:
         IllegalSubNetError: a dimension vanishes for some choice.
     """
-    names = [*group.producer.inputs, *group.producer.outputs, *group.outputs]
+    names = [*group.producer.inputs, *group.added, *group.producer.outputs, *group.outputs]
     names = [name for name in dict.fromkeys(names) if name]
     dimensions = list(dict.fromkeys(d for name in names for d in propagation.dimensions[name]))
     image = joint_image(architecture, dimensions)

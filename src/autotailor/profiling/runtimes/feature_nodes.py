@@ -37,12 +37,27 @@ class FeatureNodes:
 def feature_nodes(feature: OperatorFeature, activations: Sequence[str], name: str) -> FeatureNodes:
     """The nodes of a copy called ``name`` that reads ``activations``."""
     weights = {f"{name}.w{i}": shape for i, shape in enumerate(feature.weights)}
+    sums = sum(follower.kind == "Add" for follower in feature.followers)
+    reads, added = activations[: len(activations) - sums], list(activations[len(activations) - sums :])
     outputs = tuple(f"{name}.0.{i}" if i else f"{name}.0" for i in range(len(feature.outputs)))
     attributes = freeze_attributes(dict(feature.attributes) | _shape_attributes(feature))
-    nodes = [Node(f"{name}.0", feature.kind, (*activations, *weights), outputs, attributes)]
+    nodes = _expanded(Node(f"{name}.0", feature.kind, (*reads, *weights), outputs, attributes))
     for i, follower in enumerate(feature.followers, 1):
-        nodes.append(Node(f"{name}.{i}", follower.kind, nodes[-1].outputs[:1], (f"{name}.{i}",), follower.attributes))
+        operands = (nodes[-1].outputs[0], *([added.pop(0)] if follower.kind == "Add" else ()))
+        nodes.append(Node(f"{name}.{i}", follower.kind, operands, (f"{name}.{i}",), follower.attributes))
     return FeatureNodes(tuple(nodes), weights, nodes[-1].outputs[0])
+
+
+def _expanded(node: Node) -> list[Node]:
+    """The node, or where ONNX has no such operator those that a pattern has found for it."""
+    inner = f"{node.name}.inner"
+    if node.kind == "Swish":
+        (x,) = node.inputs
+        return [Node(inner, "Sigmoid", (x,), (inner,)), Node(node.name, "Mul", (x, inner), node.outputs)]
+    if node.kind == "MatMul" and len(node.inputs) == 3:
+        *operands, bias = node.inputs
+        return [Node(inner, "MatMul", tuple(operands), (inner,)), Node(node.name, "Add", (inner, bias), node.outputs)]
+    return [node]
 
 
 def _shape_attributes(feature: OperatorFeature) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from autotailor.ir.feature import FusionRules
 from autotailor.ir.pattern import Pattern
+from autotailor.profiling.runtimes.patterns import BIASED_MATMUL, GELU, SWISH
 
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "LeakyRelu", "Clip", "Sigmoid", "Mish")
 
 PATTERNS = (
-    Pattern("Gelu", "Mul(Mul(x, Add(Erf(Div(x, 1.41421356)), 1.0)), 0.5)"),
-    Pattern("Gelu", "Mul(x, Mul(Add(Erf(Div(x, 1.41421356)), 1.0), 0.5))"),
-    Pattern("Swish", "Mul(x, Sigmoid(x))"),
+    *GELU,
+    SWISH,
     Pattern(
         "Attention",
         "MatMul(Softmax(MatMul(Mul(q, SCALE), Mul(Transpose(k, perm=(0, 1, 3, 2)), KEYSCALE)), axis=-1), v)",
@@ -26,7 +26,7 @@ PATTERNS = (
         ranks=(("q", (4,)), ("v", (4,))),
     ),
     Pattern("ChannelShuffle", "Reshape(Transpose(Reshape(x, shape=(_, group, _, _, _)), perm=(0, 2, 1, 3, 4)))"),
-    Pattern("MatMul", "Add(MatMul(x, W), B)", vectors=("B",)),
+    BIASED_MATMUL,
 )
 """Earlier ones hold where two overlap."""
 

@@ -104,21 +104,38 @@ def replica_program(feature: OperatorFeature) -> Program:
 
 def is_chained(feature: OperatorFeature) -> bool:
     """Whether copies stand in a chain: each on the output of the one before, as in a network."""
+    if _adds(feature):
+        return True
     rule = rules.find(feature.kind) or OperatorRule()
     same = bool(feature.inputs) and feature.outputs == feature.inputs[:1]
     unchanged = feature.kind != "Conv" or reads_packed(feature) == writes_packed(feature)
     return same and unchanged and (feature.kind in CHAINED or rule.elementwise)
 
 
+def _adds(feature: OperatorFeature) -> bool:
+    """Whether it adds a residual, its last input."""
+    return any(follower.kind == "Add" for follower in feature.followers)
+
+
 def _chain(model: Replicas, feature: OperatorFeature, lengths: tuple[int, int]) -> None:
-    """Copies one behind the other."""
-    others = [f"in{i}" for i in range(1, len(feature.inputs))]
-    before = "in0"
+    """Copies one behind the other: on its first input, or where it adds a residual on that."""
+    names = [f"in{i}" for i in range(len(feature.inputs))]
+    place = len(names) - 1 if _adds(feature) else 0
+    before = _packed(model, feature.inputs[place], names[place]) if place and writes_packed(feature) else names[place]
     for i in range(1, lengths[1] + 1):
-        before = _copy(model, feature, [before, *others], i)
+        before = _copy(model, feature, [*names[:place], before, *names[place + 1 :]], i)
         if i in lengths:
             model.add(Node(f"end{i}", "Identity", (before,), (f"k{i}",)))
             model.returns(f"k{i}", feature.outputs[0])
+
+
+def _packed(model: Replicas, shape: Shape, name: str) -> str:
+    """A tensor in the packed layout: behind a depthwise convolution of one pixel."""
+    weight = f"{name}.packing"
+    model.declares(weight, (shape[1], 1, 1, 1))
+    attributes = freeze_attributes({"group": shape[1], "kernel_shape": (1, 1)})
+    model.add(Node(f"{name}.packed", "Conv", (name, weight), (f"{name}.packed",), attributes))
+    return f"{name}.packed"
 
 
 def _copy(model: Replicas, feature: OperatorFeature, activations: list[str], i: int) -> str:
@@ -138,8 +155,7 @@ def _packed_sinks(model: Replicas, feature: OperatorFeature, outputs: Sequence[s
     model.reads("seed", shape)
     model.declares("sink.w", (channels, 1, 1, 1))
     attributes = freeze_attributes({"group": channels, "kernel_shape": (1, 1), "strides": (height, width)})
-    model.add(Node("packed", "Conv", ("seed", "sink.w"), ("packed.seed",), attributes))
-    before = "packed.seed"
+    before = _packed(model, shape, "seed")
     for i, output in enumerate(outputs, 1):
         model.add(Node(f"pixel{i}", "Conv", (output, "sink.w"), (f"pixel{i}",), attributes))
         model.add(Node(f"sum{i}", "Add", (f"pixel{i}", before), (f"sum{i}",)))
