@@ -67,7 +67,8 @@ class Program:
                 values.update(zip(target, result, strict=True))
             for name in done:
                 del values[name]
-        return values[self.output]
+        output: torch.Tensor = values[self.output]
+        return output
 
     def synchronize(self) -> None:
         """Waits for what was launched."""
