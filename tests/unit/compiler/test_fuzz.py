@@ -205,6 +205,13 @@ def test_outputs_that_nobody_reads_stay_where_onnx_wants_them(tmp_path: Path) ->
     net.export_onnx(net.largest(), tmp_path / "largest.onnx")
 
 
+def test_a_table_of_indices_is_static() -> None:
+    nodes = [STEM, node("Gather", ["c", "table"], ["g"], axis=2), node("ReduceMean", ["g", "axes"], ["t"], keepdims=0)]
+    constants = {"w": W, "fc": FC, "table": np.array([[0, 2, -1], [1, 3, 5]]), "axes": np.array([3])}
+    net = assert_same(model_of([*nodes, *HEAD], constants))
+    assert [part.reason for part in net.static_parts] == ["its indices are computed, or a matrix"]
+
+
 def test_an_output_may_leave_its_shape_open() -> None:
     model = model_of([node("Conv", ["x", "w"], ["t"]), *HEAD], {"w": W, "fc": FC})
     model.graph.output[0].type.tensor_type.ClearField("shape")

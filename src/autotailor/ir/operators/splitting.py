@@ -142,7 +142,7 @@ class GatherRule(OperatorRule):
     constant_inputs = {1: "indices"}
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        return "its indices are not constant" if node.get("indices") is None else ""
+        return "its indices are computed, or a matrix" if node.get("indices") is None else ""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
@@ -168,9 +168,13 @@ class GatherRule(OperatorRule):
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
         axis, indices = node.get("axis", 0) % x.ndim, node.get("indices")
+        if indices is None:
+            table = arguments[1] % x.shape[axis]
+            return x.index_select(axis, table.flatten()).reshape(*x.shape[:axis], *table.shape, *x.shape[axis + 1 :])
         if isinstance(indices, tuple):
             return x.index_select(axis, torch.tensor(indices, device=x.device))
         return x.select(axis, indices)
 
     def run_time_attributes(self, node: Node) -> Attributes:
-        return freeze_attributes({"axis": node.get("axis", 0), "indices": node.get("indices")})
+        indices = {} if node.get("indices") is None else {"indices": node.get("indices")}
+        return freeze_attributes({"axis": node.get("axis", 0), **indices})
