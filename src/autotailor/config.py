@@ -189,7 +189,7 @@ def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Everything that can be refused before any work: parameters, the model's files, the data, the device.
+    """Everything that can be refused before any work, and without asking the device: parameters, files, the data.
 
     Args:
         config: what ``compose`` returned.
@@ -208,6 +208,18 @@ def check(config: Mapping[str, Any]) -> None:
     if lut:
         profiling.read_table(Path(lut), device)
     else:
-        profiling.check(device)
+        profiling.check_configuration(device)
     check_files(config["model"])
     data.check(config["data"])
+
+
+def check_device(config: Mapping[str, Any]) -> None:
+    """Asks the device whether it can be used, before anything is trained for it; a table that stands for it needs none.
+
+    Raises:
+        AutoTailorError: it cannot.
+    """
+    from autotailor import profiling
+
+    if not config["profile"]["lut"]:
+        profiling.check(profiling.DeviceConfig.from_section(config["device"]))

@@ -41,6 +41,8 @@ inline bool set_option(ncnn::Option& option, const std::string& name, bool on) {
     };
     const auto found = known.find(name);
     if (found == known.end()) return false;
+    if (on && !NCNN_INT8 && name.find("int8") != std::string::npos)
+        throw std::runtime_error("the runner is built without int8: leave out the option " + name);
     option.*(found->second) = on;
     return true;
 }

@@ -26,16 +26,25 @@ class AdbDaemon:
         root: the folder.
         authorise: whether clients need a key.
         prompt: seconds until the person at the device accepts an unknown key; None: never.
+        machine: its processor, ``aarch64``, emulated; None: this computer's.
+        port: to listen at; 0: a free one.
     """
 
-    def __init__(self, root: Path, authorise: bool = True, prompt: float | None = 0.0) -> None:
+    def __init__(
+        self,
+        root: Path,
+        authorise: bool = True,
+        prompt: float | None = 0.0,
+        machine: str | None = None,
+        port: int = 0,
+    ) -> None:
         self.faults = Faults()
-        self.phone = Phone(root, self.faults)
+        self.phone = Phone(root, self.faults, machine)
         self.authorise, self.prompt = authorise, prompt
         self.keys: list[bytes] = []
         self.asked = 0
         self._connections: set[Connection] = set()
-        self._port = 0
+        self._port = port
         self._listener: socket.socket | None = None
         self.start()
 

@@ -17,6 +17,7 @@ from typing import Protocol
 import psutil
 
 from device.adb_faults import Faults
+from device.emulation import emulate_aarch64
 
 TMP = "/data/local/tmp"
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
@@ -45,9 +46,10 @@ class Phone:
     Args:
         root: the folder that stands for ``/``; in commands only ``/data/local/tmp`` is translated.
         faults: what goes wrong.
+        machine: its processor, ``aarch64``, emulated; None: this computer's.
     """
 
-    def __init__(self, root: Path, faults: Faults) -> None:
+    def __init__(self, root: Path, faults: Faults, machine: str | None = None) -> None:
         self.root, self.faults = root, faults
         self.tmp = root / TMP.strip("/")
         self.tmp.mkdir(parents=True)
@@ -63,6 +65,8 @@ class Phone:
             "HOME": str(root),
             "ADB_TEST_DEVICE": self._mark,
         }
+        if machine is not None:
+            self.environment |= emulate_aarch64(binaries)
 
     def path(self, path: str) -> Path:
         """Where a path of the device is here; one that is here already stays."""

@@ -14,6 +14,7 @@ from autotailor.profiling.transports.adb import AdbTransport
 from autotailor.profiling.transports.adb_keys import user_key
 from autotailor.profiling.transports.link import Patience
 from device.adb_daemon import AdbDaemon
+from device.ssh_server import SshServer, find_sshd
 
 IMPATIENT = Patience(connect=4.0, first=4.0, lost=20.0, answer=4.0, prompt=1.0, poll=0.05, pause=0.02)
 
@@ -51,6 +52,17 @@ def adb(phone: AdbDaemon) -> Iterator[AdbTransport]:
     """The transport to it."""
     with connect(phone) as transport:
         yield transport
+
+
+@pytest.fixture
+def board(tmp_path: Path, home: Path) -> Iterator[SshServer]:
+    """A board that this user may log in to."""
+    program = find_sshd()
+    if program is None:
+        pytest.skip("the OpenSSH server is missing: apt-get install openssh-server")
+    server = SshServer(program, tmp_path / "sshd", home)
+    yield server
+    server.stop()
 
 
 def connect(daemon: AdbDaemon, patience: Patience = IMPATIENT) -> AdbTransport:

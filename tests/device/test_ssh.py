@@ -16,18 +16,7 @@ from autotailor.profiling import DeviceConfig, DeviceError, open_transport
 from autotailor.profiling.errors import RunLostError
 from autotailor.profiling.transports.ssh import SshTransport
 from device.conftest import IMPATIENT
-from device.ssh_server import SshServer, find_sshd
-
-
-@pytest.fixture
-def board(tmp_path: Path, home: Path) -> Iterator[SshServer]:
-    """A board that this user may log in to."""
-    program = find_sshd()
-    if program is None:
-        pytest.skip("the OpenSSH server is missing: apt-get install openssh-server")
-    server = SshServer(program, tmp_path / "sshd", home)
-    yield server
-    server.stop()
+from device.ssh_server import SshServer
 
 
 def configured(board: SshServer, tmp_path: Path, **values: object) -> DeviceConfig:

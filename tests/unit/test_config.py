@@ -100,12 +100,22 @@ def test_files_of_the_model_are_looked_for_before_any_work() -> None:
     config.check_files({"source": "timm:resnet18", "weights": None})
 
 
-def test_devices_that_are_not_built_yet_are_refused() -> None:
+def test_a_configuration_is_checked_without_asking_the_device() -> None:
     from autotailor.ir.errors import AutoTailorError
 
-    with pytest.raises(AutoTailorError, match="not built yet"):
-        config.check(config.compose(CONF, "resnet_digits", "orin"))
-    config.check(config.compose(CONF, "resnet_digits", "host"))
+    for device in config.options(CONF, "device"):
+        config.check(config.compose(CONF, "resnet_digits", device))
+    with pytest.raises(AutoTailorError, match=r"\[4711\] do not exist here"):
+        config.check(config.compose(CONF, "resnet_digits", "host", ["device.cores=[4711]"]))
+
+
+def test_a_table_stands_for_a_device_that_is_away() -> None:
+    from autotailor.ir.errors import AutoTailorError
+
+    away = config.compose(CONF, "resnet_digits", "android", ["device.address=127.0.0.1:1"])
+    config.check_device(away | {"profile": away["profile"] | {"lut": "theirs.csv"}})
+    with pytest.raises(AutoTailorError, match="no ADB daemon answers"):
+        config.check_device(away)
 
 
 def test_flatten() -> None:

@@ -112,7 +112,7 @@ def test_somebody_elses_lut_must_fit_the_configuration(tmp_path: Path) -> None:
     [
         (["lut=nowhere.csv"], "nowhere.csv: cannot be read"),
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
-        (["device=orin"], "not built yet for the transport 'ssh'"),
+        (["overrides=[device.cores=[4711]]"], "cores [4711] do not exist here"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
     ],
 )
@@ -122,4 +122,13 @@ def test_errors_are_one_message_before_any_rule(tmp_path: Path, config: list[str
     assert done.returncode != 0
     assert message in said[0]
     assert len(said) == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_device_that_is_away_is_planned_for_and_refused_before_training(tmp_path: Path) -> None:
+    away = ["--config", "device=orin", "overrides=[device.address=127.0.0.1:1]"]
+    assert planned(snakemake(tmp_path, "-n", *away)) == dict.fromkeys(STAGES, 1)
+    done = snakemake(tmp_path, "--cores", "1", *away)
+    assert done.returncode == 1
+    assert "autotailor: device orin: no SSH server answers at 127.0.0.1:1" in done.stderr
     assert not (tmp_path / "results").exists()

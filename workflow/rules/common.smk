@@ -134,6 +134,17 @@ def comparison(wildcards):
     return path if os.path.exists(path) else []
 
 
+def ask_device():
+    """Ends the run before its first rule where the device cannot be used by the rules that measure on it."""
+    measuring = f"device_{DEVICE}"
+    if not any(measuring in job.resources.keys() for job in workflow.dag.needrun_jobs()):
+        return
+    try:
+        configuration.check_device(CONFIG)
+    except AutoTailorError as error:
+        sys.exit(f"autotailor: {error}")
+
+
 def start_tracking():
     """Creates the store and the parent run before the first rule."""
     if not tracking.start(Path("mlflow.db"), TRACKING, RUN):

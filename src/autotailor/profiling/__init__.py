@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from autotailor.profiling.device import DeviceConfig, Fingerprint
-from autotailor.profiling.endpoint import check, fusion_rules, read_table
+from autotailor.profiling.endpoint import check, check_configuration, fusion_rules, read_table
 from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
 from autotailor.profiling.lut import LUT, LUTRow
 from autotailor.profiling.memory import MemoryUse, measure_memory
-from autotailor.profiling.networks import Measurement, convert, converted_file, measure_networks, run_network
+from autotailor.profiling.networks import (
+    Measurement,
+    convert,
+    converted_file,
+    measure_networks,
+    measure_rounds,
+    run_network,
+)
 from autotailor.profiling.profiler import profile
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import RUNTIMES, exporting_runtime, open_runtime
@@ -31,12 +38,14 @@ __all__ = [
     "Store",
     "StoredDevice",
     "check",
+    "check_configuration",
     "convert",
     "converted_file",
     "exporting_runtime",
     "fusion_rules",
     "measure_memory",
     "measure_networks",
+    "measure_rounds",
     "open_runtime",
     "open_transport",
     "profile",

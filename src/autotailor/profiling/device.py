@@ -31,6 +31,8 @@ class DeviceConfig:
         address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name that
             ``~/.ssh/config`` knows) and for ``adb`` over the network.
         serial: serial number of a device on USB, for ``adb``; needed where several are plugged in.
+        key: file of the private key by which a remote device knows this user; None: the one that ``adb`` or ``ssh``
+            uses.
         folder: where a remote device keeps a run's files; None: where the transport may write on every device.
         warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator is known well enough.
@@ -52,6 +54,7 @@ class DeviceConfig:
     precision: str = "fp32"
     address: str | None = None
     serial: str | None = None
+    key: str | None = None
     folder: str | None = None
     warmup: int = 3
     precision_target: float = 0.03

@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from autotailor.ir.feature import FusionRules
 from autotailor.profiling.device import DeviceConfig, Fingerprint
-from autotailor.profiling.errors import LUTError
+from autotailor.profiling.errors import DeviceError, LUTError
+from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.lut import LUT
 from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.transports import open_transport
 
+logger = logging.getLogger(__name__)
+
+
+def check_configuration(device: DeviceConfig) -> None:
+    """Raises DeviceError for what can be refused without asking the device: transport, runtime, options, cores here."""
+    open_transport(device).check_configuration()
+    open_runtime(device).check()
+
 
 def check(device: DeviceConfig) -> None:
-    """Raises DeviceError at once when the device cannot be used: transport, cores, runtime, options."""
+    """Asks the device, quickly and without leaving anything there, whether it can be used.
+
+    A device that another run is using at this moment is there: it is not asked.
+
+    Raises:
+        DeviceError: it cannot be reached or used, or no runner is built for it.
+    """
+    check_configuration(device)
     transport = open_transport(device)
-    runtime = open_runtime(device)
-    runtime.check()
-    transport.check()
+    lock = DeviceLock(transport.identity, device.name)
+    if lock.is_held():
+        logger.warning("device %s is in use by %s: it is not asked", device.name, lock.holder() or "another process")
+        return
+    with transport:
+        transport.check()
+        hardware = transport.probe()
+        check_cores(device, hardware)
+        open_runtime(device).check_device(hardware)
+
+
+def check_cores(device: DeviceConfig, hardware: Mapping[str, Any]) -> None:
+    """Refuses cores that the device does not have, and more threads than it has cores."""
+    count = hardware.get("cores")
+    if count and (missing := [core for core in device.cores if core >= count]):
+        raise DeviceError(
+            f"device {device.name}: it has no cores {missing}, only 0 to {count - 1}: set device.cores to some of "
+            "them, or to [] for any"
+        )
+    if count and device.threads > count:
+        raise DeviceError(
+            f"device {device.name}: threads is {device.threads}, but it has {count} cores: set device.threads to at "
+            "most that"
+        )
 
 
 def fusion_rules(device: DeviceConfig) -> FusionRules:

@@ -39,6 +39,11 @@ def measure_memory(directory: Path, shape: tuple[int, ...], device: DeviceConfig
         ProfilingError: the runner cannot tell.
     """
     runtime, found = open_runtime(device), dict[str, Any]()
+    if runtime.resumes:
+        raise ProfilingError(
+            f"device {device.name}: the compiled runner does not weigh whole networks: measure the memory of "
+            f"{directory} with transport=local and runtime=ncnn"
+        )
 
     def on_line(text: str) -> None:
         if text.startswith("{"):

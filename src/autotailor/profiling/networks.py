@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.lut import LUT
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
+from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
 
 NETWORKS_PER_BATCH = 32
-BATCH_MB = 2048.0
 
 
 @dataclass(frozen=True)
@@ -70,27 +70,61 @@ def measure_networks(
     lut: LUT | None = None,
     anchor_ms: float | None = None,
 ) -> list[Measurement]:
-    """Times whole networks, interleaved with each other and with the anchor operator.
+    """Times whole networks once, see `measure_rounds`."""
+    return measure_rounds(networks, device, 1, seconds_each=seconds_each, lut=lut, anchor_ms=anchor_ms)[0]
+
+
+def measure_rounds(
+    networks: Mapping[str, tuple[Path, tuple[int, ...]]],
+    device: DeviceConfig,
+    rounds: int,
+    *,
+    seconds_each: float = 0.5,
+    lut: LUT | None = None,
+    anchor_ms: float | None = None,
+) -> list[list[Measurement]]:
+    """Times whole networks, interleaved with each other and with the anchor operator, several times over.
 
     Args:
         networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
         device: where.
-        seconds_each: seconds of measuring for each network.
+        rounds: how often; a network's files go to the device once.
+        seconds_each: seconds of measuring for each network and round.
         lut: latencies are scaled to the machine's speed while this LUT was measured, where it holds the anchor.
         anchor_ms: the same, from the anchor's latency itself.
+
+    Returns:
+        For each round one measurement for each network, in their order.
+
+    Raises:
+        DeviceError: the device cannot be used.
+        ProfilingError: the runtime cannot run a network.
     """
     with Session(device) as session:
-        programs = [session.runtime.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
-        groups = [programs[i : i + NETWORKS_PER_BATCH] for i in range(0, len(programs), NETWORKS_PER_BATCH)]
-        records: list[Record] = []
-        failures = session.measure([Batch(tuple(g), seconds_each * len(g)) for g in groups], records.extend)
-        if failures:
-            raise ProfilingError(
-                f"device {device.name}: networks cannot be run: "
-                + "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
-            )
-        reference = anchor_ms or (lut.latencies().get(session.anchor.key) if lut else None)
+        programs = [session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
         anchor = session.anchor.key
+        found = [_measure_round(session, programs, seconds_each) for _ in range(rounds)]
+    reference = anchor_ms or (lut.latencies().get(anchor) if lut else None)
+    return [_measurements(list(networks), records, anchor, reference) for records in found]
+
+
+def _measure_round(session: Session, programs: Sequence[Program], seconds_each: float) -> list[Record]:
+    """The records of one round; raises ProfilingError."""
+    groups = [programs[i : i + NETWORKS_PER_BATCH] for i in range(0, len(programs), NETWORKS_PER_BATCH)]
+    records: list[Record] = []
+    failures = session.measure([Batch(tuple(g), seconds_each * len(g)) for g in groups], records.extend)
+    if failures:
+        raise ProfilingError(
+            f"device {session.device.name}: networks cannot be run: "
+            + "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
+        )
+    return records
+
+
+def _measurements(
+    keys: Sequence[str], records: Sequence[Record], anchor: str, reference: float | None
+) -> list[Measurement]:
+    """What the records of one round say; ``reference``: the anchor's latency to scale to."""
     corrected = estimates(records, anchor)
     scale = reference / corrected[anchor].latency_ms if reference else 1.0
     by_key = {record.key: record for record in records}
@@ -102,5 +136,5 @@ def measure_networks(
             corrected[key].repeats,
             robust(by_key[key].blocks, 1).latency_ms,
         )
-        for key in networks
+        for key in keys
     ]

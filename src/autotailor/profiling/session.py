@@ -14,6 +14,7 @@ from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.differential import block_latencies, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
+from autotailor.profiling.machine_state import MachineState, change
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import Runtime, open_runtime
 from autotailor.profiling.runtimes.base import Program
@@ -60,14 +61,17 @@ class Session:
         self.fingerprint: Fingerprint
         self.anchor = self.runtime.replicas(self.runtime.anchor())
         self._lock = DeviceLock(self.transport.identity, device.name)
+        self._networks = 0
+        self._states: list[MachineState] = []
 
     def __enter__(self) -> Session:
         self._lock.acquire()
         try:
             self.runtime.check()
             self.transport.check()
-            facts = self.transport.probe(), self.runtime.facts()
-            self.fingerprint = fingerprint(self.device, *facts, self.anchor.key)
+            hardware = self.transport.probe()
+            self.runtime.prepare(self.transport, hardware)
+            self.fingerprint = fingerprint(self.device, hardware, self.runtime.facts(), self.anchor.key)
         except BaseException:
             self.__exit__()
             raise
@@ -78,30 +82,35 @@ class Session:
             self.transport.cleanup()
         finally:
             self._lock.release()
+        if self._states:
+            logger.info("device %s: %s", self.device.name, change(self._states))
+
+    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+        """A converted network, its files on the device.
+
+        Args:
+            key: for its result.
+            directory: its files here.
+            inputs: shapes without the batch.
+        """
+        self._networks += 1
+        folder = self.transport.share(directory, self.runtime.files, f"networks/{self._networks}")
+        return self.runtime.network(key, directory, inputs, folder)
 
     def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
         """Measures batches; hands on the records of each as soon as it is done.
 
-        A crash of the runner costs one batch: its programs are tried again one by one, the rest goes on.
+        A crash of the runner costs one batch: its programs are tried again one by one, the rest goes on. A runner that
+        was lost with its device is started again, and goes on where it was.
 
         Returns:
             Program key to the reason why it cannot be measured.
         """
         failures: dict[str, str] = {}
         waiting = list(batches)
-        lost = 0
         while waiting:
             lines = Lines()
-            try:
-                code = self._run(waiting, lines, on_records)
-            except RunLostError as error:  # what was finished stays, the rest starts again
-                lost = 1 if lines.finished else lost + 1
-                if lost >= LOST_RUNS:
-                    raise
-                logger.warning("%s; going on with what is left", error)
-                failures.update(lines.failures)
-                waiting = waiting[lines.finished :]
-                continue
+            code = self._run(waiting, lines, on_records)
             failures.update(lines.failures)
             unfinished = waiting[lines.finished :]
             if not unfinished:
@@ -120,18 +129,34 @@ class Session:
         return failures
 
     def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
-        """One process of the runner over all batches: its exit code."""
-        helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
-        path = self.send(batches, helpers, self.runtime.settings())
+        """The runner over all batches, started again where it is lost: its exit code."""
+        first, path, lost = 0, self._push_manifest(batches), 0
 
         def on_line(text: str) -> None:
             try:
                 line = json.loads(text)
             except ValueError:
                 return  # what a library prints between the runner's lines
-            self._take(line, batches, lines, on_records)
+            if not isinstance(line, dict) or "event" not in line:
+                return
+            self._take({**line, "batch": first + line.get("batch", 0)}, batches, lines, on_records)
 
-        return self.transport.run(self.runtime.runner(path), on_line)
+        while True:
+            before = lines.finished
+            try:
+                return self.transport.run(self.runtime.runner(path), on_line)
+            except RunLostError as error:
+                lost = 1 if lines.finished > before else lost + 1
+                if lost >= LOST_RUNS:
+                    raise
+                logger.warning("%s; going on with what is left", error)
+            if not self.runtime.resumes:
+                first, path = lines.finished, self._push_manifest(batches[lines.finished :])
+
+    def _push_manifest(self, batches: Sequence[Batch]) -> str:
+        """The manifest of some batches on the device: its path there."""
+        helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
+        return self.send(batches, helpers, self.runtime.settings())
 
     def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
         """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
@@ -159,7 +184,9 @@ class Session:
         lines: Lines,
         on_records: Callable[[list[Record]], None],
     ) -> None:
-        """Takes one line of the runner in."""
+        """Takes one line of the runner in; those of finished batches, which a journal repeats, are known."""
+        if line["batch"] < lines.finished:
+            return
         match line["event"]:
             case "program":
                 lines.programs.setdefault(line["batch"], {})[line["key"]] = line
@@ -172,6 +199,7 @@ class Session:
                 found = lines.programs.get(line["batch"], {})
                 on_records(self._records(batch, found, line["seconds"], lines.weighed))
                 lines.finished += 1
+                self._states += [MachineState.from_line(line[when]) for when in ("before", "after") if when in line]
 
     def _records(
         self,

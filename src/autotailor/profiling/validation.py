@@ -17,7 +17,7 @@ from autotailor.ir.term import Metric
 from autotailor.ir.variable import Space
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.lut import LUT
-from autotailor.profiling.networks import Measurement, convert, measure_networks
+from autotailor.profiling.networks import Measurement, convert, measure_rounds
 
 COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms")
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
@@ -64,8 +64,8 @@ def validate(
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
-    rounds = [measure_networks(networks, device, seconds_each=seconds_each, lut=lut) for _ in range(2)]
-    return table(subnets, metric, rounds[0], rounds[1])
+    first, second = measure_rounds(networks, device, 2, seconds_each=seconds_each, lut=lut)
+    return table(subnets, metric, first, second)
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:

@@ -9,11 +9,13 @@ from autotailor.profiling import (
     DeviceConfig,
     DeviceError,
     check,
+    check_configuration,
     exporting_runtime,
     fusion_rules,
     open_runtime,
 )
 from autotailor.profiling.device import fingerprint
+from autotailor.profiling.endpoint import check_cores
 from autotailor.profiling.runtimes import NcnnRuntime
 
 CONF = Path(__file__).parents[3] / "conf" / "device"
@@ -56,9 +58,10 @@ def test_a_device_needs_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in TRANSPORTS if name != "local"])
-def test_runtimes_that_cannot_use_a_transport_say_so_before_work(name: str) -> None:
-    with pytest.raises(DeviceError, match=f"not built yet for the transport '{name}'.*device=host"):
-        check(device(transport=name, address="127.0.0.1:1"))
+def test_a_configuration_is_checked_without_its_device(name: str) -> None:
+    check_configuration(device(transport=name, address="127.0.0.1:1"))
+    with pytest.raises(DeviceError, match=r"device\.key is /nowhere.*ssh-keygen"):
+        check_configuration(device(transport=name, address="127.0.0.1:1", key="/nowhere"))
 
 
 @pytest.mark.parametrize("name", RUNTIMES)
@@ -90,6 +93,15 @@ def test_check_names_what_is_known(values: dict[str, object], words: str) -> Non
 
 def test_host_can_be_used() -> None:
     check(device())
+
+
+@pytest.mark.parametrize(
+    ("values", "words"), [({"cores": [0, 8]}, r"no cores \[8\], only 0 to 7"), ({"threads": 9}, "it has 8 cores")]
+)
+def test_cores_that_a_device_does_not_have_are_refused(values: dict[str, object], words: str) -> None:
+    check_cores(device(transport="adb", threads=2, cores=[0, 7]), {"cores": 8})
+    with pytest.raises(DeviceError, match=words):
+        check_cores(device(transport="adb", **values), {"cores": 8})
 
 
 def test_fusion_is_corrected_by_the_configuration() -> None:

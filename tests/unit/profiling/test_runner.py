@@ -1,12 +1,10 @@
 """The compiled runner: bad fragments, crashes, resuming after SIGKILL, whole networks.
 
-The binary takes minutes to build, so the suite does not build it: ``make runner`` does, and the tests that need it
-say so. ``AUTOTAILOR_RUNNER_AARCH64`` or ``build/runner/aarch64`` runs the same under qemu-aarch64-static.
+Each test runs with the host's binary, and with that for aarch64 under QEMU.
 """
 
 import json
-import os
-import shutil
+import platform
 import signal
 import subprocess
 import time
@@ -16,14 +14,16 @@ from typing import Any
 import psutil
 import pytest
 
-from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
+from autotailor.profiling import DeviceConfig, ProfilingError, check, open_runtime
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.runner_binary import runner_target
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
 from autotailor.profiling.session import Batch, Session
+from device.emulation import QEMU, needed
+from device.runners import built
 
-ROOT = Path(__file__).parents[3]
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test", "warmup": 1, "evict_mb": 0}))
 HELPERS = (RUNTIME.replicas(RUNTIME.anchor()), RUNTIME.sink(), RUNTIME.harness())
 BROKEN = "7767517\n2 2\nInput in0 0 1 in0\nNoSuchLayer x 1 1 in0 out0\n"
@@ -31,15 +31,8 @@ BROKEN = "7767517\n2 2\nInput in0 0 1 in0\nNoSuchLayer x 1 1 in0 out0\n"
 
 @pytest.fixture(params=["host", "aarch64"])
 def command(request: pytest.FixtureRequest) -> list[str]:
-    name = "AUTOTAILOR_RUNNER" if request.param == "host" else "AUTOTAILOR_RUNNER_AARCH64"
-    binary = Path(os.environ.get(name, ROOT / "build" / "runner" / request.param / "autotailor-runner"))
-    if not binary.exists():
-        pytest.skip(f"{binary} is not built: build it with: make runner")
-    if request.param == "host":
-        return [str(binary)]
-    if shutil.which("qemu-aarch64-static") is None:
-        pytest.skip("qemu-aarch64-static is missing: install it with: apt-get install -y qemu-user-static")
-    return ["qemu-aarch64-static", str(binary)]
+    binary = str(built(request.param))
+    return [binary] if request.param == "host" else [needed(QEMU, "qemu-user-static"), binary]
 
 
 def written(path: Path, *batches: tuple[Program, ...], seconds: float = 0.01) -> str:
@@ -113,11 +106,8 @@ def test_a_crash_costs_the_program_that_ran(command: list[str], tmp_path: Path) 
     assert found[-1] == {"event": "done"}
 
 
-def test_a_session_measures_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    binary = Path(os.environ.get("AUTOTAILOR_RUNNER", ROOT / "build" / "runner" / "host" / "autotailor-runner"))
-    if not binary.exists():
-        pytest.skip(f"{binary} is not built: build it with: make runner")
-    monkeypatch.setenv("AUTOTAILOR_RUNNER", str(binary))
+def test_a_session_measures_through_it() -> None:
+    built("host")
     records: list[Record] = []
     broken = Program("broken", BROKEN, ((4,),), "out0")
     with Session(DeviceConfig.from_section({"name": "compiled", "runtime": "ncnn-compiled"})) as session:
@@ -133,8 +123,23 @@ def test_a_session_measures_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_binary_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AUTOTAILOR_RUNNER", str(tmp_path / "nothing"))
-    with pytest.raises(DeviceError, match="make runner"):
-        open_runtime(DeviceConfig.from_section({"name": "compiled", "runtime": "ncnn-compiled"})).check()
+    with pytest.raises(DeviceError, match="nothing: build it with: make runner"):
+        check(DeviceConfig.from_section({"name": "compiled", "runtime": "ncnn-compiled"}))
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "target"),
+    [(platform.system(), platform.machine(), "host"), ("Linux", "aarch64", "aarch64"), ("Linux", "arm64", "aarch64")],
+)
+def test_the_processor_decides_the_binary(system: str, machine: str, target: str) -> None:
+    wanted = "host" if (system, machine) == (platform.system(), platform.machine()) else target
+    assert runner_target("board", {"system": system, "machine": machine}) == wanted
+
+
+@pytest.mark.parametrize(("system", "machine"), [("Linux", "armv7l"), ("Linux", "riscv64"), ("OpenBSD", "arm64")])
+def test_a_processor_that_nothing_is_built_for(system: str, machine: str) -> None:
+    with pytest.raises(DeviceError, match=f"board: it is a {system} on {machine}.*src/runner/build.py"):
+        runner_target("board", {"system": system, "machine": machine})
 
 
 def test_a_whole_network_is_timed(command: list[str], tmp_path: Path) -> None:

@@ -10,8 +10,14 @@ from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
 from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
 from autotailor.profiling.runtimes.torch import TorchRuntime
 
+
+def _ncnn(device: DeviceConfig) -> Runtime:
+    """The wheel on this computer, the compiled runner elsewhere."""
+    return NcnnRuntime(device) if device.transport == "local" else NcnnCompiledRuntime(device)
+
+
 RUNTIMES: Registry[Runtime] = {
-    "ncnn": NcnnRuntime,
+    "ncnn": _ncnn,
     "ncnn-compiled": NcnnCompiledRuntime,
     "onnxruntime": OnnxRuntime,
     "torch": TorchRuntime,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.sequence import PlacedOperator
+from autotailor.profiling.transports.base import Transport
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,17 @@ class Runtime(ABC):
     """What executes networks on a device.
 
     Attributes:
-        name: of the runtime.
+        name: as the device's configuration calls it.
         fusion: what it runs as one kernel.
         files: what `convert` writes into a folder.
+        resumes: whether its runner, started again with the same manifest, repeats what it had finished from a journal
+            on the device and goes on from there.
     """
 
     name: str
     files: ClassVar[tuple[str, ...]]
     fusion: FusionRules
+    resumes: ClassVar[bool] = False
 
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:
@@ -83,7 +87,21 @@ class Runtime(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises DeviceError when the runtime is not installed or cannot do what is asked."""
+        """Raises DeviceError when the runtime is not installed or cannot do what is asked; asks no device."""
+
+    def check_device(self, hardware: Mapping[str, Any]) -> None:  # noqa: B027 (most run everywhere)
+        """Raises DeviceError when nothing is built for a device with these facts (``Transport.probe``)."""
+
+    def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:  # noqa: B027
+        """Puts on the device what the runner needs there, and learns its version.
+
+        Args:
+            transport: to the device.
+            hardware: what it has told of itself.
+
+        Raises:
+            DeviceError: the runner is missing, or does not run there.
+        """
 
     @abstractmethod
     def runner(self, manifest: str) -> list[str]:
@@ -132,8 +150,17 @@ class Runtime(ABC):
         """A network of nothing: what calling the runtime costs."""
 
     @abstractmethod
-    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
-        """A converted network in a folder on the device."""
+    def network(
+        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
+    ) -> Program:
+        """A converted network.
+
+        Args:
+            key: for its result.
+            directory: its files here.
+            inputs: shapes without the batch.
+            folder: its files on the device; None: where they are here.
+        """
 
     @abstractmethod
     def convert(self, onnx_path: Path, directory: Path) -> None:

@@ -7,7 +7,7 @@ import platform
 import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ FP32_OPTIONS = ("use_bf16_packed", "use_bf16_storage", "use_int8_inference")
 
 
 class NcnnRuntime(WheelRuntime):
-    """Times with the ncnn wheel; a device without Python will have a runner of its own."""
+    """Times with the ncnn wheel in a process of its own."""
 
     name = "ncnn"
     rules = NCNN_FUSION
@@ -74,15 +74,18 @@ class NcnnRuntime(WheelRuntime):
         """A network of nothing."""
         return harness_program()
 
-    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+    def network(
+        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
+    ) -> Program:
         """A converted network."""
+        where = directory if folder is None else PurePosixPath(folder)
         return Program(
             key=key,
             param=None,
             inputs=tuple(inputs),
             long="out0",
-            param_path=str(directory / PARAM),
-            bin_path=str(directory / WEIGHTS),
+            param_path=str(where / PARAM),
+            bin_path=str(where / WEIGHTS),
             memory_mb=2 * (directory / WEIGHTS).stat().st_size / 2**20,
         )
 

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from autotailor.ir.sequence import PlacedOperator
+from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+from autotailor.profiling.runtimes.runner_binary import runner_binary
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
-
-BINARY = Path("build/runner/host/autotailor-runner")
+from autotailor.profiling.transports.base import Transport
 
 
 class NcnnCompiledRuntime(NcnnRuntime):
-    """The same programs and protocol; ``AUTOTAILOR_RUNNER`` names another binary."""
+    """The same programs and protocol; converting and running on images stay with the wheel, on this computer."""
 
-    name = "ncnn-compiled"
+    resumes = True
+    remote = True
+
+    def __init__(self, device: DeviceConfig) -> None:
+        super().__init__(device)
+        self.name = device.runtime
+        self._runner = ""
+        self._about: Mapping[str, Any] | None = None
 
     def facts(self) -> Mapping[str, Any]:
-        """What the binary says of itself, and the options."""
-        done = subprocess.run([runner_binary(), "--version"], capture_output=True, text=True, check=True)
-        about = json.loads(done.stdout)
-        return {"name": self.name, "version": about["ncnn"], "runner": about, "options": self.options()}
+        """What the runner on the device says of itself, and the options; the wheel's version before it is asked."""
+        if self._about is None:
+            return super().facts()
+        return {"name": self.name, "version": self._about["ncnn"], "runner": self._about, "options": self.options()}
 
     def in_place(
         self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
@@ -36,10 +41,23 @@ class NcnnCompiledRuntime(NcnnRuntime):
         """The compiled runner does not stop between operators: they are timed as replicas."""
         return None
 
-    def check(self) -> None:
-        """What ncnn needs, and the binary."""
-        super().check()
-        runner_binary()
+    def check_device(self, hardware: Mapping[str, Any]) -> None:
+        """The runner for the device's processor must be built."""
+        runner_binary(self.device.name, hardware)
+
+    def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:
+        """Sends the runner, once for all runs, and asks for its version."""
+        binary = runner_binary(self.device.name, hardware)
+        self._runner = transport.keep(binary)
+        said: list[str] = []
+        code = transport.run([self._runner, "--version"], said.append)
+        if code != 0:
+            raise DeviceError(
+                f"device {self.device.name}: {binary} does not run there (exit code {code}, "
+                f"{transport.last_error or said}): build it for this device with: make runner; or set device.folder to "
+                "where programs may be executed"
+            )
+        self._about = json.loads(said[0])
 
     def manifest(self, manifest: Mapping[str, Any]) -> str:
         """Lines of text: the runner reads no JSON."""
@@ -47,16 +65,4 @@ class NcnnCompiledRuntime(NcnnRuntime):
 
     def runner(self, manifest: str) -> list[str]:
         """The binary, with a journal beside the manifest."""
-        return [str(runner_binary()), manifest, f"{manifest}.journal"]
-
-
-def runner_binary() -> Path:
-    """The runner for this machine.
-
-    Raises:
-        DeviceError: it is not built.
-    """
-    path = Path(os.environ.get("AUTOTAILOR_RUNNER", BINARY)).resolve()
-    if not os.access(path, os.X_OK):
-        raise DeviceError(f"the compiled runner is missing at {path}: build it with: make runner")
-    return path
+        return [self._runner, manifest, f"{manifest}.journal"]

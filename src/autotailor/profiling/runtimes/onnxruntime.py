@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -63,12 +63,13 @@ class OnnxRuntime(WheelRuntime):
         """A network of nothing."""
         return harness_program()
 
-    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+    def network(
+        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
+    ) -> Program:
         """A converted network."""
-        path = directory / MODEL
-        return Program(
-            key, None, tuple(inputs), "output", param_path=str(path), memory_mb=2 * path.stat().st_size / 2**20
-        )
+        where = directory if folder is None else PurePosixPath(folder)
+        memory_mb = 2 * (directory / MODEL).stat().st_size / 2**20
+        return Program(key, None, tuple(inputs), "output", param_path=str(where / MODEL), memory_mb=memory_mb)
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """The file as it is: sessions optimize it when they load it."""

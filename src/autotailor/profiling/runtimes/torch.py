@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -74,10 +74,13 @@ class TorchRuntime(WheelRuntime):
         """A network of nothing."""
         return Program("harness", nothing(), ((4,),), "long")
 
-    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+    def network(
+        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
+    ) -> Program:
         """A converted network."""
-        calls, weights = directory / CALLS, directory / WEIGHTS
-        memory_mb = 2 * weights.stat().st_size / 2**20
+        where = directory if folder is None else PurePosixPath(folder)
+        calls, weights = where / CALLS, where / WEIGHTS
+        memory_mb = 2 * (directory / WEIGHTS).stat().st_size / 2**20
         return Program(
             key, None, tuple(inputs), "long", param_path=str(calls), bin_path=str(weights), memory_mb=memory_mb
         )

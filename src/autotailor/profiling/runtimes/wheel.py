@@ -27,11 +27,13 @@ class WheelRuntime(Runtime):
         rules: its fusion rules, before the configuration corrects them.
         packages: Python packages that it needs.
         backend: file that loads and runs its programs.
+        remote: whether it measures on other devices than this computer, with a runner of its own.
     """
 
     rules: ClassVar[FusionRules]
     packages: ClassVar[tuple[str, ...]]
     backend: ClassVar[str]
+    remote: ClassVar[bool] = False
 
     def __init__(self, device: DeviceConfig) -> None:
         self.device = device
@@ -51,7 +53,7 @@ class WheelRuntime(Runtime):
 
     def check(self) -> None:
         """The packages must be installed here."""
-        if self.device.transport != "local":
+        if self.device.transport != "local" and not self.remote:
             raise DeviceError(
                 f"device {self.device.name}: the runtime '{self.name}' is not built yet for the transport "
                 f"'{self.device.transport}', only for 'local' (as in device=host)"

@@ -56,7 +56,7 @@ class AdbLink(Link):
     def __init__(self, device: DeviceConfig, patience: Patience) -> None:
         self.name = device.name
         self.patience = patience
-        self.serial = device.serial
+        self.serial, self.key = device.serial, device.key
         # `adb devices` names a device on the network by its address
         address = device.address or (device.serial if ":" in (device.serial or "") else None)
         self.tcp = None if address is None else _host_and_port(device.name, address)
@@ -70,7 +70,7 @@ class AdbLink(Link):
 
     def open(self) -> None:
         self.close()
-        key = signer(self.name)
+        key = signer(self.name, self.key)
         with self._errors("cannot be reached"):
             device = AdbDevice(self._transport(), default_transport_timeout_s=self.patience.answer)
         self._asked = False

@@ -31,11 +31,24 @@ def user_key() -> Path:
     return key
 
 
-def signer(name: str) -> CryptographySigner:
-    """What signs a device's challenge; raises DeviceError."""
+def signer(name: str, key: str | None = None) -> CryptographySigner:
+    """What signs a device's challenge.
+
+    Args:
+        name: of the device, for messages.
+        key: the private key's file, its public key beside it; None: the user's own.
+
+    Raises:
+        DeviceError: it cannot be read or made.
+    """
     try:
-        return CryptographySigner(str(user_key()))
+        return CryptographySigner(str(Path(key).expanduser() if key else user_key()))
     except (OSError, ValueError, TypeError) as error:
+        if key:
+            raise DeviceError(
+                f"device {name}: device.key is {key}, expected an adb key with its public key in {key}.pub ({error}): "
+                f"make one with `adb keygen {key}`, or set device.key to null for the user's own"
+            ) from error
         raise DeviceError(
             f"device {name}: the adb key of this user cannot be read or made ({error}): repair or remove "
             "~/.android/adbkey, a new one is made then and the device asks for it"

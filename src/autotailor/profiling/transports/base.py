@@ -24,8 +24,12 @@ class Transport(ABC):
     def identity(self) -> str:
         """Names the device itself, whatever the configuration calls it: one run at a time for each identity."""
 
-    def check(self) -> None:  # noqa: B027 (nothing to check is a fine default)
+    def check_configuration(self) -> None:  # noqa: B027 (nothing to check is a fine default)
+        """Raises DeviceError for what can be refused without asking the device."""
+
+    def check(self) -> None:
         """Raises DeviceError when the device cannot be used; quick, changes nothing."""
+        self.check_configuration()
 
     @abstractmethod
     def probe(self) -> Mapping[str, Any]:
@@ -34,6 +38,23 @@ class Transport(ABC):
     @abstractmethod
     def push(self, source: Path, name: str) -> str:
         """Copies a file into the device's folder, verified there; returns its path there."""
+
+    @abstractmethod
+    def keep(self, source: Path) -> str:
+        """Copies a program where later runs find it again, verified; returns its path there."""
+
+    @abstractmethod
+    def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
+        """Makes files readable for commands on the device, for this session.
+
+        Args:
+            directory: where they are here.
+            names: of the files.
+            folder: for them, in the device's folder.
+
+        Returns:
+            The folder on the device that holds them.
+        """
 
     @abstractmethod
     def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:

@@ -38,7 +38,7 @@ class LocalTransport(Transport):
     def identity(self) -> str:
         return "local"
 
-    def check(self) -> None:
+    def check_configuration(self) -> None:
         """Refuses cores that this process may not use."""
         available = available_cores()
         if missing := sorted(set(self.device.cores) - available):
@@ -68,6 +68,14 @@ class LocalTransport(Transport):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
         return str(target)
+
+    def keep(self, source: Path) -> str:
+        """The file itself."""
+        return str(source)
+
+    def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
+        """The directory itself."""
+        return str(directory.resolve())
 
     def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
         """Runs a child process; it dies with an exception in ``on_line``."""

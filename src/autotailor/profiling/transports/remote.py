@@ -35,6 +35,8 @@ TRIES = 3
 """Times that a file may arrive damaged."""
 LIMIT = 2**18
 """Bytes of output in one look."""
+KEPT = "kept"
+"""The folder of programs that later runs find again."""
 ROOM_LEFT = 2**20
 """Bytes without which a command may have failed to write its output."""
 
@@ -65,8 +67,18 @@ class RemoteTransport(Transport):
     def identity(self) -> str:
         return f"{self.device.transport}-{self.link.where}"
 
+    def check_configuration(self) -> None:
+        """Refuses a key that is not there."""
+        key = self.device.key
+        if key and not Path(key).expanduser().is_file():
+            raise DeviceError(
+                f"device {self.device.name}: device.key is {key}, expected the file of a private key: make one "
+                "(`adb keygen FILE`, `ssh-keygen -f FILE`), or set device.key to null for this user's own"
+            )
+
     def check(self) -> None:
         """Connects, and looks whether files can be written."""
+        self.check_configuration()
         self._say_error(*self._call(fill(scripts.USABLE, base=self.base)), f"cannot work in {self.base}")
 
     def probe(self) -> Mapping[str, Any]:
@@ -108,6 +120,22 @@ class RemoteTransport(Transport):
             "check the cable, the network and the device's storage"
         )
 
+    def keep(self, source: Path) -> str:
+        digest = _sha256(source)
+        folder = f"{self.folder.rpartition('/')[0]}/{KEPT}"
+        kept = f"{digest[:16]}-{source.name}"
+        present = self._call(fill(scripts.SETTLED, folder=folder, name=kept, digest=digest))[1]
+        if present.strip() != "yes":
+            path = self.push(source, kept)
+            script = fill(scripts.KEEP, folder=folder, path=path, kept=kept, name=source.name)
+            self._say_error(*self._call(script), f"cannot keep {source.name}")
+        return f"{folder}/{kept}"
+
+    def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
+        for name in names:
+            self.push(directory / name, f"{folder}/{name}")
+        return f"{self.folder}/{folder}"
+
     def pull(self, name: str, target: Path) -> None:
         parent, _, base = f"{self.folder}/{name}".rpartition("/")
         part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
@@ -144,6 +172,8 @@ class RemoteTransport(Transport):
             self._attempt_once(fill(scripts.STOP, folder=folder))
             raise
         self.last_error = self._call(fill(scripts.ERRORS, folder=folder, run=run))[1].strip("\n")
+        if result != 0:
+            self._check_room(self.base, ROOM_LEFT, "the results")
         return 128 - result if result > 128 else result
 
     def cleanup(self) -> None:

@@ -51,6 +51,13 @@ SETTLED = (
 )
 """Prints ``yes`` when a file is there already."""
 
+KEEP = """
+mkdir -p {folder} && cd {folder} || exit 1
+[ ! -f {path} ] || mv -f {path} {kept} || exit 1
+for f in *-{name}; do [ "$f" = {kept} ] || rm -f "$f"; done
+"""
+"""Moves a program that arrived whole to those that later runs find again; removes its other versions."""
+
 DIGEST = "cd {folder} && sha256sum {name}"
 
 START = """

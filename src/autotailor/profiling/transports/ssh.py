@@ -49,7 +49,7 @@ class SshLink(Link):
             raise DeviceError(
                 f"device {device.name}: the transport ssh needs an address: set device.address to [user@]host[:port]"
             )
-        self.name = device.name
+        self.name, self.key = device.name, device.key
         self.patience = patience
         self.user, self.host, self.port = split_address(device.name, device.address)
         self.where = self.host + (f":{self.port}" if self.port else "")
@@ -66,6 +66,7 @@ class SshLink(Link):
             self.host,
             self.port or (),
             username=self.user or (),
+            client_keys=[str(Path(self.key).expanduser())] if self.key else (),
             connect_timeout=self.patience.connect,
             login_timeout=self.patience.answer,
             keepalive_interval=self.patience.answer / BEATS,
@@ -135,7 +136,7 @@ class SshLink(Link):
                 "another user or key is set in device.address or ~/.ssh/config"
             ) from error
         except (asyncssh.KeyImportError, asyncssh.ConfigParseError, asyncssh.IllegalUserName) as error:
-            raise DeviceError(f"device {self.name}: {error}: repair this user's ~/.ssh") from error
+            raise DeviceError(f"device {self.name}: {error}: repair this user's ~/.ssh, or device.key") from error
         except (OSError, asyncssh.Error, TimeoutError, CancelledError) as error:
             said = getattr(error, "reason", None) or str(error) or type(error).__name__
             raise TransientError(f"device {self.name}: {what} ({said}): {remedy}") from error

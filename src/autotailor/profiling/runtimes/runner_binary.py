@@ -1,0 +1,48 @@
+"""Which compiled runner a device needs, and where ``make runner`` leaves it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autotailor.profiling.errors import DeviceError
+
+FOLDER = Path(__file__).resolve().parents[4] / "build" / "runner"
+NAME = "autotailor-runner"
+AARCH64 = ("aarch64", "arm64")
+VARIABLES = {"host": "AUTOTAILOR_RUNNER", "aarch64": "AUTOTAILOR_RUNNER_AARCH64"}
+"""Targets of ``src/runner/build.py``, and the environment variables that name other binaries."""
+
+
+def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
+    """The runner for a device.
+
+    Args:
+        device: its name, for messages.
+        hardware: its facts, ``machine`` and ``system`` among them.
+
+    Raises:
+        DeviceError: there is no runner for its processor, or it is not built.
+    """
+    target = runner_target(device, hardware)
+    path = Path(os.environ.get(VARIABLES[target], FOLDER / target / NAME)).resolve()
+    if not os.access(path, os.X_OK):
+        raise DeviceError(f"device {device}: the compiled runner is missing at {path}: build it with: make runner")
+    return path
+
+
+def runner_target(device: str, hardware: Mapping[str, Any]) -> str:
+    """The target of ``src/runner/build.py`` for a device; raises DeviceError."""
+    machine, system = str(hardware.get("machine")), str(hardware.get("system"))
+    if (machine, system) == (platform.machine(), platform.system()):
+        return "host"
+    if machine in AARCH64 and system == "Linux":
+        return "aarch64"
+    raise DeviceError(
+        f"device {device}: it is a {system} on {machine}, and the compiled runner is built for this computer "
+        f"({platform.system()} on {platform.machine()}) and for Linux or Android on aarch64 (64 bits): add a target to "
+        "src/runner/build.py"
+    )

@@ -1,0 +1,68 @@
+"""A device to try things on by hand, until interrupted.
+
+    PYTHONPATH=tests python -m device adb /tmp/phone --machine aarch64 --port 5555 --fault drop:20:3
+    PYTHONPATH=tests python -m device ssh /tmp/board
+
+Then ``snakemake --config device=android 'overrides=[device.address=127.0.0.1:5555,...]'``; for ssh with the HOME that
+it prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from device.adb_daemon import AdbDaemon
+from device.ssh_server import SshServer, find_sshd
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m device", description=__doc__)
+    parser.add_argument("kind", choices=["adb", "ssh"])
+    parser.add_argument("folder", type=Path, help="stands for the device's file system; made here")
+    parser.add_argument("--machine", choices=["aarch64"], help="emulated processor (adb)")
+    parser.add_argument("--port", type=int, default=0, help="(adb)")
+    parser.add_argument("--nobody", action="store_true", help="nobody accepts this computer's key (adb)")
+    parser.add_argument("--reboot", type=float, help="seconds after which it restarts, being away for 5 (adb)")
+    parser.add_argument("--fault", action="append", default=[], metavar="KIND[:AFTER[:TIMES[:SECONDS]]]", help="(adb)")
+    chosen = parser.parse_args()
+    serve_adb(chosen) if chosen.kind == "adb" else serve_ssh(chosen.folder.absolute())
+
+
+def serve_adb(chosen: argparse.Namespace) -> None:
+    root = chosen.folder.absolute()
+    with AdbDaemon(root, prompt=None if chosen.nobody else 0.0, machine=chosen.machine, port=chosen.port) as daemon:
+        for fault in chosen.fault:
+            kind, *numbers = fault.split(":")
+            daemon.faults.plan(kind, *(int(number) for number in numbers))
+        print(f"an ADB daemon listens at {daemon.address}", flush=True)
+        if chosen.reboot is not None:
+            signal.signal(signal.SIGALRM, lambda *_: daemon.reboot(5))
+            signal.setitimer(signal.ITIMER_REAL, chosen.reboot)
+        try:
+            while True:
+                signal.pause()
+        except KeyboardInterrupt:
+            print(f"faults that happened: {daemon.faults.happened or 'none'}")
+
+
+def serve_ssh(folder: Path) -> None:
+    program = find_sshd()
+    if program is None:
+        sys.exit("sshd is missing: install it with: apt-get install -y openssh-server")
+    home = folder / "home"
+    home.mkdir(parents=True)
+    server = SshServer(program, folder / "server", home)
+    print(f"an SSH server listens at {server.address}; for its client: HOME={home}", flush=True)
+    os.environ["HOME"] = str(home)
+    try:
+        signal.pause()
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()
