@@ -3,8 +3,8 @@
     PYTHONPATH=tests python -m device adb /tmp/phone --machine aarch64 --port 5555 --fault drop:20:3
     PYTHONPATH=tests python -m device ssh /tmp/board
 
-Then ``snakemake --config device=android 'overrides=[device.address=127.0.0.1:5555,...]'``; for ssh with the HOME that
-it prints.
+Then ``snakemake --config device=android 'overrides=["device.address=127.0.0.1:5555","device.cores=[]",...]'``; for ssh
+with the HOME that it prints, and a ``device.folder``.
 """
 
 from __future__ import annotations
