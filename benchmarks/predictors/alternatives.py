@@ -1,4 +1,4 @@
-"""Other predictors, given the same measuring time: milliseconds for each judged SubNet ``[n]``."""
+"""Other predictors, given the same measuring time: latency of each judged SubNet ``[n]``, in the unit given."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def macs_regression(net: SuperNet, training: pd.DataFrame, subnets: Sequence[Sub
     """A straight line over multiply-accumulates, fitted to whole SubNets."""
     macs = net.macs()
     trained = stack([SubNet.from_json(net.space, text) for text in training.subnet])
-    line = LinearRegression().fit(macs.predict(trained)[:, None], training.latency_ms)
+    line = LinearRegression().fit(macs.predict(trained)[:, None], training.anchors)
     return np.asarray(line.predict(macs.predict(stack(subnets))[:, None]))
 
 
@@ -76,5 +76,5 @@ def boosting_over_encodings(net: SuperNet, training: pd.DataFrame, subnets: Sequ
     """Gradient boosting over the choices of all variables, fitted to whole SubNets."""
     trained = stack([SubNet.from_json(net.space, text) for text in training.subnet])
     model = GradientBoostingRegressor(n_estimators=300, learning_rate=0.1, max_depth=3, random_state=SEED)
-    model.fit(trained, np.log(training.latency_ms))
+    model.fit(trained, np.log(training.anchors))
     return np.asarray(np.exp(model.predict(stack(subnets))))

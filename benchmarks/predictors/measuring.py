@@ -1,14 +1,20 @@
-"""What is measured for the table; each result is kept in the subject's folder and not measured again."""
+"""What is measured for the table; each result is kept in the subject's folder and not measured again.
+
+The machine's speed drifts between one measurement and the next, so that all are kept in *anchors*: how many times as
+long as the anchor operator in the same batch. The LUT says how long that takes.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from autotailor.artifacts import atomic
 from autotailor.ir.feature import FusionRules, OperatorFeature
@@ -28,55 +34,77 @@ from predictors.subjects import Subject
 FUSIONLESS = 5
 """SubNets that are measured with fusion ignored."""
 CHUNK = 8
+RUNS = 8
+PARTS = 3
+APART_SECONDS = 60.0
+"""Between the first and the last round of whole SubNets."""
 
 
 def whole(subject: Subject, device: DeviceConfig, seconds_each: float, number: int) -> pd.DataFrame:
-    """Latencies of the judged SubNets, one round: ``subnet``, ``latency_ms``, ``measured_at``."""
+    """Latencies of the judged SubNets, one round: ``subnet``, ``anchors``, ``raw_ms``, ``measured_at``."""
 
     def measure() -> pd.DataFrame:
-        found = measure_networks(subject.networks(device), device, seconds_each=seconds_each)
-        return pd.DataFrame({"subnet": [m.key for m in found], "latency_ms": [m.raw_ms for m in found]}).assign(
-            measured_at=time.time()
-        )
+        found = measure_networks(subject.networks(device), device, seconds_each=seconds_each, anchor_ms=1.0)
+        rows = [(m.key, m.latency_ms, m.raw_ms) for m in found]
+        return pd.DataFrame(rows, columns=["subnet", "anchors", "raw_ms"]).assign(measured_at=time.time())
 
     return _kept(subject.folder / f"whole_{number}.csv", measure)
 
 
-def table_of_operators(
-    subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature]
-) -> tuple[LUT, float]:
-    """The LUT of some operators, and the minutes that measuring them has taken in all runs."""
+def interleaved(
+    subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature], seconds_each: float
+) -> tuple[LUT, float, list[pd.DataFrame]]:
+    """Operators and whole SubNets in turn, so that the machine's drift hits both.
+
+    Returns:
+        The LUT; the minutes that measuring the operators has taken in all runs; the rounds of whole SubNets, one before
+        each part of the operators and one behind the last.
+    """
     path, spent = subject.folder / "lut.csv", subject.folder / "profiling.json"
-    if not path.exists():
-        begin = time.monotonic()
-        try:
-            lut = profile(operators, device, subject.folder / "store", net=subject.net, avoid=subject.subnets)
-        finally:
-            minutes = json.loads(spent.read_text())["minutes"] if spent.exists() else 0.0
-            spent.parent.mkdir(parents=True, exist_ok=True)
-            spent.write_text(json.dumps({"minutes": minutes + (time.monotonic() - begin) / 60}))
-        lut.write(path)
-    return LUT.read(path), float(json.loads(spent.read_text())["minutes"])
+    shuffled = list(operators)
+    random.Random(0).shuffle(shuffled)
+    rounds = []
+    for part in range(PARTS):
+        rounds.append(whole(subject, device, seconds_each, part))
+        if not path.exists():
+            begin = time.monotonic()
+            try:
+                lut = _profiled(subject, device, shuffled[: len(shuffled) * (part + 1) // PARTS])
+            finally:
+                minutes = json.loads(spent.read_text())["minutes"] if spent.exists() else 0.0
+                spent.parent.mkdir(parents=True, exist_ok=True)
+                spent.write_text(json.dumps({"minutes": minutes + (time.monotonic() - begin) / 60}))
+            if part == PARTS - 1:
+                lut.write(path)
+    time.sleep(max(0.0, rounds[0].measured_at.max() + APART_SECONDS - time.time()))
+    rounds.append(whole(subject, device, seconds_each, PARTS))
+    return LUT.read(path), float(json.loads(spent.read_text())["minutes"]), rounds
+
+
+@retry(retry=retry_if_exception_type(ProfilingError), stop=stop_after_attempt(RUNS), reraise=True)
+def _profiled(subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature]) -> LUT:
+    """Runs of the profiler until each operator is known: one that is out of time says so, and the next goes on."""
+    return profile(operators, device, subject.folder / "store", net=subject.net, avoid=subject.subnets)
 
 
 def naive(
     subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature], minutes: float
 ) -> dict[str, float]:
-    """Each operator in a network of its own, in a loop: id to milliseconds."""
+    """Each operator in a network of its own, in a loop: id to anchors."""
 
     def measure() -> pd.DataFrame:
         with Session(device) as session:
             programs = [session.runtime.alone(feature) for feature in operators]
             each = 60 * minutes / len(programs)
             latencies = _measured(session, programs, lambda count: each * count)
-        return pd.DataFrame(latencies.items(), columns=["operator", "latency_ms"])
+        return pd.DataFrame(latencies.items(), columns=["operator", "anchors"])
 
     frame = _kept(subject.folder / "naive.csv", measure)
-    return dict(zip(frame.operator, frame.latency_ms, strict=True))
+    return dict(zip(frame.operator, frame.anchors, strict=True))
 
 
 def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_each: float) -> pd.DataFrame:
-    """As many whole random SubNets as some minutes are enough for: ``subnet`` (JSON), ``latency_ms``."""
+    """As many whole random SubNets as some minutes are enough for: ``subnet`` (JSON), ``anchors``."""
 
     def measure() -> pd.DataFrame:
         end, rows = time.monotonic() + 60 * minutes, list[tuple[str, float]]()
@@ -87,7 +115,7 @@ def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_eac
                 programs = [replace(in_place(subject, session, subnet), steps=()) for subnet in chunk]
                 latencies = _measured(session, programs, lambda count: seconds_each * count)
                 rows += [(subnet.to_json(), latencies[subnet.id]) for subnet in chunk]
-        return pd.DataFrame(rows, columns=["subnet", "latency_ms"])
+        return pd.DataFrame(rows, columns=["subnet", "anchors"])
 
     return _kept(subject.folder / "training.csv", measure)
 
@@ -138,14 +166,15 @@ def in_place(subject: Subject, session: Session, subnet: SubNet, fusion: FusionR
 
 
 def _measured(session: Session, programs: Sequence[Program], seconds: Callable[[int], float]) -> dict[str, float]:
-    """Latency of each program in milliseconds, measured in batches."""
+    """Latency of each program in anchors, measured in batches."""
     records: list[Record] = []
     batches = [programs[i : i + CHUNK] for i in range(0, len(programs), CHUNK)]
     failures = session.measure([Batch(tuple(batch), seconds(len(batch))) for batch in batches], records.extend)
     if failures:
         raise ProfilingError(f"programs cannot be measured: {failures}")
     wanted = {program.key for program in programs}
-    return {record.key: robust(record.blocks, 1).latency_ms for record in records if record.key in wanted}
+    latencies = {record.key: robust(record.blocks, 1).latency_ms / record.anchor_ms for record in records}
+    return {key: latencies[key] for key in wanted}
 
 
 def _kept(path: Path, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from autotailor import config
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources import create_network, export_module
+from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
@@ -60,6 +61,10 @@ class Subject:
     def shape(self, subnet: SubNet) -> tuple[int, ...]:
         """Shape of a SubNet's input, ``[1, 3, r, r]``."""
         return self.net.shapes(subnet)[self.net.graph.input]
+
+    def operators(self, fusion: FusionRules) -> tuple[OperatorFeature, ...]:
+        """The operators that its SubNets hold together."""
+        return tuple(dict.fromkeys(f for subnet in self.subnets for f in self.net.operators(subnet, fusion)))
 
     def others(self, count: int) -> tuple[SubNet, ...]:
         """Random SubNets that are not judged on: to train what must be trained."""

@@ -14,7 +14,8 @@ from scipy.stats import kendalltau
 FloatArray = npt.NDArray[np.float64]
 COLUMNS = (
     "network", "predictor", "within_5", "within_10", "median_error", "mean_error", "tau", "profiling_minutes",
-    "operators", "space_operators", "subnets", "floor_5", "floor_95", "unclaimed_layers", "layers", "fusion_ignored",
+    "operators", "space_operators", "subnets", "floor_5", "floor_95", "raw_drift", "unclaimed_layers",
+    "layers", "fusion_ignored",
 )  # fmt: skip
 OURS, CORRECTED = "LUT", "LUT, corrected"
 
@@ -24,9 +25,9 @@ class Judged:
     """Predictions of one network's SubNets beside their measured latency.
 
     Attributes:
-        measured: milliseconds ``[n]``.
+        measured: latency ``[n]``, in anchors: times that of the anchor operator.
         again: relative difference of the second round to the first ``[n]``.
-        predicted: name of the predictor to milliseconds ``[n]``.
+        predicted: name of the predictor to anchors ``[n]``.
         places: operators that run in each SubNet ``[n]``.
         facts: further columns of its rows.
     """
