@@ -41,7 +41,7 @@ static std::string numbers(const std::vector<double>& values) {
 
 static std::string steps(const Network& network, int blocks) {
     std::string text;
-    for (const auto& times : network.walks) text += (text.empty() ? "" : ", ") + numbers(low_quantiles(times, blocks));
+    for (const auto& times : network.walks) text += (text.empty() ? "" : ", ") + numbers(medians(times, blocks));
     return text.empty() ? "" : ", \"steps\": [" + text + "]";
 }
 
@@ -102,8 +102,8 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
     for (const Ready& each : ready) {
         const auto& times = each.network->times;
         lines += head("program", index) + ", \"key\": " + quoted(each.network->program().key) + ", \"passes\": " + std::to_string(passes) +
-                 ", \"short\": " + (times.size() == 2 ? numbers(low_quantiles(times[0], batch.blocks)) : "[]") +
-                 ", \"long\": " + numbers(low_quantiles(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + "}\n";
+                 ", \"short\": " + (times.size() == 2 ? numbers(medians(times[0], batch.blocks)) : "[]") +
+                 ", \"long\": " + numbers(medians(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + "}\n";
     }
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.6f", (now_ns() - begin) / 1e9);

@@ -16,8 +16,6 @@
 #include "manifest.h"
 #include "net.h"
 
-constexpr double QUANTILE = 0.25;
-
 // Zero weights: only the shapes matter for time.
 class EmptyReader : public ncnn::DataReader {
 public:
@@ -61,27 +59,23 @@ inline ncnn::Mat random_input(const std::vector<int>& shape) {
     return mat;
 }
 
-// The low quantile of each of some blocks of consecutive passes, with linear interpolation.
-inline std::vector<double> low_quantiles(const std::vector<int64_t>& times, int blocks) {
+inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const size_t half = values.size() / 2;
+    return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// The median of each of some blocks of consecutive passes.
+inline std::vector<double> medians(const std::vector<int64_t>& times, int blocks) {
     std::vector<double> result;
     const size_t count = std::min<size_t>(blocks, times.size());
     size_t begin = 0;
     for (size_t i = 0; i < count; ++i) {
         const size_t size = times.size() / count + (i < times.size() % count);
-        std::vector<int64_t> part(times.begin() + begin, times.begin() + begin + size);
+        result.push_back(median(std::vector<double>(times.begin() + begin, times.begin() + begin + size)));
         begin += size;
-        std::sort(part.begin(), part.end());
-        const double place = QUANTILE * static_cast<double>(size - 1);
-        const size_t low = static_cast<size_t>(place), high = std::min(low + 1, size - 1);
-        result.push_back(part[low] + (place - low) * static_cast<double>(part[high] - part[low]));
     }
     return result;
-}
-
-inline double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t half = values.size() / 2;
-    return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 class Network {
@@ -139,9 +133,9 @@ public:
 
     // Relative standard error of the median of blocks, as profiling/differential.py has it.
     double relative_error(int blocks) const {
-        std::vector<double> values = low_quantiles(times.back(), blocks);
+        std::vector<double> values = medians(times.back(), blocks);
         if (times.size() == 2) {
-            const std::vector<double> less = low_quantiles(times[0], blocks);
+            const std::vector<double> less = medians(times[0], blocks);
             for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - less[i]) / (program_.copies[1] - program_.copies[0]);
         }
         const double middle = median(values);

@@ -33,8 +33,6 @@ BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
 NETWORK_PASSES = 3
 """Least passes of whole networks: each has several runs of all their operators."""
-FIRST_SECONDS = (0.02, 0.1)
-"""Least and most seconds for each operator's first visit."""
 LATER_SECONDS = 0.15
 RESOLUTION_MS = 1e-4
 """A standard error below this is as good as any: clocks and calls tell no more."""
@@ -190,7 +188,8 @@ class _Run:
             with contextlib.suppress(_TimeUpError):
                 if missing := self.missing():
                     each = 0.6 * max(0.0, self.budget - self.spent) / len(missing)
-                    self.visit(missing, min(max(each, FIRST_SECONDS[0]), FIRST_SECONDS[1]))
+                    least, most = self.programs.seconds
+                    self.visit(missing, min(max(each, least), most))
                 while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
                     affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
                     self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)

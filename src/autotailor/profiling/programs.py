@@ -14,7 +14,13 @@ from autotailor.profiling.runtimes.base import Program
 
 
 class Programs(Protocol):
-    """What measures operators."""
+    """What measures operators.
+
+    Attributes:
+        seconds: least and most seconds for each operator's first visit.
+    """
+
+    seconds: tuple[float, float]
 
     def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
         """Programs that together measure some operators.
@@ -28,6 +34,8 @@ class Programs(Protocol):
 
 class Replicas:
     """Each operator by itself, several times over."""
+
+    seconds = (0.02, 0.1)
 
     def __init__(self, runtime: Runtime, operators: Mapping[str, OperatorFeature]) -> None:
         self.runtime, self.operators = runtime, operators
@@ -43,6 +51,8 @@ class InPlace:
     There weights, outputs and scratch memory come from where they come from in use: some from the nearest cache, some
     from memory, as sizes and the runtime's allocators make it. No replica can know that.
     """
+
+    seconds = (0.01, 0.03)  # one run of a SubNet times all that it holds
 
     def __init__(
         self,

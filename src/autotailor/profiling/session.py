@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import block_latencies, robust, step_latencies
+from autotailor.profiling.differential import NS_PER_MS, block_latencies, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
@@ -161,7 +163,7 @@ class Session:
     def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
         """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
         manifest = {
-            "settings": dict(settings),
+            "settings": {**settings, "pace": self.anchor.key},
             "batches": [
                 {
                     "seconds": batch.seconds,
@@ -197,7 +199,7 @@ class Session:
             case "batch":
                 batch = batches[line["batch"]]
                 found = lines.programs.get(line["batch"], {})
-                on_records(self._records(batch, found, line["seconds"], lines.weighed))
+                on_records(self._records(batch, found, line, lines.weighed))
                 lines.finished += 1
                 self._states += [MachineState.from_line(line[when]) for when in ("before", "after") if when in line]
 
@@ -205,21 +207,27 @@ class Session:
         self,
         batch: Batch,
         found: Mapping[str, Mapping[str, Any]],
-        seconds: float,
+        ended: Mapping[str, Any],
         weighed: Mapping[str, Mapping[str, Any]],
     ) -> list[Record]:
-        """Records of a batch: what replicas, steps and calls cost besides is taken off."""
+        """Records of a batch: what replicas, steps and calls cost besides is taken off.
+
+        Where the runner has paced itself, that is what the anchor counts.
+        """
         helpers = {p.key: p for p in (self.anchor, self.runtime.sink(), self.runtime.harness())}
         if missing := sorted(set(helpers) - set(found)):
             raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
         costs = {key: robust(_blocks(program, found[key]), 1).latency_ms for key, program in helpers.items()}
-        anchor_ms = costs[self.anchor.key] - costs[SINK]
+        anchors = self._anchors(found[self.anchor.key], ended, costs[SINK])
+        anchor_ms = robust(anchors, 1).latency_ms
         programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
-        share = seconds / max(1, len(programs))
+        share = ended["seconds"] / max(1, len(programs))
         records = []
         for program in programs:
             line = found[program.key]
-            if program.steps:
+            if program is self.anchor:
+                operators, known, copies = {program.key: anchors}, {program.key: line}, program.copies[1]
+            elif program.steps:
                 operators = step_latencies(program, line["steps"], line["long"], costs[HARNESS])
                 known = {key: weighed.get(key, {}) for key in operators}
                 copies = 1
@@ -232,6 +240,12 @@ class Session:
                 record = Record(self.fingerprint.id, key, values, anchor_ms, passes, share / len(operators))
                 records.append(_with_memory(record, copies, known[key]))
         return records
+
+    def _anchors(self, line: Mapping[str, Any], ended: Mapping[str, Any], sink_ms: float) -> Any:
+        """Milliseconds of the anchor operator, one for each block."""
+        if "paces" in ended:
+            return np.array(ended["paces"]) / self.anchor.copies[1] / NS_PER_MS
+        return _blocks(self.anchor, line) - sink_ms
 
 
 def _with_memory(record: Record, copies: int, line: Mapping[str, Any]) -> Record:

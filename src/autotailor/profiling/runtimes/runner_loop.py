@@ -9,7 +9,10 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
     {"event": "batch", "batch": 0, "seconds": 2.1}
 
 All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
-between the short and the long run. Each number is a low quantile of one block of passes, in nanoseconds.
+between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
+
+The machine's speed changes within seconds. The program that the settings call ``pace`` is run at its full length
+before and after each visit of a whole network; the batch's line has its blocks in ``paces``.
 
 A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
@@ -27,13 +30,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-QUANTILE = 0.25
+PACE_RUNS = 2
 
 
 class Loaded(Protocol):
@@ -81,6 +84,7 @@ class Timed:
         self.key, self.program = key, program
         self.times: list[list[int]] = [[] for _ in range(program.lengths)]
         self.walks: list[list[int]] = []
+        self.paces: list[float] = []
         self.has_steps = has_steps
         memory = {"weights_mb": weights_mb, "workspace_mb": program.workspace_mb(heap_mb)}
         self.memory = {name: value for name, value in memory.items() if not math.isnan(value)}
@@ -104,10 +108,14 @@ def heap_mb() -> float:
     return float(heap.uordblks + heap.hblkhd) / 2**20
 
 
-def low_quantiles(times: list[int], blocks: int) -> list[float]:
-    """The low quantile of each of some blocks of consecutive passes."""
+def medians(times: Sequence[float], blocks: int) -> list[float]:
+    """The median of each of some blocks of consecutive passes.
+
+    No low quantile: neighbours of the machine make it fast or slow for seconds, and lower quantiles of the same network
+    differ three times as much from one process to the next.
+    """
     parts = np.array_split(np.array(times, dtype=np.float64), min(blocks, len(times)))
-    return [float(np.quantile(part, QUANTILE)) for part in parts]
+    return [float(np.median(part)) for part in parts]
 
 
 def say(**line: Any) -> None:
@@ -148,20 +156,34 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     begin = time.perf_counter()
     ready = load_all(backend, index, batch, settings)
     evicted = np.ones(int(settings["evict_mb"] * 2**18), dtype=np.float32)
+    pace = next((timed.program for timed in ready if timed.key == settings.get("pace")), None)
     start, passes = time.perf_counter(), 0
     while ready and (passes < batch["least_passes"] or time.perf_counter() - start < batch["seconds"]):
         for which in (passes % 2, 1 - passes % 2):
             for timed in ready:
                 if which < timed.program.lengths:
-                    visit(timed, which, settings["runs"], evicted)
+                    if pace is None or timed.program.lengths > 1:
+                        visit(timed, which, settings["runs"], evicted)
+                    else:
+                        before = speed(pace)
+                        visit(timed, which, settings["runs"], evicted)
+                        timed.paces.append(float(np.median(before + speed(pace))))
         passes += 1
+    paces = [each for one_pass in zip(*(t.paces for t in ready if t.paces), strict=True) for each in one_pass]
     for timed in ready:
-        blocks = [low_quantiles(times, batch["blocks"]) for times in timed.times]
+        blocks = [medians(times, batch["blocks"]) for times in timed.times]
         line = {"passes": passes, "short": blocks[0] if len(blocks) == 2 else [], "long": blocks[-1], **timed.memory}
         if timed.walks:
-            line["steps"] = [low_quantiles(list(times), batch["blocks"]) for times in zip(*timed.walks, strict=True)]
+            line["steps"] = [medians(times, batch["blocks"]) for times in zip(*timed.walks, strict=True)]
         say(event="program", batch=index, key=timed.key, **line)
-    say(event="batch", batch=index, seconds=time.perf_counter() - begin)
+    pace_line = {"paces": medians(paces, batch["blocks"])} if paces else {}
+    say(event="batch", batch=index, seconds=time.perf_counter() - begin, **pace_line)
+
+
+def speed(pace: Loaded) -> list[int]:
+    """Some runs of the program that tells how fast the machine is, after one that warms it up: nanoseconds of each."""
+    pace.run(pace.lengths - 1)
+    return [pace.run(pace.lengths - 1) for _ in range(PACE_RUNS)]
 
 
 def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
