@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import NS_PER_MS, block_latencies, robust, step_latencies
+from autotailor.profiling.differential import block_latencies, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
@@ -163,7 +161,7 @@ class Session:
     def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
         """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
         manifest = {
-            "settings": {**settings, "pace": self.anchor.key},
+            "settings": dict(settings),
             "batches": [
                 {
                     "seconds": batch.seconds,
@@ -199,7 +197,7 @@ class Session:
             case "batch":
                 batch = batches[line["batch"]]
                 found = lines.programs.get(line["batch"], {})
-                on_records(self._records(batch, found, line, lines.weighed))
+                on_records(self._records(batch, found, line["seconds"], lines.weighed))
                 lines.finished += 1
                 self._states += [MachineState.from_line(line[when]) for when in ("before", "after") if when in line]
 
@@ -207,45 +205,34 @@ class Session:
         self,
         batch: Batch,
         found: Mapping[str, Mapping[str, Any]],
-        ended: Mapping[str, Any],
+        seconds: float,
         weighed: Mapping[str, Mapping[str, Any]],
     ) -> list[Record]:
-        """Records of a batch: what replicas, steps and calls cost besides is taken off.
-
-        Where the runner has paced itself, that is what the anchor counts.
-        """
+        """Records of a batch: what replicas, steps and calls cost besides is taken off."""
         helpers = {p.key: p for p in (self.anchor, self.runtime.sink(), self.runtime.harness())}
         if missing := sorted(set(helpers) - set(found)):
             raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
         costs = {key: robust(_blocks(program, found[key]), 1).latency_ms for key, program in helpers.items()}
-        anchors = self._anchors(found[self.anchor.key], ended, costs[SINK])
-        anchor_ms = robust(anchors, 1).latency_ms
+        besides = {p.key: costs[SINK] * p.sink if p.short else costs[HARNESS] for p in (self.anchor, *batch.programs)}
+        anchor_ms = costs[self.anchor.key] - besides[self.anchor.key]
         programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
-        share = ended["seconds"] / max(1, len(programs))
+        share = seconds / max(1, len(programs))
         records = []
         for program in programs:
             line = found[program.key]
-            if program is self.anchor:
-                operators, known, copies = {program.key: anchors}, {program.key: line}, program.copies[1]
-            elif program.steps:
+            if program.steps:
                 operators = step_latencies(program, line["steps"], line["long"], costs[HARNESS])
                 known = {key: weighed.get(key, {}) for key in operators}
                 copies = 1
             else:
-                besides = costs[SINK] * program.sink if program.short else costs[HARNESS]
-                operators, known = {program.key: _blocks(program, line) - besides}, {program.key: line}
+                operators = {program.key: _blocks(program, line) - besides[program.key]}
+                known = {program.key: line}
                 copies = program.copies[1]
             for key, blocks in operators.items():
                 values, passes = tuple(float(v) for v in blocks), int(line["passes"])
                 record = Record(self.fingerprint.id, key, values, anchor_ms, passes, share / len(operators))
                 records.append(_with_memory(record, copies, known[key]))
         return records
-
-    def _anchors(self, line: Mapping[str, Any], ended: Mapping[str, Any], sink_ms: float) -> Any:
-        """Milliseconds of the anchor operator, one for each block."""
-        if "paces" in ended:
-            return np.array(ended["paces"]) / self.anchor.copies[1] / NS_PER_MS
-        return _blocks(self.anchor, line) - sink_ms
 
 
 def _with_memory(record: Record, copies: int, line: Mapping[str, Any]) -> Record:

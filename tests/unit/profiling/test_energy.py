@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import psutil
 import pytest
 
-from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.feature import OperatorFeature, freeze_attributes
 from autotailor.profiling import DeviceConfig, Store
 from autotailor.profiling.energy import Gauge, Sensor, Watch, find_sensor
 from autotailor.profiling.energy.power import measure_kinds, representatives
@@ -167,8 +167,11 @@ def test_power_above_idle_becomes_the_energy_of_operators(tmp_path: Path) -> Non
     with busy_board(root), Session(HOST) as session:
         sensor = find_sensor(session.transport, PurePosixPath(root))
         assert sensor is not None
-        conv = session.runtime.anchor()
-        larger = OperatorFeature("Conv", ((1, 48, 28, 28),), ((1, 48, 28, 28),), conv.weights, conv.attributes)
+        attributes = freeze_attributes({"group": 1, "pads": (1, 1, 1, 1), "strides": (1, 1), "dilations": (1, 1)})
+        conv, larger = (
+            OperatorFeature("Conv", (shape,), (shape,), ((48, 48, 3, 3), (48,)), attributes)
+            for shape in ((1, 48, 14, 14), (1, 48, 28, 28))
+        )
         latencies = {conv.id: 0.1, larger.id: 0.4}
         powers = measure_kinds(
             session, sensor, [conv, larger], latencies, {}, root=PurePosixPath(root), idle_seconds=1.0
@@ -178,7 +181,7 @@ def test_power_above_idle_becomes_the_energy_of_operators(tmp_path: Path) -> Non
         store = Store(tmp_path / "store")
         store.register(session.fingerprint, (conv, larger))
         fingerprint = session.fingerprint.id
-    store.append([Record(fingerprint, f.id, (latencies[f.id],), 0.1, 8, 0.5) for f in (conv, larger)])
+    store.append([Record(fingerprint, f.id, (latencies[f.id],), 1.0, 8, 0.5) for f in (conv, larger)])
     assert store.lut(fingerprint).known("energy_mj") == {}
     store.add_powers(fingerprint, powers)
     energies = store.lut(fingerprint).known("energy_mj")

@@ -12,6 +12,7 @@ from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.claims import claims
 from autotailor.profiling.differential import step_latencies
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.ncnn_reference import reference_operators
 from autotailor.profiling.validation import input_shape
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "max_minutes": 2})
@@ -80,3 +81,16 @@ def test_runtimes_that_cannot_stop_say_so(name: str, resnet_net: autotailor.Supe
     runtime = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": name}))
     subnet = resnet_net.smallest()
     assert runtime.in_place(subnet.id, resnet_net.sequence(subnet, runtime.fusion), (3, 32, 32), ()) is None
+
+
+def test_the_anchor_is_a_network_that_ncnn_runs(tmp_path: Path) -> None:
+    feature = RUNTIME.anchor()
+    anchor = RUNTIME.replicas(feature)
+    assert anchor.key == feature.id
+    assert anchor.short is None
+    path = tmp_path / "reference.param"
+    path.write_text(anchor.param or "")
+    features = [operator.feature for operator in reference_operators()]
+    assert claims(path, features, (1, *anchor.inputs[0])).complete
+    macs = sum(np.prod(f.weights[0][1:]) * np.prod(f.outputs[0]) for f in features if f.weights)
+    assert 1.0e8 < macs < 1.2e8

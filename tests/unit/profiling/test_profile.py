@@ -109,7 +109,7 @@ class SimulatedTransport(LocalTransport):
             if self.victim in names:
                 return -11
             for name in names:
-                blocks = {"passes": 9, "short": [1e4] * 8, "long": [9e4] * 8}
+                blocks = {"passes": 9, "short": [1e4] * 8, "long": [9e6 if name == ANCHOR else 9e4] * 8}
                 on_line(json.dumps({"event": "program", "batch": index, "key": name, **blocks}))
             on_line(json.dumps({"event": "batch", "batch": index, "seconds": self.seconds}))
         return 0

@@ -20,6 +20,7 @@ from autotailor.profiling.runtimes import ncnn_runner
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn_network import network_program
+from autotailor.profiling.runtimes.ncnn_reference import IMAGE, reference_feature, reference_operators
 from autotailor.profiling.runtimes.ncnn_replicas import alone_program, harness_program, replica_program, sink_program
 from autotailor.profiling.runtimes.wheel import WheelRuntime
 
@@ -50,8 +51,14 @@ class NcnnRuntime(WheelRuntime):
 
         self.refuse_options({name for name in dir(ncnn.Option()) if name.startswith("use_")})
 
+    def anchor(self) -> OperatorFeature:
+        """A whole network stands for an operator: it slows down as networks do."""
+        return reference_feature()
+
     def replicas(self, feature: OperatorFeature) -> Program:
-        """The replica network of an operator."""
+        """The replica network of an operator; the anchor as it is."""
+        if feature == self.anchor():
+            return replace(network_program(feature.id, reference_operators(), IMAGE[1:]), steps=())
         return replica_program(feature)
 
     def alone(self, feature: OperatorFeature) -> Program:

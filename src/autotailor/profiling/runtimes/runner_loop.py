@@ -11,9 +11,6 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
 All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
 between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
 
-The machine's speed changes within seconds. The program that the settings call ``pace`` is run at its full length
-before and after each visit of a whole network; the batch's line has its blocks in ``paces``.
-
 A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
 
@@ -35,8 +32,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-
-PACE_RUNS = 2
 
 
 class Loaded(Protocol):
@@ -84,7 +79,6 @@ class Timed:
         self.key, self.program = key, program
         self.times: list[list[int]] = [[] for _ in range(program.lengths)]
         self.walks: list[list[int]] = []
-        self.paces: list[float] = []
         self.has_steps = has_steps
         memory = {"weights_mb": weights_mb, "workspace_mb": program.workspace_mb(heap_mb)}
         self.memory = {name: value for name, value in memory.items() if not math.isnan(value)}
@@ -156,34 +150,20 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     begin = time.perf_counter()
     ready = load_all(backend, index, batch, settings)
     evicted = np.ones(int(settings["evict_mb"] * 2**18), dtype=np.float32)
-    pace = next((timed.program for timed in ready if timed.key == settings.get("pace")), None)
     start, passes = time.perf_counter(), 0
     while ready and (passes < batch["least_passes"] or time.perf_counter() - start < batch["seconds"]):
         for which in (passes % 2, 1 - passes % 2):
             for timed in ready:
                 if which < timed.program.lengths:
-                    if pace is None or timed.program.lengths > 1:
-                        visit(timed, which, settings["runs"], evicted)
-                    else:
-                        before = speed(pace)
-                        visit(timed, which, settings["runs"], evicted)
-                        timed.paces.append(float(np.median(before + speed(pace))))
+                    visit(timed, which, settings["runs"], evicted)
         passes += 1
-    paces = [each for one_pass in zip(*(t.paces for t in ready if t.paces), strict=True) for each in one_pass]
     for timed in ready:
         blocks = [medians(times, batch["blocks"]) for times in timed.times]
         line = {"passes": passes, "short": blocks[0] if len(blocks) == 2 else [], "long": blocks[-1], **timed.memory}
         if timed.walks:
             line["steps"] = [medians(times, batch["blocks"]) for times in zip(*timed.walks, strict=True)]
         say(event="program", batch=index, key=timed.key, **line)
-    pace_line = {"paces": medians(paces, batch["blocks"])} if paces else {}
-    say(event="batch", batch=index, seconds=time.perf_counter() - begin, **pace_line)
-
-
-def speed(pace: Loaded) -> list[int]:
-    """Some runs of the program that tells how fast the machine is, after one that warms it up: nanoseconds of each."""
-    pace.run(pace.lengths - 1)
-    return [pace.run(pace.lengths - 1) for _ in range(PACE_RUNS)]
+    say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
 
 def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
