@@ -29,6 +29,7 @@ from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn import PARAM
 from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.validation import converted
 from predictors.subjects import Subject
 
 FUSIONLESS = 5
@@ -107,13 +108,15 @@ def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_eac
     """As many whole random SubNets as some minutes are enough for: ``subnet`` (JSON), ``anchors``."""
 
     def measure() -> pd.DataFrame:
-        end, rows = time.monotonic() + 60 * minutes, list[tuple[str, float]]()
+        left, rows = 60 * minutes, list[tuple[str, float]]()
         others = list(subject.others(2000))
         with Session(device) as session:
-            while others and time.monotonic() < end:
+            while others and left > 0:
                 chunk, others = others[:CHUNK], others[CHUNK:]
-                programs = [replace(in_place(subject, session, subnet), steps=()) for subnet in chunk]
+                programs = [_whole_program(subject, session, device, subnet) for subnet in chunk]
+                begin = time.monotonic()
                 latencies = _measured(session, programs, lambda count: seconds_each * count)
+                left -= time.monotonic() - begin
                 rows += [(subnet.to_json(), latencies[subnet.id]) for subnet in chunk]
         return pd.DataFrame(rows, columns=["subnet", "anchors"])
 
@@ -128,7 +131,7 @@ def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> f
         with Session(device) as session:
             for name, fusion in (("fused", session.runtime.fusion), ("plain", UNFUSED)):
                 try:
-                    programs = [replace(in_place(subject, session, s, fusion), steps=()) for s in chosen]
+                    programs = [in_place(subject, session, s, fusion) for s in chosen]
                 except ProfilingError:  # an operator that this runtime only knows as part of another
                     found[name] = {}
                 else:
@@ -140,13 +143,18 @@ def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> f
 
 
 def unclaimed(subject: Subject, device: DeviceConfig) -> tuple[int, int]:
-    """(layers of the judged SubNets' files that no operator stands for, all layers that cost something)."""
+    """(layers of the judged SubNets' files that no operator stands for, all layers that cost something).
+
+    Of ncnn's files; a runtime that fuses while it loads leaves no list of its layers: (0, 0).
+    """
 
     def count() -> pd.DataFrame:
-        rows = []
+        rows, networks = list[tuple[str, int, int]](), subject.networks(device)
         fusion = fusion_rules(device)
         for subnet in subject.subnets:
-            path, shape = subject.networks(device)[subnet.id]
+            path, shape = networks[subnet.id]
+            if device.runtime != "ncnn":
+                continue
             features = [operator.feature for operator in subject.net.sequence(subnet, fusion)]
             bill = claims(path / PARAM, features, shape)
             rows.append((subnet.id, len(bill.unclaimed), len(bill.claimed) + len(bill.unclaimed)))
@@ -157,12 +165,25 @@ def unclaimed(subject: Subject, device: DeviceConfig) -> tuple[int, int]:
 
 
 def in_place(subject: Subject, session: Session, subnet: SubNet, fusion: FusionRules | None = None) -> Program:
-    """A whole SubNet without converting it."""
+    """A whole SubNet that need not be converted, to be run at once.
+
+    Raises:
+        ProfilingError: the runtime cannot write it.
+    """
     sequence = subject.net.sequence(subnet, fusion or session.runtime.fusion)
     program = session.runtime.in_place(subnet.id, sequence, subject.shape(subnet)[1:], ())
     if program is None:
         raise ProfilingError(f"runtime {session.runtime.name} does not write whole SubNets")
-    return program
+    return replace(program, steps=())
+
+
+def _whole_program(subject: Subject, session: Session, device: DeviceConfig, subnet: SubNet) -> Program:
+    """A whole SubNet, converted where the runtime does not write it by itself."""
+    try:
+        return in_place(subject, session, subnet)
+    except ProfilingError:
+        files = converted(subject.net, subnet, device, subject.folder / "training")
+        return session.network(subnet.id, files, (subject.shape(subnet)[1:],))
 
 
 def _measured(session: Session, programs: Sequence[Program], seconds: Callable[[int], float]) -> dict[str, float]:
