@@ -37,7 +37,7 @@ class DeviceConfig:
         warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator is known well enough.
         max_minutes: time budget of profiling, in minutes.
-        evict_mb: memory that is read before each timed run of an operator, in MiB, so that its weights come from
+        evict_mb: memory that is read before each timed run of replicas, in MiB, so that their weights come from
             where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
         energy_seconds: how long each kind of operator runs to learn its power, where the device has a sensor; 0: energy
             is not measured.
