@@ -1,11 +1,13 @@
 """Rule validate: whole SubNets, measured and predicted from the LUT."""
 
+import logging
 from pathlib import Path
 
 import autotailor
 from stage import stage
 
 from autotailor import artifacts, profiling
+from autotailor.profiling.promise import Promise
 from autotailor.profiling.validation import NOT_MEASURED, kendall_tau, validation_subnets
 
 with stage(snakemake) as this:
@@ -22,5 +24,9 @@ with stage(snakemake) as this:
         tau, error = kendall_tau(table), table["relative_error"].abs().mean()
         this.run.metrics({"kendall_tau": tau, "mean_absolute_relative_error": error})
         print(f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%}")
+        promise = Promise.from_section(this.params["validate"]["promise"])
+        this.run.metrics({"share_within_promise": promise.share_within(table), "promise_kept": promise.is_kept(table)})
+        log = logging.info if promise.is_kept(table) else logging.warning
+        log("latency predictor: %s", promise.verdict(table))
     else:
         print(f"not measured: the LUT is somebody else's; leave out lut=... where {device.name} is at hand")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy.stats import kendalltau
 
+from autotailor.profiling.promise import Promise
 from autotailor.reporting.inputs import Tables
 
 ORIGINAL, LARGEST = "original", "largest"
@@ -130,6 +131,23 @@ def _contribution(tables: Tables, row: str) -> float:
     return tables.number("contributors", row, "latency_ms") / float(whole)
 
 
+def promised(tables: Tables) -> Promise | None:
+    """What the configuration promises of the latency predictor; None where it was not handed in."""
+    section = (tables.document("configuration") or {}).get("validate", {}).get("promise")
+    return Promise.from_section(section) if section else None
+
+
+def promise_broken(tables: Tables) -> bool:
+    """Whether a validation is there, and fewer SubNets are predicted well than promised."""
+    validation, promise = tables.table("validation"), promised(tables)
+    return validation is not None and promise is not None and not promise.is_kept(validation)
+
+
+def _within_promise(tables: Tables, row: str) -> float:
+    validation, promise = tables.table("validation"), promised(tables)
+    return NAN if validation is None or promise is None else promise.share_within(validation)
+
+
 def _stage_share(tables: Tables, row: str) -> float:
     return tables.number("timings", row, "seconds") / float(tables.needed("timings")["seconds"].sum())
 
@@ -149,6 +167,9 @@ DERIVATIONS: dict[str, Derivation] = {
         ("validation",),
         "share of SubNets with a relative error of at most 10 %",
         _of("validation", lambda t: (t["relative_error"].abs() <= 0.10).mean()),
+    ),
+    "latency_promise": Derivation(
+        ("validation", "configuration"), "share of SubNets predicted as well as promised", _within_promise
     ),
     "latency_median_error": Derivation(
         ("validation",),

@@ -84,6 +84,7 @@ def render(inputs: ReportInputs) -> str:
         featured_label=_featured_label(tables),
         top_places=_top_places(tables),
         configuration=_configuration(tables),
+        promise_broken=derivations.promise_broken(tables),
         original=derivations.ORIGINAL,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 import psutil
@@ -144,8 +144,10 @@ def busy_board(root: Path) -> Iterator[None]:
     monitor, stop = jetson(root), threading.Event()
 
     def follow() -> None:
+        commands: list[str] = []
         while not stop.wait(0.02):
-            commands = [" ".join(child.cmdline()) for child in psutil.Process().children() if child.is_running()]
+            with suppress(psutil.NoSuchProcess):  # it may end between two lines
+                commands = [" ".join(child.cmdline()) for child in psutil.Process().children()]
             current = (
                 3000 if any(command.startswith("/") and "manifest.json" in command for command in commands) else 1000
             )

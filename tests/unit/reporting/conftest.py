@@ -203,6 +203,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
                 "device": {"name": "host", "threads": 1, "precision": "fp32"},
                 "finetune": {"strategy": "compofa", "epochs": 30, "lr": 0.002},
                 "search": {"population": 100, "generations": 100},
+                "validate": {"subnets": 20, "promise": {"error": 0.05, "share": 0.5}},
             },
         ),
     )

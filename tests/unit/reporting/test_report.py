@@ -217,3 +217,13 @@ def test_a_run_without_the_device(inputs: ReportInputs, tmp_path: Path) -> None:
     assert "not measured" in (tmp_path / "latency.svg").read_text()
     build_report(inputs, tmp_path / "report.html")
     assert "There is no validation of the latency predictor." in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs: ReportInputs, tmp_path: Path) -> None:
+    assert inputs.configuration is not None
+    configuration = json.loads(inputs.configuration.read_text())
+    configuration["validate"]["promise"] = {"error": 0.02, "share": share}
+    inputs.configuration.write_text(json.dumps(configuration))
+    build_report(inputs, tmp_path / "report.html")
+    assert ("out of its promised range" in (tmp_path / "report.html").read_text()) is (share == 1.0)

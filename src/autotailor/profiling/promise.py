@@ -1,0 +1,56 @@
+"""What the latency predictor promises, and whether a validation has kept it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+NOISE_QUANTILE, NOISE_EXCUSE = 0.95, 0.03
+"""Where this quantile of the noise floor is above the limit, the measurement itself is too unsteady to judge by."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """So many SubNets are predicted so well.
+
+    Attributes:
+        error: absolute relative error.
+        share: of the SubNets that are predicted at least as well.
+    """
+
+    error: float
+    share: float
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> Promise:
+        """From the configuration's ``validate.promise``."""
+        return cls(float(section["error"]), float(section["share"]))
+
+    def share_within(self, validation: pd.DataFrame) -> float:
+        """Share of the SubNets of ``validation.csv`` that are predicted as well as promised."""
+        return float((validation["relative_error"].abs() <= self.error).mean())
+
+    def is_kept(self, validation: pd.DataFrame) -> bool:
+        """Whether enough of them are."""
+        return self.share_within(validation) >= self.share
+
+    def verdict(self, validation: pd.DataFrame) -> str:
+        """One sentence: what was found, what was promised, and what to do where it is less."""
+        found = (
+            f"{self.share_within(validation):.0%} of {len(validation)} SubNets are predicted within {self.error:.0%} "
+            f"(promised: {self.share:.0%})"
+        )
+        if self.is_kept(validation):
+            return found
+        noise = float(validation["noise_floor"].quantile(NOISE_QUANTILE))
+        said = (
+            f"{found}: latencies and the front are less certain than they look. The noise floor's 95th percentile is "
+        )
+        if noise > NOISE_EXCUSE:
+            return f"{said}{noise:.1%}: see `python -m autotailor doctor`, leave the device alone, measure again"
+        return (
+            f"{said}{noise:.1%}, so it is the predictor: profile with a lower device.precision_target or more minutes"
+        )
