@@ -62,6 +62,7 @@ class PeakMemory:
         workspace: scratch memory of each step that has any, gated.
         bypasses: (tensor read, tensor written, gate) of each block that can be removed, in the order of the trunk.
         steps: number of steps.
+        baseline: what a process takes whatever network it runs, MiB.
     """
 
     space: Space
@@ -70,6 +71,7 @@ class PeakMemory:
     workspace: Mapping[int, Term]
     bypasses: tuple[tuple[int, int, Gate], ...]
     steps: int
+    baseline: float = 0.0
     name: str = "peak_memory"
     unit: str = "MiB"
 
@@ -77,7 +79,7 @@ class PeakMemory:
         """Peak memory for each row of choice indices ``[n, variables]``: ``[n]``, in MiB."""
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         running = [self._running(array[start : start + ROWS]) for start in range(0, len(array), ROWS)]
-        total: FloatArray = self.resident.predict(array) + np.concatenate([np.zeros(0), *running])
+        total: FloatArray = self.baseline + self.resident.predict(array) + np.concatenate([np.zeros(0), *running])
         return total
 
     def _running(self, array: IntArray) -> FloatArray:
@@ -131,6 +133,7 @@ def peak_memory(
     *,
     resident: Mapping[str, float],
     workspace: Mapping[str, float],
+    baseline: float,
     width: int,
 ) -> PeakMemory:
     """Peak memory of a network's SubNets: see ``SuperNet.peak_memory``.
@@ -170,7 +173,7 @@ def peak_memory(
         if b.name in gates
     )
     weights = resident_weights(architecture.space, places, resident, width)
-    return PeakMemory(architecture.space, weights, tuple(tensors), scratch, around, len(pairs))
+    return PeakMemory(architecture.space, weights, tuple(tensors), scratch, around, len(pairs), baseline)
 
 
 def _rule(node: Node) -> OperatorRule:

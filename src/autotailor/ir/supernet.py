@@ -290,6 +290,7 @@ class SuperNet:
         *,
         resident: Mapping[str, float] | None = None,
         workspace: Mapping[str, float] | None = None,
+        baseline: float = 0.0,
         width: int = 4,
     ) -> PeakMemory:
         """Memory of one inference in MiB: resident weights, plus the largest sum of live activations and workspace.
@@ -299,6 +300,7 @@ class SuperNet:
             resident: feature id to MiB of weights as the runtime holds them (the LUT's ``resident_weight_mb``); the
                 plain size where it is not known.
             workspace: feature id to MiB of scratch memory (the LUT's ``workspace_mb``); none where it is not known.
+            baseline: MiB that a process of the runtime takes whatever it runs (``profiling.measure_baseline``).
             width: bytes of a number: 4 in single precision.
         """
         return peak_memory(
@@ -311,6 +313,7 @@ class SuperNet:
             fusion,
             resident=resident or {},
             workspace=workspace or {},
+            baseline=baseline,
             width=width,
         )
 

@@ -6,7 +6,7 @@ from autotailor.profiling.device import DeviceConfig, Fingerprint
 from autotailor.profiling.endpoint import check, check_configuration, fusion_rules, read_table
 from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
 from autotailor.profiling.lut import LUT, LUTRow
-from autotailor.profiling.memory import MemoryUse, measure_memory
+from autotailor.profiling.memory import MemoryUse, measure_baseline, measure_memory
 from autotailor.profiling.networks import (
     Measurement,
     convert,
@@ -43,6 +43,7 @@ __all__ = [
     "converted_file",
     "exporting_runtime",
     "fusion_rules",
+    "measure_baseline",
     "measure_memory",
     "measure_networks",
     "measure_rounds",

@@ -11,6 +11,7 @@ from typing import Any
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes import open_runtime
+from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.transports import open_transport
 
 
@@ -38,11 +39,29 @@ def measure_memory(directory: Path, shape: tuple[int, ...], device: DeviceConfig
     Raises:
         ProfilingError: the runner cannot tell.
     """
+    program = open_runtime(device).network(str(directory), directory, (shape[1:],))
+    return _watched(program, device)
+
+
+def measure_baseline(device: DeviceConfig) -> float:
+    """What a process of the runtime holds besides a network's weights, activations and workspace, MiB.
+
+    The peak of a network of nothing: the one parameter of a device in ``SuperNet.peak_memory``. It is no network's that
+    is judged by it.
+
+    Raises:
+        ProfilingError: the runner cannot tell.
+    """
+    return _watched(open_runtime(device).harness(), device).running_mb
+
+
+def _watched(program: Program, device: DeviceConfig) -> MemoryUse:
+    """Peaks of a process that runs one program."""
     runtime, found = open_runtime(device), dict[str, Any]()
     if runtime.resumes:
         raise ProfilingError(
             f"device {device.name}: the compiled runner does not weigh whole networks: measure the memory of "
-            f"{directory} with transport=local and runtime=ncnn"
+            f"{program.key} with transport=local and runtime=ncnn"
         )
 
     def on_line(text: str) -> None:
@@ -51,13 +70,12 @@ def measure_memory(directory: Path, shape: tuple[int, ...], device: DeviceConfig
             found[line["event"]] = line
 
     with open_transport(device) as transport, tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        program = runtime.network(str(directory), directory, (shape[1:],)).to_manifest()
-        json.dump({"settings": runtime.settings(), "memory": program, "batches": []}, file)
+        json.dump({"settings": runtime.settings(), "memory": program.to_manifest(), "batches": []}, file)
         file.flush()
         code = transport.run(runtime.runner(transport.push(Path(file.name), "manifest.json")), on_line)
     if "memory" not in found:
         raise ProfilingError(
-            f"device {device.name}: the memory of {directory} was not measured (exit code {code}): "
+            f"device {device.name}: the memory of {program.key} was not measured (exit code {code}): "
             f"{transport.last_error or 'the runner said nothing'}"
         )
     return MemoryUse(found["memory"]["loading_mb"], found["memory"]["running_mb"])

@@ -15,12 +15,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.cooling import portions, wait_until_cool
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.energy.power import measure_kinds
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.lut import LUT
+from autotailor.profiling.machine import Machine
 from autotailor.profiling.programs import InPlace, Programs, Replicas
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
@@ -156,6 +158,7 @@ class _Run:
         self.budget = session.device.max_minutes * 60
         self.spent = sum(record.seconds for record in earlier if record.key in uses)
         self.spent_now = 0.0
+        self.machine: Machine | None = None
 
     def know(self, key: str, standard_error: float, precision: float) -> None:
         """Notes how well an operator is known: standard error in milliseconds, and relative."""
@@ -195,9 +198,12 @@ class _Run:
                     self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
-        """Measures some operators once."""
+        """Measures some operators once, with pauses where the device throttles."""
+        failures: dict[str, str] = {}
         programs = self.programs(keys, [key for key in keys if key not in self.records])
-        failures = self.session.measure(make_batches(programs, seconds_each * len(keys)), self.take)
+        for part in portions(make_batches(programs, seconds_each * len(keys))):
+            self.machine = wait_until_cool(self.session.transport, self.session.device.name, self.machine)
+            failures |= self.session.measure(part, self.take)
         if failures:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
             raise ProfilingError(
