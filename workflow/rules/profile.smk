@@ -15,7 +15,7 @@ rule profile:
     resources:
         **{f"device_{DEVICE}": 1},
     params:
-        sections=sections("device", "profile", "imported"),
+        sections=sections("device", "profile", "validate", "imported"),
         code=code("profiling"),
     message:
         "profile: measures each operator on {wildcards.device}"

@@ -6,6 +6,7 @@ import autotailor
 from stage import stage
 
 from autotailor import artifacts, enumeration, profiling
+from autotailor.profiling.validation import validation_subnets
 
 with stage(snakemake) as this:
     operators = enumeration.read_operators(Path(snakemake.input.operators))
@@ -18,7 +19,8 @@ with stage(snakemake) as this:
     else:
         places = [row.places for row in operators]
         net = autotailor.load(snakemake.input.supernet)
-        lut = profiling.profile(features, device, Path(where["store"]), places=places, net=net)
+        judged = validation_subnets(net.space, this.params["validate"]["subnets"], this.params["validate"]["seed"])
+        lut = profiling.profile(features, device, Path(where["store"]), places=places, net=net, avoid=judged)
     with artifacts.atomic(snakemake.output.lut) as path:
         lut.write(path)
     errors = [error / lut.latencies()[key] for key, error in lut.standard_errors().items()]
