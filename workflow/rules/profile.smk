@@ -16,7 +16,7 @@ rule profile:
         **{f"device_{DEVICE}": 1},
     params:
         sections=sections("device", "profile", "validate", "imported"),
-        code=code("profiling"),
+        code=code("enumeration", "profiling"),
     message:
         "profile: measures each operator on {wildcards.device}"
     script:
