@@ -14,11 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
-from autotailor.profiling import DeviceConfig, ProfilingError, check, open_runtime
+from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.runtimes.runner_binary import runner_target
+from autotailor.profiling.runtimes.runner_binary import runner_binary, runner_target
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
 from autotailor.profiling.session import Batch, Session
 from device.emulation import QEMU, needed
@@ -124,7 +124,7 @@ def test_a_session_measures_through_it() -> None:
 def test_a_missing_binary_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AUTOTAILOR_RUNNER", str(tmp_path / "nothing"))
     with pytest.raises(DeviceError, match="nothing: build it with: make runner"):
-        check(DeviceConfig.from_section({"name": "compiled", "runtime": "ncnn-compiled"}))
+        runner_binary("compiled", {"system": platform.system(), "machine": platform.machine()})
 
 
 @pytest.mark.parametrize(
