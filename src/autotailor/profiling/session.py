@@ -60,6 +60,7 @@ class Session:
         self.runtime: Runtime = open_runtime(device)
         self.fingerprint: Fingerprint
         self.anchor = self.runtime.replicas(self.runtime.anchor())
+        self._helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
         self._lock = DeviceLock(self.transport.identity, device.name)
         self._networks = 0
         self._states: list[MachineState] = []
@@ -155,8 +156,7 @@ class Session:
 
     def _push_manifest(self, batches: Sequence[Batch]) -> str:
         """The manifest of some batches on the device: its path there."""
-        helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
-        return self.send(batches, helpers, self.runtime.settings())
+        return self.send(batches, self._helpers, self.runtime.settings())
 
     def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
         """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
@@ -209,7 +209,7 @@ class Session:
         weighed: Mapping[str, Mapping[str, Any]],
     ) -> list[Record]:
         """Records of a batch: what replicas, steps and calls cost besides is taken off."""
-        helpers = {p.key: p for p in (self.anchor, self.runtime.sink(), self.runtime.harness())}
+        helpers = {program.key: program for program in self._helpers}
         if missing := sorted(set(helpers) - set(found)):
             raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
         costs = {key: robust(_blocks(program, found[key]), 1).latency_ms for key, program in helpers.items()}

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,13 +71,15 @@ class Runtime(ABC):
     Attributes:
         name: as the device's configuration calls it.
         fusion: what it runs as one kernel.
-        files: what `convert` writes into a folder.
+        files: what `convert` writes into a folder: the network, then its weights where they are in a file of their own.
+        output: what a converted network is asked for.
         resumes: whether its runner, started again with the same manifest, repeats what it had finished from a journal
             on the device and goes on from there.
     """
 
     name: str
     files: ClassVar[tuple[str, ...]]
+    output: ClassVar[str]
     fusion: FusionRules
     resumes: ClassVar[bool] = False
 
@@ -149,7 +151,6 @@ class Runtime(ABC):
     def harness(self) -> Program:
         """A network of nothing: what calling the runtime costs."""
 
-    @abstractmethod
     def network(
         self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
     ) -> Program:
@@ -161,6 +162,17 @@ class Runtime(ABC):
             inputs: shapes without the batch.
             folder: its files on the device; None: where they are here.
         """
+        where = directory if folder is None else PurePosixPath(folder)
+        paths = [str(where / name) for name in self.files]
+        return Program(
+            key=key,
+            param=None,
+            inputs=tuple(inputs),
+            long=self.output,
+            param_path=paths[0],
+            bin_path=paths[1] if len(paths) > 1 else None,
+            memory_mb=2 * (directory / self.files[-1]).stat().st_size / 2**20,
+        )
 
     @abstractmethod
     def convert(self, onnx_path: Path, directory: Path) -> None:

@@ -7,7 +7,7 @@ import platform
 import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class NcnnRuntime(WheelRuntime):
     name = "ncnn"
     rules = NCNN_FUSION
     files = (PARAM, WEIGHTS)
+    output = "out0"
     packages = ("ncnn", "pnnx")
     backend = ncnn_runner.__file__
 
@@ -80,21 +81,6 @@ class NcnnRuntime(WheelRuntime):
     def harness(self) -> Program:
         """A network of nothing."""
         return harness_program()
-
-    def network(
-        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
-    ) -> Program:
-        """A converted network."""
-        where = directory if folder is None else PurePosixPath(folder)
-        return Program(
-            key=key,
-            param=None,
-            inputs=tuple(inputs),
-            long="out0",
-            param_path=str(where / PARAM),
-            bin_path=str(where / WEIGHTS),
-            memory_mb=2 * (directory / WEIGHTS).stat().st_size / 2**20,
-        )
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """Writes ``model.ncnn.param`` and ``model.ncnn.bin`` (single precision) into a folder.

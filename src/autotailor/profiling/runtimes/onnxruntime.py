@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ class OnnxRuntime(WheelRuntime):
     name = "onnxruntime"
     rules = ONNXRUNTIME_FUSION
     files = (MODEL,)
+    output = "output"
     packages = ("onnxruntime", "onnx")
     backend = onnxruntime_runner.__file__
 
@@ -62,14 +62,6 @@ class OnnxRuntime(WheelRuntime):
     def harness(self) -> Program:
         """A network of nothing."""
         return harness_program()
-
-    def network(
-        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
-    ) -> Program:
-        """A converted network."""
-        where = directory if folder is None else PurePosixPath(folder)
-        memory_mb = 2 * (directory / MODEL).stat().st_size / 2**20
-        return Program(key, None, tuple(inputs), "output", param_path=str(where / MODEL), memory_mb=memory_mb)
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """The file as it is: sessions optimize it when they load it."""

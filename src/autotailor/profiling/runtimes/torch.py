@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ class TorchRuntime(WheelRuntime):
     name = "torch"
     rules = TORCH_FUSION
     files = (CALLS, WEIGHTS)
+    output = "long"
     packages = ("torch",)
     backend = torch_runner.__file__
 
@@ -73,17 +73,6 @@ class TorchRuntime(WheelRuntime):
     def harness(self) -> Program:
         """A network of nothing."""
         return Program("harness", nothing(), ((4,),), "long")
-
-    def network(
-        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
-    ) -> Program:
-        """A converted network."""
-        where = directory if folder is None else PurePosixPath(folder)
-        calls, weights = where / CALLS, where / WEIGHTS
-        memory_mb = 2 * (directory / WEIGHTS).stat().st_size / 2**20
-        return Program(
-            key, None, tuple(inputs), "long", param_path=str(calls), bin_path=str(weights), memory_mb=memory_mb
-        )
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """Records the calls of the network, with its weights beside them."""
