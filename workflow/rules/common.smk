@@ -137,7 +137,9 @@ def comparison(wildcards):
 def ask_device():
     """Ends the run before its first rule where the device cannot be used by the rules that measure on it."""
     measuring = f"device_{DEVICE}"
-    if not any(measuring in job.resources.keys() for job in workflow.dag.needrun_jobs()):
+    if not any(
+        measuring in job.resources.keys() for job in workflow.dag.needrun_jobs()
+    ):
         return
     try:
         configuration.check_device(CONFIG)
