@@ -92,13 +92,15 @@ class WeightSharing:
         self._strategy, self._config = strategy, config
         self._teacher = teacher.to(memory_format=torch.channels_last)
         self._largest = largest(strategy.space)
-        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
         self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="subnet")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets."""
         subnets = self._strategy.draw(batch.progress, batch.random)
+        for view in self._views:
+            view.look_at(self._module)
         teaching = self._strategy.in_place and subnets[0] == self._largest
         first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
         original = self._pool.submit(self._original, batch.images)  # beside the first SubNet's pass
@@ -115,14 +117,16 @@ class WeightSharing:
             targets = first.result() if teaching and position else original.result()
             config = self._config
             loss = distillation_loss(logits, batch.labels, targets, config.distillation, config.label_smoothing)
-            return loss.item(), torch.autograd.grad(loss / len(subnets), self._parameters, allow_unused=True)
+            weights = _trained(self._views[position])
+            return loss.item(), torch.autograd.grad(loss / len(subnets), weights, allow_unused=True)
 
         return self._add(list(self._pool.map(run, range(len(subnets)))))
 
     def _add(self, results: Sequence[tuple[float, Gradients]]) -> float:
         """Adds gradients in the order of the draw; returns the mean loss."""
+        parameters = _trained(self._module)
         for _, gradients in results:
-            for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            for parameter, gradient in zip(parameters, gradients, strict=True):
                 if gradient is not None:
                     parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return sum(loss for loss, _ in results) / len(results)
@@ -137,6 +141,10 @@ class WeightSharing:
         module.activate(subnet)
         resolution = resolution_of(subnet)
         return forward(module, resize(images, resolution) if resolution else images, self._config.precision)
+
+
+def _trained(module: ElasticModule) -> list[torch.nn.Parameter]:
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
 def evaluate(

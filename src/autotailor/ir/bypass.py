@@ -12,7 +12,7 @@ from autotailor.ir.onnx_writer import IR_VERSION, OPSET, write_node
 
 
 def bypass(graph: Graph, node: Node) -> nn.Module:
-    """A module of one operator; its inputs are the node's activations, in order.
+    """A module of one operator, with its weights fixed; its inputs are the node's activations, in order.
 
     Raises:
         GraphError: onnx2torch has no converter for the operator.
@@ -40,4 +40,4 @@ def bypass(graph: Graph, node: Node) -> nn.Module:
             f"node {node.name}: neither autotailor nor onnx2torch can run {node.kind} ({error}); "
             f"replace the operator in the model, or add a rule under autotailor/ir/operators"
         ) from error
-    return module
+    return module.requires_grad_(False)

@@ -208,10 +208,19 @@ class ElasticModule(GraphModule):
         )
 
     def replica(self) -> ElasticModule:
-        """Another view of the same parameters with an active SubNet of its own, for a thread of its own."""
+        """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
         twin = copy.copy(self)
         twin._axes = {}
-        return twin.activate(self._subnet)
+        return twin.look_at(self).activate(self._subnet)
+
+    def look_at(self, other: ElasticModule) -> ElasticModule:
+        """Takes on the weights of another view where they lie now, as parameters with gradients of their own.
+
+        Threads that compute gradients must not share parameters: PyTorch locks a parameter while it waits for the
+        interpreter, and another thread may hold the interpreter while it waits for the parameter.
+        """
+        self._parameters = {n: p if p is None else _alias(p) for n, p in other._parameters.items()}
+        return self
 
     @property
     def active(self) -> SubNet:
@@ -276,6 +285,11 @@ class ElasticModule(GraphModule):
         elif self.statistics is not None:
             mean, variance = self.statistics[node.name]
         return nn.functional.batch_norm(x, mean, variance, gain, shift, False, 0.0, epsilon)
+
+
+def _alias(parameter: nn.Parameter) -> nn.Parameter:
+    """Another parameter on the same memory."""
+    return nn.Parameter(parameter.detach(), parameter.requires_grad)
 
 
 def _unbias(x: Tensor) -> float:

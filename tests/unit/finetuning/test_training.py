@@ -197,6 +197,18 @@ class TestFinetune:
         assert whole.history == resumed.history
         assert whole.metrics == resumed.metrics
 
+    def test_the_number_of_workers_changes_nothing(
+        self,
+        finetuned: FinetuneResult,
+        plain_net: autotailor.SuperNet,
+        tiny: DataSplits,
+        finetune_config: FinetuneConfig,
+        tmp_path: Path,
+    ) -> None:
+        workers = 3 - finetune_config.workers
+        other = finetuning.finetune(plain_net, tiny, replace(finetune_config, workers=workers), tmp_path)
+        assert equal(weights(other.net), weights(finetuned.net))
+
     def test_without_epochs_the_largest_subnet_stays_the_original(
         self, plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
     ) -> None:

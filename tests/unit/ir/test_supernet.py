@@ -135,6 +135,20 @@ def test_absorbing_trained_weights(resnet_net: autotailor.SuperNet) -> None:
         assert relative(resnet_net.build(resnet_net.largest())(x).numpy(), expected) > 1e-2
 
 
+def test_replicas_share_memory_but_no_parameter(resnet_net: autotailor.SuperNet) -> None:
+    """A parameter that two threads compute gradients of makes them wait for each other for ever, once in a while."""
+    module = resnet_net.module().train()
+    twin = module.replica()
+    module.to(memory_format=torch.channels_last)  # moves the weights
+    twin.look_at(module)
+    pairs = list(zip(module.parameters(), twin.parameters(), strict=True))
+    assert pairs
+    assert all(a is not b and a.data_ptr() == b.data_ptr() and a.requires_grad == b.requires_grad for a, b in pairs)
+    twin(torch.randn(4, 3, 32, 32)).sum().backward()
+    assert all(a.grad is None for a, _ in pairs)
+    assert any(b.grad is not None for _, b in pairs)
+
+
 def test_gradients_reach_only_active_channels(resnet_net: autotailor.SuperNet) -> None:
     module = resnet_net.module().train().activate(resnet_net.smallest())
     module(torch.randn(4, 3, 20, 20)).sum().backward()
