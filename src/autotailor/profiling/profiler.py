@@ -36,6 +36,8 @@ BATCH_MB = 1024.0
 NETWORK_PASSES = 3
 """Least passes of whole networks: each has several runs of all their operators."""
 LATER_SECONDS = 0.15
+STALLED = 0.95
+"""Measuring again ends when more than this share of the operators is still not known well enough: noise, not haste."""
 RESOLUTION_MS = 1e-4
 """A standard error below this is as good as any: clocks and calls tell no more."""
 
@@ -73,7 +75,7 @@ def profile(
 
     What the store knows of the device is not measured again. First every operator is visited, for ``max_minutes`` of
     this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough
-    are visited again, while less than ``max_minutes`` have been spent on these operators in all runs together.
+    are visited again, while that helps and less than ``max_minutes`` have been spent on them in all runs together.
 
     Args:
         operators: distinct fused operators, as the runtime's fusion rules make them.
@@ -183,7 +185,7 @@ class _Run:
         return sorted(keys, key=lambda key: -self.uses[key] * self.standard_error[key])
 
     def measure(self) -> None:
-        """Measures until all operators meet the target or the time budget is spent."""
+        """Measures until all operators meet the target, measuring again no longer helps, or the time is spent."""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
         with Progress(*columns, TimeElapsedColumn()) as progress:
             self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.uses))
@@ -196,6 +198,9 @@ class _Run:
                 while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
                     affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
                     self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
+                    if len(self.vague()) > STALLED * len(vague):
+                        logger.info("device %s: noisier than the precision target", self.session.device.name)
+                        break
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
         """Measures some operators once, with pauses where the device throttles."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from autotailor.zoo.layers import check_arguments, conv_bn, scale_channels, seeded
 
-STAGES = ((64, 3, 1), (128, 3, 2), (256, 3, 2))  # output channels, blocks, stride of the first block
+STAGES = ((64, 2, 1), (128, 2, 2), (256, 2, 2))  # output channels, blocks, stride of the first block
 STEM = 32
 REDUCTION = 4  # a bottleneck's inner width is its output width / REDUCTION
 DIVISOR = 4

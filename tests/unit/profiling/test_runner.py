@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+import autotailor
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.record import Record
@@ -21,6 +22,7 @@ from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.runner_binary import runner_binary, runner_target
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
 from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.validation import input_shape
 from device.emulation import QEMU, needed
 from device.runners import built
 
@@ -65,9 +67,23 @@ def test_bad_fragments_are_named_and_the_others_measured(command: list[str], tmp
     assert {line["key"] for line in found if line["event"] == "failed"} == {"layer", "blob"}
     measured = {line["key"]: line for line in found if line["event"] == "program"}
     assert set(measured) == {program.key for program in HELPERS}
-    anchor = measured[HELPERS[0].key]
-    assert len(anchor["short"]) == len(anchor["long"]) == 4
-    assert sorted(anchor["long"])[1] > sorted(anchor["short"])[1] > 0
+    sink = measured[HELPERS[1].key]
+    assert len(sink["short"]) == len(sink["long"]) == 4
+    assert sorted(sink["long"])[1] > sorted(sink["short"])[1] > 0
+
+
+def test_a_network_is_timed_operator_by_operator(
+    command: list[str], tmp_path: Path, resnet_net: autotailor.SuperNet
+) -> None:
+    subnet = resnet_net.smallest()
+    sequence = resnet_net.sequence(subnet, RUNTIME.fusion)
+    program = RUNTIME.in_place(subnet.id, sequence, input_shape(resnet_net, subnet)[1:], ())
+    assert program is not None
+    found = ran(command, written(tmp_path / "manifest", (program,)))
+    (line,) = [line for line in found if line["event"] == "program"]
+    assert [len(times) for times in line["steps"]] == [4] * len(sequence)
+    assert all(time > 0 for times in line["steps"] for time in times)
+    assert sum(sorted(times)[1] for times in line["steps"]) > 0.3 * sorted(line["long"])[1]
     assert found[-2]["event"] == "batch"
     assert set(found[-2]["before"]) == {"khz", "celsius"}
     assert found[-1] == {"event": "done"}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
-from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.runner_binary import runner_binary
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
@@ -34,12 +32,6 @@ class NcnnCompiledRuntime(NcnnRuntime):
         if self._about is None:
             return super().facts()
         return {"name": self.name, "version": self._about["ncnn"], "runner": self._about, "options": self.options()}
-
-    def in_place(
-        self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
-    ) -> Program | None:
-        """The compiled runner does not stop between operators: they are timed as replicas."""
-        return None
 
     def check_device(self, hardware: Mapping[str, Any]) -> None:
         """The runner for the device's processor must be built."""
