@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.subnet import SubNet
@@ -187,7 +187,7 @@ class _Run:
     def measure(self) -> None:
         """Measures until all operators meet the target, measuring again no longer helps, or the time is spent."""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-        with Progress(*columns, TimeElapsedColumn()) as progress:
+        with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(compact=True)) as progress:
             self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.uses))
             self.show()
             with contextlib.suppress(_TimeUpError):

@@ -65,8 +65,12 @@ def test_a_configuration_is_checked_without_its_device(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNTIMES)
-def test_every_export_holds_the_files_of_ncnn(name: str) -> None:
-    assert isinstance(exporting_runtime(device(runtime=name)), NcnnRuntime)
+def test_every_export_holds_the_files_of_ncnn_compared_in_single_precision(name: str) -> None:
+    runtime = exporting_runtime(device(runtime=name, precision="fp16"))
+    assert isinstance(runtime, NcnnRuntime)
+    options = runtime.settings()["options"]
+    assert {option for option in options if "fp16" in option}
+    assert not any(on for option, on in options.items() if "fp16" in option)
 
 
 def test_runtimes_never_share_latencies() -> None:
