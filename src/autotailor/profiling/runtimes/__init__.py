@@ -37,7 +37,7 @@ def open_runtime(device: DeviceConfig) -> Runtime:
 def exporting_runtime(device: DeviceConfig) -> Runtime:
     """What writes the files beside ONNX and PyTorch, and runs them on this computer to compare them.
 
-    Every export holds ncnn's, whatever measures; they are compared in single precision, whatever the device computes in.
+    Every export holds ncnn's, whatever measures. It is compared in single precision, whatever the device computes in.
     """
     return NcnnRuntime(DeviceConfig(device.name))
 
