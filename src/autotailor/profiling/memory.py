@@ -58,9 +58,9 @@ def measure_baseline(device: DeviceConfig) -> float:
 def _watched(program: Program, device: DeviceConfig) -> MemoryUse:
     """Peaks of a process that runs one program."""
     runtime, found = open_runtime(device), dict[str, Any]()
-    if runtime.resumes:
+    if runtime.resumes or device.transport != "local":
         raise ProfilingError(
-            f"device {device.name}: the compiled runner does not weigh whole networks: measure the memory of "
+            f"device {device.name}: whole networks are weighed on this computer only: measure the memory of "
             f"{program.key} with transport=local and runtime=ncnn"
         )
 

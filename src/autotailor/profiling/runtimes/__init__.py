@@ -9,6 +9,7 @@ from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
 from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
 from autotailor.profiling.runtimes.torch import TorchRuntime
+from autotailor.profiling.runtimes.torch_remote import RemoteTorchRuntime
 
 
 def _ncnn(device: DeviceConfig) -> Runtime:
@@ -16,11 +17,16 @@ def _ncnn(device: DeviceConfig) -> Runtime:
     return NcnnRuntime(device) if device.transport == "local" else NcnnCompiledRuntime(device)
 
 
+def _torch(device: DeviceConfig) -> Runtime:
+    """PyTorch on this computer, or that of the device."""
+    return TorchRuntime(device) if device.transport == "local" else RemoteTorchRuntime(device)
+
+
 RUNTIMES: Registry[Runtime] = {
     "ncnn": _ncnn,
     "ncnn-compiled": NcnnCompiledRuntime,
     "onnxruntime": OnnxRuntime,
-    "torch": TorchRuntime,
+    "torch": _torch,
 }
 """Name to what makes it."""
 

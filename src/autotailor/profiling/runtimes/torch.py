@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ class TorchRuntime(WheelRuntime):
     output = "long"
     packages = ("torch",)
     backend = torch_runner.__file__
+    known: ClassVar[frozenset[str]] = frozenset(OPTIONS)
 
     def options(self) -> dict[str, Any]:
         """Where and how PyTorch computes."""
@@ -46,18 +47,18 @@ class TorchRuntime(WheelRuntime):
     def facts(self) -> dict[str, Any]:
         """Version and options, with the name of the graphics processor where one computes."""
         facts = dict(super().facts())
-        if self.options()["device"] != "cpu" and torch.cuda.is_available():
+        if self.options()["device"] != "cpu" and not self.remote and torch.cuda.is_available():
             facts["cuda"] = {"version": torch.version.cuda, "gpu": torch.cuda.get_device_name(self.options()["device"])}
         return facts
 
     def check(self) -> None:
-        """Options must be known, and CUDA be there where it is asked for."""
+        """Options must be known, and CUDA be here where it is asked for on this computer."""
         super().check()
-        self.refuse_options(set(OPTIONS))
+        self.refuse_options(set(self.known))
         where = str(self.options()["device"])
         if where.partition(":")[0] not in ("cpu", "cuda"):
             raise DeviceError(f"device {self.device.name}: options.device is {where!r}, expected cpu, cuda or cuda:N")
-        if where != "cpu" and not torch.cuda.is_available():
+        if where != "cpu" and not self.remote and not torch.cuda.is_available():
             raise DeviceError(f"device {self.device.name}: PyTorch finds no CUDA here; set device.options.device=cpu")
         if where == "cpu" and self.device.precision != "fp32":
             raise DeviceError(f"device {self.device.name}: the runtime 'torch' computes in fp32 on processors")
