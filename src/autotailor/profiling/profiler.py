@@ -99,11 +99,12 @@ def profile(
     operators = list(dict.fromkeys(operators))
     uses = dict(zip(operators, places, strict=True)) if places else {}
     kept = Store(store)
-    with Session(device) as session:
+    with Session(device, notes=kept.path.parent) as session:
         features = {f.id: f for f in sorted(operators, key=lambda f: -uses.get(f, 0))}
         programs = InPlace(session.runtime, features, net, avoid) if net else Replicas(session.runtime, features)
         seen = net.operators(fusion=session.runtime.fusion) if net else ()
         kept.register(session.fingerprint, (session.runtime.anchor(), *operators, *seen))
+        _keep_what_was_left(session, kept)
         run = _Run(session, kept, programs, {key: uses.get(f, 1) for key, f in features.items()})
         run.measure()
         fingerprint = session.fingerprint.id
@@ -112,6 +113,15 @@ def profile(
     if missing := run.missing():
         raise ProfilingError(_incomplete(device, operators, run, missing))
     return kept.lut(fingerprint, operators)
+
+
+def _keep_what_was_left(session: Session, store: Store) -> None:
+    """Puts into the store what the device measured for an earlier run after that had ended."""
+    known = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
+    left = [record for record in session.left_behind() if (record.key, record.blocks) not in known]
+    if left:
+        logger.info("device %s: %d measurements of an earlier run were still there", session.device.name, len(left))
+        store.append(left)
 
 
 def _measure_energy(session: Session, store: Store, operators: Sequence[OperatorFeature]) -> None:

@@ -7,6 +7,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import Runtime, open_runtime
-from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.base import Program, journal_of
 from autotailor.profiling.transports import Transport, open_transport
+from autotailor.profiling.unfinished import Unfinished, note_path, read_note, write_note
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +54,14 @@ class Lines:
 
 
 class Session:
-    """Holds the device (one session at a time), its transport and its runtime; use it in a ``with``."""
+    """Holds the device (one session at a time), its transport and its runtime; use it in a ``with``.
 
-    def __init__(self, device: DeviceConfig) -> None:
+    Args:
+        device: its configuration.
+        notes: a folder for what a later session must know to read what this one has not; None: nothing is noted.
+    """
+
+    def __init__(self, device: DeviceConfig, notes: Path | None = None) -> None:
         self.device = device
         self.transport: Transport = open_transport(device)
         self.runtime: Runtime = open_runtime(device)
@@ -64,6 +71,8 @@ class Session:
         self._lock = DeviceLock(self.transport.identity, device.name)
         self._networks = 0
         self._states: list[MachineState] = []
+        self._note = note_path(notes, self.transport.identity) if notes and self.runtime.resumes else None
+        self._left: tuple[Unfinished, str] | None = None
 
     def __enter__(self) -> Session:
         self._lock.acquire()
@@ -71,6 +80,8 @@ class Session:
             self.runtime.check()
             self.transport.check()
             hardware = self.transport.probe()
+            if self._note and (left := read_note(self._note)):
+                self._left = left, self.transport.rescue(left.journal)
             self.runtime.prepare(self.transport, hardware)
             self.fingerprint = fingerprint(self.device, hardware, self.runtime.facts(), self.anchor.key)
         except BaseException:
@@ -97,6 +108,18 @@ class Session:
         self._networks += 1
         folder = self.transport.share(directory, self.runtime.files, f"networks/{self._networks}")
         return self.runtime.network(key, directory, inputs, folder)
+
+    def left_behind(self) -> list[Record]:
+        """Records of what an earlier session with the same notes has started, those that it has read among them."""
+        records: list[Record] = []
+        if self._left is None or self._left[0].fingerprint != self.fingerprint.id:
+            return records
+        left, journal = self._left
+        lines = Lines()
+        batches = [Batch(programs, 0.0) for programs in left.batches]
+        for text in journal.splitlines():
+            self._read(text, 0, batches, lines, records.extend)
+        return records
 
     def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
         """Measures batches; hands on the records of each as soon as it is done.
@@ -132,18 +155,9 @@ class Session:
     def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
         """The runner over all batches, started again where it is lost: its exit code."""
         first, path, lost = 0, self._push_manifest(batches), 0
-
-        def on_line(text: str) -> None:
-            try:
-                line = json.loads(text)
-            except ValueError:
-                return  # what a library prints between the runner's lines
-            if not isinstance(line, dict) or "event" not in line:
-                return
-            self._take({**line, "batch": first + line.get("batch", 0)}, batches, lines, on_records)
-
         while True:
             before = lines.finished
+            on_line = partial(self._read, first=first, batches=batches, lines=lines, on_records=on_records)
             try:
                 return self.transport.run(self.runtime.runner(path), on_line)
             except RunLostError as error:
@@ -156,7 +170,11 @@ class Session:
 
     def _push_manifest(self, batches: Sequence[Batch]) -> str:
         """The manifest of some batches on the device: its path there."""
-        return self.send(batches, self._helpers, self.runtime.settings())
+        path = self.send(batches, self._helpers, self.runtime.settings())
+        if self._note:
+            programs = tuple(batch.programs for batch in batches)
+            write_note(self._note, Unfinished(self.fingerprint.id, journal_of(path), programs))
+        return path
 
     def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
         """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
@@ -176,6 +194,22 @@ class Session:
             file.write(self.runtime.manifest(manifest))
             file.flush()
             return self.transport.push(Path(file.name), "manifest.json")
+
+    def _read(
+        self,
+        text: str,
+        first: int,
+        batches: Sequence[Batch],
+        lines: Lines,
+        on_records: Callable[[list[Record]], None],
+    ) -> None:
+        """Takes in what the runner printed; ``first``: the batch that its first one is."""
+        try:
+            line = json.loads(text)
+        except ValueError:
+            return  # what a library prints between the runner's lines
+        if isinstance(line, dict) and "event" in line:
+            self._take({**line, "batch": first + line.get("batch", 0)}, batches, lines, on_records)
 
     def _take(
         self,

@@ -65,6 +65,11 @@ class Program:
         }
 
 
+def journal_of(manifest: str) -> str:
+    """Path of the journal of a manifest, both on the device."""
+    return f"{manifest}.journal"
+
+
 class Runtime(ABC):
     """What executes networks on a device.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
+from autotailor.profiling.runtimes.base import journal_of
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.runner_binary import runner_binary
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
@@ -57,4 +58,4 @@ class NcnnCompiledRuntime(NcnnRuntime):
 
     def runner(self, manifest: str) -> list[str]:
         """The binary, with a journal beside the manifest."""
-        return [self._runner, manifest, f"{manifest}.journal"]
+        return [self._runner, manifest, journal_of(manifest)]

@@ -77,6 +77,10 @@ class Transport(ABC):
     def pull(self, name: str, target: Path) -> None:
         """Copies a file of the device's folder here, verified; nothing half written stays."""
 
+    def rescue(self, path: str) -> str:
+        """Stops what a dead run left in the folder of a file, and returns the file's text; empty: it is gone."""
+        return ""
+
     @abstractmethod
     def cleanup(self) -> None:
         """Removes the device's folder; safe to call twice."""

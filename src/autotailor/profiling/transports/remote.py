@@ -176,6 +176,11 @@ class RemoteTransport(Transport):
             self._check_room(self.base, ROOM_LEFT, "the results")
         return 128 - result if result > 128 else result
 
+    def rescue(self, path: str) -> str:
+        code, text = self._call(fill(scripts.RESCUE, folder=path.rpartition("/")[0], path=path))
+        self._say_error(code, text, f"cannot read {path}")
+        return text
+
     def cleanup(self) -> None:
         if self._folder is not None:
             self._attempt_once(fill(scripts.REMOVE, folder=self._folder))

@@ -88,6 +88,9 @@ printf '\\n%s' "$code"
 
 STOP = ALIVE + 'here={folder}\nstop "$here"\n'
 
+RESCUE = ALIVE + 'here={folder}\nif [ -d "$here" ]; then stop "$here"; cat {path} 2>/dev/null || true; fi\n'
+"""Stops what a dead run left in a folder, and prints a file of it."""
+
 REMOVE = ALIVE + 'here={folder}\nstop "$here"\nrm -rf "$here"\n'
 
 ERRORS = "tail -n 5 {folder}/{run}/err 2>/dev/null || true"

@@ -1,0 +1,70 @@
+"""What the runner was last asked to measure: notes on this computer, so that a later run understands its journal.
+
+A run may end before it has read all that the device measured for it: it was killed, or the device was away for too long
+while its runner worked on. The next run reads the rest from the journal on the device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autotailor.profiling.runtimes.base import Program
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """One manifest that a runner was started with.
+
+    Attributes:
+        fingerprint: id of the device's.
+        journal: path on the device.
+        batches: the programs of each batch, without their networks.
+    """
+
+    fingerprint: str
+    journal: str
+    batches: tuple[tuple[Program, ...], ...]
+
+
+def note_path(folder: Path, identity: str) -> Path:
+    """Where the note about a device is kept (``Transport.identity``)."""
+    return folder / f"unfinished-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}.json"
+
+
+def write_note(path: Path, unfinished: Unfinished) -> None:
+    """Replaces the note about a device, whole or not at all."""
+    batches = [[_to_json(program) for program in batch] for batch in unfinished.batches]
+    text = json.dumps({"fingerprint": unfinished.fingerprint, "journal": unfinished.journal, "batches": batches})
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def read_note(path: Path) -> Unfinished | None:
+    """The note about a device; None where there is none that can be read."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        batches = tuple(tuple(_from_json(program) for program in batch) for batch in said["batches"])
+        return Unfinished(said["fingerprint"], said["journal"], batches)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _to_json(program: Program) -> dict[str, Any]:
+    """What turns the numbers of a program into latencies."""
+    values: Sequence[str] = ("key", "long", "short", "copies", "sink", "steps")
+    return {name: getattr(program, name) for name in values}
+
+
+def _from_json(said: Mapping[str, Any]) -> Program:
+    first, second = said["copies"]
+    steps = tuple((operator, blob) for operator, blob in said["steps"])
+    return Program(
+        said["key"], None, (), said["long"], said["short"], copies=(first, second), sink=said["sink"], steps=steps
+    )
