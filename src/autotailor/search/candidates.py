@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from autotailor.ir.subnet import IntArray, SubNet, canonical, largest
+from autotailor.ir.subnet import IntArray, SubNet, canonical, largest, smallest
 from autotailor.ir.variable import Space
 from autotailor.search.front import Front, Objectives
 
@@ -41,13 +41,15 @@ class Measured:
 
 
 def candidates(objectives: Objectives, front: Front, budget_ms: float, count: int, seed: int) -> list[SubNet]:
-    """At most ``count`` SubNets within a budget: the front's own first, then others by predicted accuracy.
+    """At most ``count`` SubNets within a budget: the front's own, the smallest, then others by predicted accuracy.
+
+    The smallest is predicted worst of all, having every modification; yet training strategies favour it.
 
     Args:
         objectives: what is predicted.
         front: of the search.
         budget_ms: largest latency.
-        count: how many; each differs from those before it in at least ``APART`` of the variables.
+        count: how many; each of the others differs from those before it in at least ``APART`` of the variables.
         seed: of the draws.
     """
     best = front.at(budget_ms, "budget")
@@ -56,6 +58,9 @@ def candidates(objectives: Objectives, front: Front, budget_ms: float, count: in
     pool = pool[(latency <= budget_ms) & (latency >= CLOSE * budget_ms)]
     ranked = pool[np.argsort(-objectives.accuracy.predict(pool), kind="stable")]
     chosen = [best.to_array()]
+    least = smallest(objectives.space)
+    if count > 1 and least != best and objectives.latency.predict(least.to_array())[0] <= budget_ms:
+        chosen.append(least.to_array())
     for row in ranked:
         if len(chosen) >= count:
             break
