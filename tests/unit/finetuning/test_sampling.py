@@ -16,7 +16,7 @@ def make(name: str, net: autotailor.SuperNet, count: int = 3) -> sampling.Strate
 
 
 def test_all_strategies_are_found() -> None:
-    assert sampling.names() == ("compofa", "progressive", "sandwich", "uniform")
+    assert sampling.names() == ("alternating", "compofa", "progressive", "sandwich", "uniform")
 
 
 @pytest.mark.parametrize("name", sampling.names())
@@ -36,7 +36,7 @@ class TestEveryStrategy:
 
 
 def test_unknown_strategies_are_refused_with_the_known_ones(resnet_net: autotailor.SuperNet) -> None:
-    with pytest.raises(TrainingError, match="compofa, progressive, sandwich, uniform"):
+    with pytest.raises(TrainingError, match="alternating, compofa, progressive, sandwich, uniform"):
         make("hamburger", resnet_net)
     with pytest.raises(TrainingError, match="twice"):
         register("uniform")(sampling.Strategy)
@@ -46,6 +46,17 @@ def test_the_sandwich_has_both_ends(resnet_net: autotailor.SuperNet) -> None:
     drawn = make("sandwich", resnet_net, 4).draw(0.0, np.random.default_rng(0))
     assert drawn[:2] == (resnet_net.largest(), resnet_net.smallest())
     assert len(set(drawn)) == 4
+
+
+def test_alternating_draws_the_largest_in_every_second_step_and_the_smallest_always(
+    resnet_net: autotailor.SuperNet,
+) -> None:
+    strategy = make("alternating", resnet_net, 2)
+    drawn = [strategy.draw(0.0, np.random.default_rng(step)) for step in range(200)]
+    assert all(len(subnets) == 2 and subnets[1] == resnet_net.smallest() for subnets in drawn)
+    first = [subnets[0] for subnets in drawn]
+    assert 70 < sum(subnet == resnet_net.largest() for subnet in first) < 140  # what lies between may be the largest
+    assert len(set(first)) > 50
 
 
 def test_compofa_moves_the_dimensions_of_a_stage_together(resnet_net: autotailor.SuperNet) -> None:
