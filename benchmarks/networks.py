@@ -11,6 +11,7 @@ appended to ``networks.csv`` beside this file as soon as it is known; a network 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import time
@@ -59,6 +60,8 @@ def _examine(source: str, count: int, row: dict[str, Any]) -> None:
     row["elastic_share"] = round(net.elastic_share().elastic, 3)
     row["smallest_share"] = round(checks.smallest_share(net), 3)
     row["response"] = round(checks.response(model, net.input_shape[-1]), 3)
+    if not math.isfinite(row["response"]):
+        raise OverflowError("the original's own logits overflow with weights of order 1: nothing to compare")
     row["largest_error"] = float(f"{checks.largest_error(net, model):.1e}")
     failed = _check_subnets(net, count, row)
     too_few = [] if kinds.keys() & checks.WIDTHS else ["no width"]
