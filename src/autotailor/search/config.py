@@ -39,7 +39,7 @@ class SearchConfig:
     mutation_eta: float = 3.0
     beam_width: int = 16
     points: int = 121
-    candidates: int = 16
+    candidates: int = 12
     exact: str = "auto"
     exact_points: int = 2000
     exact_table: int = 200_000

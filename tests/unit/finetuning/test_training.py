@@ -232,7 +232,7 @@ class TestFinetune:
     def test_what_does_not_fit_is_refused_before_training(
         self, plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
     ) -> None:
-        with pytest.raises(TrainingError, match="known are compofa"):
+        with pytest.raises(TrainingError, match="known are alternating"):
             finetuning.finetune(plain_net, tiny, replace(finetune_config, strategy="x"), tmp_path)
         with pytest.raises(TrainingError, match="num_classes"):
             finetuning.finetune(plain_net, replace(tiny, num_classes=9), finetune_config, tmp_path)

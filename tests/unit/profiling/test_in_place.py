@@ -76,7 +76,7 @@ def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(
     assert len(store.records(device)) == before
 
 
-@pytest.mark.parametrize("name", ["ncnn-compiled"])
+@pytest.mark.parametrize("name", ["onnxruntime", "torch"])
 def test_runtimes_that_cannot_stop_say_so(name: str, resnet_net: autotailor.SuperNet) -> None:
     runtime = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": name}))
     subnet = resnet_net.smallest()
