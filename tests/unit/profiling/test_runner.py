@@ -67,9 +67,14 @@ def test_bad_fragments_are_named_and_the_others_measured(command: list[str], tmp
     assert {line["key"] for line in found if line["event"] == "failed"} == {"layer", "blob"}
     measured = {line["key"]: line for line in found if line["event"] == "program"}
     assert set(measured) == {program.key for program in HELPERS}
+    assert len(measured[HELPERS[0].key]["long"]) == 4
+    assert min(measured[HELPERS[0].key]["long"]) > 0
     sink = measured[HELPERS[1].key]
     assert len(sink["short"]) == len(sink["long"]) == 4
     assert sorted(sink["long"])[1] > sorted(sink["short"])[1] > 0
+    assert found[-2]["event"] == "batch"
+    assert set(found[-2]["before"]) == {"khz", "celsius"}
+    assert found[-1] == {"event": "done"}
 
 
 def test_a_network_is_timed_operator_by_operator(
@@ -84,9 +89,6 @@ def test_a_network_is_timed_operator_by_operator(
     assert [len(times) for times in line["steps"]] == [4] * len(sequence)
     assert all(time > 0 for times in line["steps"] for time in times)
     assert sum(sorted(times)[1] for times in line["steps"]) > 0.3 * sorted(line["long"])[1]
-    assert found[-2]["event"] == "batch"
-    assert set(found[-2]["before"]) == {"khz", "celsius"}
-    assert found[-1] == {"event": "done"}
 
 
 def test_after_sigkill_no_finished_batch_is_measured_again(command: list[str], tmp_path: Path) -> None:
