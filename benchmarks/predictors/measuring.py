@@ -127,16 +127,19 @@ def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> f
     """How many times as long SubNets take without fusion: geometric mean over some; NaN: not written."""
 
     def measure() -> pd.DataFrame:
-        chosen, found = subject.subnets[:FUSIONLESS], dict[str, dict[str, float]]()
+        chosen, names = subject.subnets[:FUSIONLESS], ("fused", "plain")
         with Session(device) as session:
-            for name, fusion in (("fused", session.runtime.fusion), ("plain", UNFUSED)):
-                try:
-                    programs = [in_place(subject, session, s, fusion) for s in chosen]
-                except ProfilingError:  # an operator that this runtime only knows as part of another
-                    found[name] = {}
-                else:
-                    found[name] = _measured(session, programs, lambda count: seconds_each * count)
-        return pd.DataFrame(found)
+            rules = dict(zip(names, (session.runtime.fusion, UNFUSED), strict=True))
+            try:
+                programs = [
+                    replace(in_place(subject, session, subnet, rules[name]), key=f"{subnet.id} {name}")
+                    for subnet in chosen
+                    for name in names
+                ]
+            except ProfilingError:  # an operator that this runtime only knows as part of another
+                return pd.DataFrame({name: [float("nan")] for name in names})
+            found = _measured(session, programs, lambda count: FUSIONLESS * seconds_each * count)
+        return pd.DataFrame({name: [found[f"{subnet.id} {name}"] for subnet in chosen] for name in names})
 
     frame = _kept(subject.folder / "fusion.csv", measure)
     return float((frame["plain"] / frame["fused"]).prod(skipna=False) ** (1 / max(1, len(frame))))

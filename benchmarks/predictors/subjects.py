@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
 import autotailor
 from autotailor import config
@@ -96,7 +97,15 @@ def compile_network(source: str) -> SuperNet:
     """The SuperNet of a model of ``conf/model`` or of a timm network, with random weights."""
     torch.manual_seed(0)
     if ":" in source:
-        return autotailor.compile(create_network(source, pretrained=False))
+        return autotailor.compile(_drawn(create_network(source, pretrained=False)))
     model = config.compose(CONF, source, "host")["model"]
-    graph = export_module(create_network(model["source"], pretrained=False), model["resolution"])
+    graph = export_module(_drawn(create_network(model["source"], pretrained=False)), model["resolution"])
     return autotailor.SuperNet(parse(normalise(graph), source), model["space"])
+
+
+def _drawn(network: nn.Module) -> nn.Module:
+    """Draws weights that start as zeros: a converter may leave out what adds zeros."""
+    for weight in network.parameters():
+        if not weight.any():
+            nn.init.normal_(weight, std=0.02)
+    return network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,24 +13,74 @@ import pandas as pd
 
 from autotailor.data import EvaluationSet
 from autotailor.export import accuracy_of_onnx
+from autotailor.ir.memory import PeakMemory
 from autotailor.ir.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 from autotailor.ir.term import Metric
-from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
+from autotailor.profiling import (
+    LUT,
+    DeviceConfig,
+    ProfilingError,
+    convert,
+    fusion_rules,
+    measure_baseline,
+    measure_memory,
+    measure_networks,
+)
 from autotailor.sensitivity import accuracy
 
+logger = logging.getLogger(__name__)
+
+Networks = Mapping[str, tuple[Path, tuple[int, ...]]]
+"""Name to the folder with a network's files and the shape of its input."""
 ORIGINAL = "original"
 SECONDS_EACH = 1.0
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What is predicted of a SubNet: accuracy (percent), latency (ms), parameters and MACs (millions)."""
+    """What is predicted of a SubNet.
+
+    Attributes:
+        accuracy: percent.
+        latency: milliseconds.
+        parameters: millions.
+        macs: millions.
+        memory: peak of an inference, MiB, without what a process takes for a network of nothing.
+        energy: above idle, mJ; None: the device has no sensor.
+    """
 
     accuracy: Metric
     latency: Metric
     parameters: Metric
     macs: Metric
+    memory: PeakMemory
+    energy: Metric | None
+
+
+def predictions(net: SuperNet, accuracy_of: Metric, lut: LUT, device: DeviceConfig) -> Predictions:
+    """All predictions of a SuperNet on a device.
+
+    Args:
+        net: the SuperNet.
+        accuracy_of: its SubNets, from the sensitivities.
+        lut: of the device.
+        device: for its fusion rules.
+
+    Raises:
+        GraphError: the LUT lacks an operator.
+    """
+    fusion, energies = fusion_rules(device), lut.known("energy_mj")
+    resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
+    has_energy = {operator.id for operator in net.operators(fusion=fusion)} <= set(energies)
+    return Predictions(
+        accuracy_of,
+        net.latency(lut.latencies(), fusion),
+        net.parameters(),
+        net.macs(),
+        net.peak_memory(fusion, resident=resident, workspace=workspace),
+        net.energy(energies, fusion) if has_energy else None,
+    )
 
 
 def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Path:
@@ -72,10 +123,13 @@ def summarise(
     Returns:
         Columns name, subnet (id), latency_ms_predicted, latency_ms_measured, latency_ms_standard_error,
         accuracy_predicted, accuracy_measured (test set, percent), accuracy_standard_error (clustered by base
-        image), parameters_m, macs_m, size_mb (of the ONNX file).
+        image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an
+        inference above that of a network of nothing), energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
-    for measured in (_measured_latency(models, device, lut), _measured_accuracy(models, test)):
+    networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
+    on_device = _measured_latency(networks, device, lut), _measured_memory(networks, device if lut else None)
+    for measured in (*on_device, _measured_accuracy(models, test)):
         table = table.merge(measured, on="name", validate="one_to_one")
     return table[
         [
@@ -86,6 +140,9 @@ def summarise(
             "parameters_m",
             "macs_m",
             "size_mb",
+            "memory_mb_predicted",
+            "memory_mb_measured",
+            "energy_mj_predicted",
         ]
     ]
 
@@ -103,18 +160,31 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
             "accuracy_predicted": np.where(is_original, np.nan, predictions.accuracy.predict(array)),
             "parameters_m": predictions.parameters.predict(array),
             "macs_m": predictions.macs.predict(array),
+            "memory_mb_predicted": predictions.memory.predict(array),
+            "energy_mj_predicted": predictions.energy.predict(array) if predictions.energy else np.nan,
         }
     )
 
 
-def _measured_latency(models: Mapping[str, Path], device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
+def _measured_latency(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
     """Latency (ms) with its standard error."""
     columns = ["name", "latency_ms_measured", "latency_ms_standard_error"]
     if lut is None:
-        return pd.DataFrame([(name, np.nan, np.nan) for name in models], columns=columns)
-    networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
+        return pd.DataFrame([(name, np.nan, np.nan) for name in networks], columns=columns)
     rows = measure_networks(networks, device, seconds_each=SECONDS_EACH, lut=lut)
     return pd.DataFrame([(row.key, row.latency_ms, row.standard_error) for row in rows], columns=columns)
+
+
+def _measured_memory(networks: Networks, device: DeviceConfig | None) -> pd.DataFrame:
+    """Peak memory of an inference (MiB), above that of a network of nothing; NaN where the device does not tell."""
+    peaks = dict.fromkeys(networks, np.nan)
+    if device is not None:
+        try:
+            baseline = measure_baseline(device)
+            peaks = {name: use.running_mb - baseline for name, use in measure_memory(networks, device).items()}
+        except ProfilingError as error:
+            logger.warning("peak memory is not measured: %s", error)
+    return pd.DataFrame({"name": list(peaks), "memory_mb_measured": list(peaks.values())})
 
 
 def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:

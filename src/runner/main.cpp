@@ -1,4 +1,5 @@
-// autotailor-runner MANIFEST [JOURNAL]: times the programs of a manifest with ncnn; one JSON line for each measurement.
+// autotailor-runner MANIFEST [JOURNAL]: times and weighs the programs of a manifest with ncnn; one JSON line for each
+// measurement.
 //
 // Every batch runs in a child process: a fragment that crashes costs itself, not the others. The lines of a finished
 // batch are appended to the journal at once; a batch that the journal holds is repeated from it, not measured again.
@@ -55,6 +56,35 @@ static void write_all(int file, const std::string& text) {
 
 static void say(const std::string& line) { write_all(STDOUT_FILENO, line + "\n"); }
 
+static std::string megabytes(const char* name, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, ", \"%s\": %.6f", name, value);
+    return std::isnan(value) ? "" : text;
+}
+
+// A program, loaded, warmed up and weighed.
+static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {
+    const double before = heap_mb();
+    auto network = std::make_unique<Network>(program, manifest);
+    const double weights = heap_mb() - before;
+    for (int w = 0; w < std::max(1, manifest.warmup); ++w)
+        for (size_t which = 0; which < network->lengths(); ++which) network->run(which);
+    network->memory = megabytes("weights_mb", weights) + megabytes("workspace_mb", network->workspace_mb());
+    return network;
+}
+
+// Peak memory of one network above what the process held before: loading it, then running it.
+static void watch(const Program& program, const Manifest& manifest) {
+    reset_peak();
+    const double before = status_mb("RssAnon");
+    Network network(program, manifest);
+    const double loading = peak_mb() - before;
+    reset_peak();
+    for (int r = 0; r < manifest.runs; ++r) network.run(0);
+    const double running = peak_mb() - before;
+    say("{\"event\": \"memory\", \"key\": " + quoted(program.key) + megabytes("loading_mb", loading) + megabytes("running_mb", running) + "}");
+}
+
 // Measures a batch in this process; writes its lines into a pipe.
 static void measure(size_t index, const Batch& batch, const Manifest& manifest, const std::set<size_t>& left_out, int pipe) {
     const int64_t begin = now_ns();
@@ -64,11 +94,13 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
     for (size_t i = 0; i < batch.programs.size(); ++i) {
         if (left_out.count(i)) continue;
         *current = static_cast<int>(i);
+        for (const Program& part : batch.programs[i].parts) try {
+            write_all(pipe, head("weighed", index) + ", \"key\": " + quoted(part.key) + load(part, manifest)->memory + "}\n");
+        } catch (const std::exception& error) {
+            write_all(pipe, failed(index, part.key, error.what()) + "\n");
+        }
         try {
-            auto network = std::make_unique<Network>(batch.programs[i], manifest);
-            for (int w = 0; w < std::max(1, manifest.warmup); ++w)
-                for (size_t which = 0; which < network->lengths(); ++which) network->run(which);
-            ready.push_back({i, std::move(network)});
+            ready.push_back({i, load(batch.programs[i], manifest)});
         } catch (const std::exception& error) {
             write_all(pipe, failed(index, batch.programs[i].key, error.what()) + "\n");
         }
@@ -103,7 +135,7 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
         const auto& times = each.network->times;
         lines += head("program", index) + ", \"key\": " + quoted(each.network->program().key) + ", \"passes\": " + std::to_string(passes) +
                  ", \"short\": " + (times.size() == 2 ? numbers(medians(times[0], batch.blocks)) : "[]") +
-                 ", \"long\": " + numbers(medians(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + "}\n";
+                 ", \"long\": " + numbers(medians(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + each.network->memory + "}\n";
     }
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.6f", (now_ns() - begin) / 1e9);
@@ -207,6 +239,7 @@ int main(int count, char** words) {
         if (!pin(manifest.cores)) throw std::runtime_error("the system refuses to pin to the cores asked for");
         current = static_cast<int*>(mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
         if (current == MAP_FAILED) throw std::runtime_error("no shared memory");
+        for (const Program& program : manifest.watched) watch(program, manifest);
         Journal journal(count > 2 ? words[2] : "", manifest.hash);
         for (size_t i = 0; i < manifest.batches.size(); ++i) {
             std::string& lines = journal.done[i];

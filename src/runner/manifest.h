@@ -14,6 +14,7 @@ struct Program {
     std::vector<std::string> steps;        // blobs between which a whole network stops, in the order they are computed
     std::vector<std::vector<int>> inputs;  // without the batch, outermost dimension first
     int copies[2] = {0, 1};
+    std::vector<Program> parts;  // operators of it, alone, whose memory is weighed
 };
 
 struct Batch {
@@ -28,6 +29,7 @@ struct Manifest {
     double evict_mb = 0.0;
     std::vector<int> cores;
     std::vector<Batch> batches;
+    std::vector<Program> watched;  // networks whose peak memory is wanted
     uint64_t hash = 1469598103934665603ull;  // FNV-1a of the file: a journal belongs to one manifest
 };
 
@@ -51,6 +53,12 @@ inline Manifest read_manifest(const std::string& path) {
         return true;
     };
     if (!next() || line != "autotailor-runner 1") refuse("expected the first line to be: autotailor-runner 1");
+    Program* open = nullptr;  // the program that the next lines are about
+    auto begin = [&](std::vector<Program>& programs) -> std::string& {
+        programs.emplace_back();
+        open = &programs.back();
+        return open->key;
+    };
     bool ended = false;
     while (!ended && next()) {
         std::istringstream words(line);
@@ -62,8 +70,8 @@ inline Manifest read_manifest(const std::string& path) {
             if (target.empty()) refuse("a value is missing after " + word);
         };
         auto program = [&]() -> Program& {
-            if (manifest.batches.empty() || manifest.batches.back().programs.empty()) refuse(word + " before any program");
-            return manifest.batches.back().programs.back();
+            if (!open) refuse(word + " before any program");
+            return *open;
         };
         if (word == "end") ended = true;
         else if (word == "run") { std::string name; rest(name); }  // its part in the hash is all that matters
@@ -77,12 +85,17 @@ inline Manifest read_manifest(const std::string& path) {
             Batch batch;
             value(batch.seconds); value(batch.least_passes); value(batch.blocks); value(batch.target);
             manifest.batches.push_back(batch);
+            open = nullptr;
         }
         else if (word == "program") {
             if (manifest.batches.empty()) refuse("program before any batch");
-            manifest.batches.back().programs.emplace_back();
-            rest(program().key);
+            rest(begin(manifest.batches.back().programs));
         }
+        else if (word == "part") {
+            if (manifest.batches.empty() || manifest.batches.back().programs.empty()) refuse("part before any program");
+            rest(begin(manifest.batches.back().programs.back().parts));
+        }
+        else if (word == "watch") rest(begin(manifest.watched));
         else if (word == "short") rest(program().short_blob);
         else if (word == "long") rest(program().long_blob);
         else if (word == "step") { program().steps.emplace_back(); rest(program().steps.back()); }

@@ -14,6 +14,7 @@
 #include "allocator.h"
 #include "datareader.h"
 #include "manifest.h"
+#include "memory.h"
 #include "net.h"
 
 // Zero weights: only the shapes matter for time.
@@ -93,7 +94,6 @@ public:
         if (loaded != 0) throw std::runtime_error("ncnn cannot load its layers");
         if ((program.bin_path.empty() ? net_.load_model(EmptyReader()) : net_.load_model(program.bin_path.c_str())) != 0)
             throw std::runtime_error("ncnn cannot load its weights");
-        for (const auto& shape : program.inputs) inputs_.push_back(random_input(shape));
         for (const std::string& name : program.steps) {
             const auto& blobs = net_.blobs();
             const auto found = std::find_if(blobs.begin(), blobs.end(), [&](const ncnn::Blob& blob) { return blob.name == name; });
@@ -131,6 +131,17 @@ public:
         }
     }
 
+    // Scratch memory of one run, MiB: what a pool of its own holds afterwards.
+    double workspace_mb() {
+        ncnn::PoolAllocator own;
+        scratch_ = &own;
+        run(0);
+        scratch_ = &workspace_;
+        const double held = heap_mb();
+        own.clear();
+        return held - heap_mb();
+    }
+
     // Relative standard error of the median of blocks, as profiling/differential.py has it.
     double relative_error(int blocks) const {
         std::vector<double> values = medians(times.back(), blocks);
@@ -145,12 +156,15 @@ public:
     }
 
     std::vector<std::vector<int64_t>> times, walks;
+    std::string memory;  // of its weights (all copies) and of one run, for its line
 
 private:
     ncnn::Extractor ready() {
+        if (inputs_.empty())  // not before: what loading takes is weighed
+            for (const auto& shape : program_.inputs) inputs_.push_back(random_input(shape));
         ncnn::Extractor extractor = net_.create_extractor();
         extractor.set_blob_allocator(&blobs_);
-        extractor.set_workspace_allocator(&workspace_);
+        extractor.set_workspace_allocator(scratch_);
         for (size_t i = 0; i < inputs_.size(); ++i)
             if (extractor.input(("in" + std::to_string(i)).c_str(), inputs_[i]) != 0)
                 throw std::runtime_error("it has no input in" + std::to_string(i));
@@ -159,6 +173,7 @@ private:
 
     Program program_;
     ncnn::PoolAllocator blobs_, workspace_;  // its own: a pool hands out what was freed first, in use no other network's
+    ncnn::Allocator* scratch_ = &workspace_;
     std::vector<int> steps_;
     ncnn::Net net_;
     std::vector<std::string> outputs_;

@@ -25,6 +25,7 @@ NETWORKS = (
     "timm:resnet50", "timm:mobilenetv2_100", "timm:mobilenetv3_large_100", "timm:efficientnet_b0",
     "timm:convnext_tiny", "timm:deit_tiny_patch16_224", "autotailor.zoo:resnet_digits", "timm:densenet121",
     "torchvision:shufflenet_v2_x1_0", "autotailor.zoo:mobilenet_digits",
+    "timm:levit_conv_256",
 )  # fmt: skip
 REFUSED = {"timm:levit_256": "batch of 1"}
 """Networks that ncnn cannot run, and what the error says: LeViT mixes tokens into the batch for its BatchNorm."""

@@ -10,11 +10,26 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import autotailor
 from autotailor.ir.feature import OperatorFeature, freeze_attributes
-from autotailor.profiling import DeviceConfig, DeviceError, ProfilingError, Store, check, measure_rounds, profile
+from autotailor.profiling import (
+    DeviceConfig,
+    DeviceError,
+    ProfilingError,
+    Store,
+    check,
+    measure_baseline,
+    measure_memory,
+    measure_rounds,
+    open_runtime,
+    profile,
+)
+from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
 from autotailor.profiling.session import Session
 from autotailor.profiling.transports import TRANSPORTS
 from autotailor.profiling.transports.adb import AdbTransport
@@ -41,7 +56,7 @@ OPERATORS = [made(side) for made in (relu, conv) for side in range(4, 13)]  # tw
 
 
 def config(phone: AdbDaemon, **values: object) -> DeviceConfig:
-    chosen = {"warmup": 1, "evict_mb": 0, "energy_seconds": 0, "precision_target": 0.9, **values}
+    chosen = {"warmup": 1, "evict_mb": 0, "energy_seconds": 0, "precision_target": 0.9, "drift": 10, **values}
     return DeviceConfig.from_section({"name": "phone", "transport": "adb", "address": phone.address, **chosen})
 
 
@@ -123,6 +138,46 @@ def test_whole_networks(phone: AdbDaemon, runner: Path, tmp_path: Path) -> None:
         measure_rounds(networks, config(phone), 1, seconds_each=0.05)
 
 
+def test_operators_in_place_and_what_they_weigh(
+    phone: AdbDaemon,
+    runner: Path,
+    resnet_net: autotailor.SuperNet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    manifests = list[dict[str, Any]]()
+    text = NcnnCompiledRuntime.manifest
+
+    def and_keep(self: NcnnCompiledRuntime, manifest: dict[str, Any]) -> str:
+        manifests.append(manifest)
+        return text(self, manifest)
+
+    monkeypatch.setattr(NcnnCompiledRuntime, "manifest", and_keep)
+    device = config(phone)
+    operators = resnet_net.operators(resnet_net.largest(), open_runtime(device).fusion)
+    lut = profile(operators, device, tmp_path, net=resnet_net)
+    programs = [program for batch in manifests[0]["batches"] for program in batch["programs"]]
+    assert max(len(program["steps"]) for program in programs) >= len(operators) / 2
+    weights = {row.feature.id: sum(np.prod(w) for w in row.feature.weights) * 4 / 2**20 for row in lut}
+    resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
+    assert {feature.id for feature in operators} <= resident.keys() & workspace.keys()
+    assert all(resident[f.id] >= 0.9 * weights[f.id] for f in operators)  # fp32 here; transformed ones are larger
+    assert sum(resident[f.id] for f in operators) < 10 * sum(weights[f.id] for f in operators)
+
+
+def test_peak_memory_of_a_network(phone: AdbDaemon, runner: Path, tmp_path: Path) -> None:
+    layer = "InnerProduct fc 1 1 in0 out0 0=4096 1=0 2=4194304"
+    (tmp_path / "model.ncnn.param").write_text(f"7767517\n2 2\nInput in0 0 1 in0\n{layer}\n")
+    (tmp_path / "model.ncnn.bin").write_bytes(bytes(4 + 4 * 4194304))
+    found = measure_memory({"fc": (tmp_path, (1, 1024))}, config(phone))
+    assert 16 <= found["fc"].running_mb < 20
+    assert found["fc"].loading_mb >= found["fc"].running_mb - 1
+    assert abs(measure_baseline(config(phone))) < 2
+    (tmp_path / "model.ncnn.param").write_text("nonsense")
+    with pytest.raises(ProfilingError, match=r"(?s)the memory of fc was not measured.*ncnn cannot load its layers"):
+        measure_memory({"fc": (tmp_path, (1, 1024))}, config(phone))
+
+
 @pytest.mark.parametrize(
     ("kind", "after", "times"),
     [("drop", 30, 3), ("stall", 40, 3), ("corrupt", 30, 3), ("cut", 12, 5), ("damage", 0, 2), ("refuse", 0, 3)],
@@ -199,9 +254,7 @@ def test_a_device_that_fills_up_while_it_measures(
             while True:
                 file.write(bytes(4096))
 
-    operators = [
-        made(side) for made in (relu, conv) for side in range(4, 28)
-    ]  # three batches
+    operators = [made(side) for made in (relu, conv) for side in range(4, 28)]  # three batches
     after_a_batch(tmp_path, fill, monkeypatch)
     with pytest.raises(DeviceError, match=r"no space.*MiB are free: remove something there"):
         profile(operators, config(phone), tmp_path / "store")
@@ -256,7 +309,8 @@ from autotailor.profiling import DeviceConfig, profile
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
 address, store, first, last = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 shapes = [(1, 8, side, side) for side in range(first, last)]
-device = {"name": "phone", "transport": "adb", "address": address, "warmup": 1, "evict_mb": 0, "precision_target": 0.9}
+device = {"name": "phone", "transport": "adb", "address": address, "warmup": 1, "evict_mb": 0}
+device |= {"precision_target": 0.9, "drift": 10}
 operators = [OperatorFeature("Relu", (shape,), (shape,)) for shape in shapes]
 profile(operators, DeviceConfig.from_section(device), store)
 """
@@ -304,7 +358,7 @@ def test_a_killed_run_is_finished_by_the_next(phone: AdbDaemon, runner: Path, tm
 
 def test_over_ssh(board: SshServer, runner: Path, tmp_path: Path) -> None:
     section = {"name": "board", "transport": "ssh", "address": board.address, "folder": str(tmp_path / "files")}
-    device = DeviceConfig.from_section({**section, "precision_target": 0.9})
+    device = DeviceConfig.from_section({**section, "precision_target": 0.9, "drift": 10})
     check(device)
     profile(OPERATORS[:3], device, tmp_path / "store")
     assert visits(tmp_path / "store") == sorted(feature.id for feature in OPERATORS[:3])

@@ -17,7 +17,14 @@ OPERATORS = [FEATURES[name] for name in ("stem", "gate")]
 
 def config(board: SshServer, folder: Path, **options: object) -> DeviceConfig:
     section = {"name": "board", "transport": "ssh", "address": board.address, "folder": str(folder)}
-    section |= {"runtime": "torch", "warmup": 1, "evict_mb": 0, "energy_seconds": 0, "precision_target": 0.9}
+    section |= {
+        "runtime": "torch",
+        "warmup": 1,
+        "evict_mb": 0,
+        "energy_seconds": 0,
+        "precision_target": 0.9,
+        "drift": 10,
+    }
     return DeviceConfig.from_section(section | {"options": {"python": sys.executable, **options}})
 
 

@@ -13,12 +13,8 @@ with stage(snakemake) as this:
     device = profiling.DeviceConfig.from_section(this.params["device"])
     lut = profiling.LUT.read(Path(snakemake.input.lut))
     baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    predictions = summary.Predictions(
-        sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline),
-        net.latency(lut.latencies(), profiling.fusion_rules(device)),
-        net.parameters(),
-        net.macs(),
-    )
+    accuracy = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
+    predictions = summary.predictions(net, accuracy, lut, device)
     exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
     models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
@@ -31,5 +27,5 @@ with stage(snakemake) as this:
     if not measured:
         print(f"latencies not measured: the LUT is somebody else's; leave out lut=... where {device.name} is at hand")
     for row in table.to_dict("records"):
-        keys = ("latency_ms_measured", "accuracy_measured", "size_mb")
+        keys = ("latency_ms_measured", "accuracy_measured", "size_mb", "memory_mb_measured")
         this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if row[key] == row[key]})

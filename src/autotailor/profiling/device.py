@@ -36,6 +36,8 @@ class DeviceConfig:
         folder: where a remote device keeps a run's files; None: where the transport may write on every device.
         warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator is known well enough.
+        drift: share of its median by which the anchor may be off in a batch; what was measured only where it was more
+            is measured again.
         max_minutes: time budget of profiling, in minutes.
         evict_mb: memory that is read before each timed run of replicas, in MiB, so that their weights come from
             where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
@@ -58,6 +60,7 @@ class DeviceConfig:
     folder: str | None = None
     warmup: int = 3
     precision_target: float = 0.03
+    drift: float = 0.2
     max_minutes: float = 3.0
     evict_mb: float = 2.0
     energy_seconds: float = 8.0
@@ -76,6 +79,8 @@ class DeviceConfig:
             self._refuse("threads", self.threads, f"at most the number of cores {list(self.cores)}")
         if not 0 < float(self.precision_target) < 1:
             self._refuse("precision_target", self.precision_target, "a relative standard error between 0 and 1")
+        if not float(self.drift) > 0:
+            self._refuse("drift", self.drift, "a positive share of the anchor's latency, for instance 0.2")
         if not float(self.max_minutes) > 0:
             self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
         if not 0 <= float(self.evict_mb) <= 1024:

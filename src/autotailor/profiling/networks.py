@@ -17,7 +17,7 @@ from autotailor.profiling.lut import LUT
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import NETWORK_PASSES, Batch, Session
 
 NETWORKS_PER_BATCH = 32
 
@@ -112,7 +112,8 @@ def _measure_round(session: Session, programs: Sequence[Program], seconds_each: 
     """The records of one round; raises ProfilingError."""
     groups = [programs[i : i + NETWORKS_PER_BATCH] for i in range(0, len(programs), NETWORKS_PER_BATCH)]
     records: list[Record] = []
-    failures = session.measure([Batch(tuple(g), seconds_each * len(g)) for g in groups], records.extend)
+    batches = [Batch(tuple(group), seconds_each * len(group), NETWORK_PASSES) for group in groups]
+    failures = session.measure(batches, records.extend)
     if failures:
         raise ProfilingError(
             f"device {session.device.name}: networks cannot be run: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -26,15 +27,13 @@ from autotailor.profiling.machine import Machine
 from autotailor.profiling.programs import InPlace, Programs, Replicas
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import NETWORK_PASSES, Batch, Session
 from autotailor.profiling.store import Store
 
 logger = logging.getLogger(__name__)
 
 BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
-NETWORK_PASSES = 3
-"""Least passes of whole networks: each has several runs of all their operators."""
 LATER_SECONDS = 0.15
 STALLED = 0.95
 """Measuring again ends when more than this share of the operators is still not known well enough: noise, not haste."""
@@ -74,8 +73,9 @@ def profile(
     """Measures distinct operators on a device, most used first.
 
     What the store knows of the device is not measured again. First every operator is visited, for ``max_minutes`` of
-    this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough
-    are visited again, while that helps and less than ``max_minutes`` have been spent on them in all runs together.
+    this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough,
+    or only from batches in which the machine had drifted, are visited again, while that helps and less than
+    ``max_minutes`` have been spent on them in all runs together.
 
     Args:
         operators: distinct fused operators, as the runtime's fusion rules make them.
@@ -189,10 +189,23 @@ class _Run:
         return [key for key in self.uses if key not in self.precision]
 
     def vague(self) -> list[str]:
-        """Operators above the precision target, those that matter most first."""
-        target = self.session.device.precision_target
-        keys = [k for k in self.uses if self.precision[k] > target and self.standard_error[k] > RESOLUTION_MS]
-        return sorted(keys, key=lambda key: -self.uses[key] * self.standard_error[key])
+        """Operators above the precision target, or measured while the machine had drifted; what matters most first."""
+        target, drifted = self.session.device.precision_target, self.drifted()
+        noisy = {k for k in self.uses if self.precision[k] > target and self.standard_error[k] > RESOLUTION_MS}
+        return sorted(noisy | drifted, key=lambda key: -self.uses[key] * self.standard_error[key])
+
+    def drifted(self) -> set[str]:
+        """Operators that no batch with the machine's usual speed has measured.
+
+        Scaling by the anchor is right for small drifts; computing and reading memory do not slow down alike.
+        """
+        anchors = [record.anchor_ms for record in self.records.get(self.session.fingerprint.anchor, ())]
+        usual = statistics.median(anchors) if anchors else math.nan
+        return {
+            key
+            for key in self.uses.keys() & self.records.keys()
+            if all(abs(record.anchor_ms / usual - 1) > self.session.device.drift for record in self.records[key])
+        }
 
     def measure(self) -> None:
         """Measures until all operators meet the target, measuring again no longer helps, or the time is spent."""

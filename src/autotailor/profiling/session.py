@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.differential import block_latencies, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
@@ -28,6 +30,8 @@ BLOCKS = 8
 LOST_RUNS = 3
 """Runs of the runner in a row that may be lost before anything is finished."""
 LEAST_PASSES = 8
+NETWORK_PASSES = 3
+"""Least passes of whole networks: a run of those is as long as many of an operator."""
 SINK, HARNESS = "sink", "harness"
 
 
@@ -150,6 +154,8 @@ class Session:
                 waiting = [replace(batch, programs=(p,), seconds=each) for p in batch.programs] + waiting
             else:
                 failures[batch.programs[0].key] = f"the runtime crashed (signal {-code})"
+        if self._note:
+            self._note.unlink(missing_ok=True)  # everything was read
         return failures
 
     def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
@@ -190,10 +196,34 @@ class Session:
                 for batch in batches
             ],
         }
+        return self._push(manifest)
+
+    def _push(self, manifest: Mapping[str, Any]) -> str:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write(self.runtime.manifest(manifest))
             file.flush()
             return self.transport.push(Path(file.name), "manifest.json")
+
+    @retry(retry=retry_if_exception_type(RunLostError), stop=stop_after_attempt(LOST_RUNS), reraise=True)
+    def weigh(self, program: Program) -> Mapping[str, float]:
+        """Peak memory of a process that runs one program and nothing else.
+
+        Returns:
+            ``loading_mb`` and ``running_mb``: MiB above what the process held before.
+
+        Raises:
+            ProfilingError: the runner cannot tell.
+        """
+        said: list[str] = []
+        manifest = {"settings": self.runtime.settings(), "memory": program.to_manifest(), "batches": []}
+        code = self.transport.run(self.runtime.runner(self._push(manifest)), said.append)
+        found = [line for text in said if (line := _event(text)) and line["event"] == "memory"]
+        if not found:
+            raise ProfilingError(
+                f"device {self.device.name}: the memory of {program.key} was not measured (exit code {code}): "
+                f"{self.transport.last_error or 'the runner said nothing'}"
+            )
+        return found[0]
 
     def _read(
         self,
@@ -204,11 +234,7 @@ class Session:
         on_records: Callable[[list[Record]], None],
     ) -> None:
         """Takes in what the runner printed; ``first``: the batch that its first one is."""
-        try:
-            line = json.loads(text)
-        except ValueError:
-            return  # what a library prints between the runner's lines
-        if isinstance(line, dict) and "event" in line:
+        if line := _event(text):
             self._take({**line, "batch": first + line.get("batch", 0)}, batches, lines, on_records)
 
     def _take(
@@ -267,6 +293,15 @@ class Session:
                 record = Record(self.fingerprint.id, key, values, anchor_ms, passes, share / len(operators))
                 records.append(_with_memory(record, copies, known[key]))
         return records
+
+
+def _event(text: str) -> dict[str, Any] | None:
+    """One of the runner's lines; None: what a library prints between them."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) and "event" in line else None
 
 
 def _with_memory(record: Record, copies: int, line: Mapping[str, Any]) -> Record:

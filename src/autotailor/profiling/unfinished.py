@@ -7,13 +7,13 @@ while its runner worked on. The next run reads the rest from the journal on the 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autotailor.artifacts import atomic
 from autotailor.profiling.runtimes.base import Program
 
 
@@ -41,9 +41,8 @@ def write_note(path: Path, unfinished: Unfinished) -> None:
     """Replaces the note about a device, whole or not at all."""
     batches = [[_to_json(program) for program in batch] for batch in unfinished.batches]
     text = json.dumps({"fingerprint": unfinished.fingerprint, "journal": unfinished.journal, "batches": batches})
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def read_note(path: Path) -> Unfinished | None:

@@ -40,6 +40,7 @@ def test_every_configured_device_is_read(path: Path) -> None:
         ({"cores": [0, 0]}, "distinct"),
         ({"precision": "int3"}, "fp32, fp16"),
         ({"precision_target": 3}, "between 0 and 1"),
+        ({"drift": 0}, "a positive share"),
         ({"max_minutes": 0}, "positive"),
         ({"evict_mb": -1}, "MiB"),
         ({"fusion": {"addd": []}}, "add and remove"),

@@ -15,7 +15,7 @@ from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_reference import reference_operators
 from autotailor.profiling.validation import input_shape
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "max_minutes": 2})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "max_minutes": 2})
 RUNTIME = open_runtime(DEVICE)
 
 

@@ -16,7 +16,7 @@ from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import LUT, DeviceConfig, ProfilingError, Store, open_runtime, profile
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "max_minutes": 2})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "max_minutes": 2})
 ANCHOR = open_runtime(DEVICE).anchor().id
 
 
@@ -36,6 +36,7 @@ def of_every_kind() -> list[OperatorFeature]:
         conv(16, 8),
         OperatorFeature("Gemm", (vector,), ((1, 4),), ((4, 16), (4,))),
         OperatorFeature("MatMul", ((1, 8, 16),), ((1, 8, 4),), ((16, 4),)),
+        OperatorFeature("TransposedMatMul", ((1, 2, 8, 16), (1, 2, 4, 16)), ((1, 2, 8, 4),)),
         OperatorFeature("MaxPool", (image,), ((1, 16, 4, 4),), (), window),
         OperatorFeature("AveragePool", (image,), ((1, 16, 4, 4),), (), window),
         OperatorFeature("GlobalAveragePool", (image,), (vector,), followers=(Follower("Flatten"),)),
@@ -99,6 +100,8 @@ class SimulatedTransport(LocalTransport):
 
     victim = ""
     seconds = 0.1
+    noise = 0.0
+    slow_batch = -1
 
     def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
         if command[0] == "sh":  # what sensors it has: none
@@ -109,7 +112,9 @@ class SimulatedTransport(LocalTransport):
             if self.victim in names:
                 return -11
             for name in names:
-                blocks = {"passes": 9, "short": [1e4] * 8, "long": [9e6 if name == ANCHOR else 9e4] * 8}
+                long = (9e6 if name == ANCHOR else 9e4) * (2 if index == self.slow_batch else 1)
+                noisy = [long * (1 + self.noise * (-1) ** block) for block in range(8)]
+                blocks = {"passes": 9, "short": [1e4] * 8, "long": noisy}
                 on_line(json.dumps({"event": "program", "batch": index, "key": name, **blocks}))
             on_line(json.dumps({"event": "batch", "batch": index, "seconds": self.seconds}))
         return 0
@@ -148,6 +153,30 @@ def test_the_time_budget_goes_to_the_most_used_first(
     assert {feature.id for feature in operators} <= set(lut.latencies())
     visits = [key for key in keys(tmp_path) if key != ANCHOR]
     assert sorted(visits) == sorted(feature.id for feature in operators)
+
+
+@pytest.mark.parametrize(("noise", "each"), [(0.0, 1), (0.8, 2)])
+def test_measuring_again_ends_where_it_does_not_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport], noise: float, each: int
+) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 21)]
+    monkeypatch.setattr(simulated, "noise", noise)
+    profile(operators, replace(DEVICE, precision_target=0.01), tmp_path)
+    visits = [key for key in keys(tmp_path) if key != ANCHOR]
+    assert sorted(visits) == sorted(feature.id for feature in operators for _ in range(each))
+
+
+def test_what_was_measured_while_the_machine_had_drifted_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
+) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 49)]  # three batches
+    monkeypatch.setattr(simulated, "slow_batch", 1)
+    profile(operators, replace(DEVICE, drift=0.2), tmp_path)
+    visits = [key for key in keys(tmp_path) if key != ANCHOR]
+    again = {key for key in visits if visits.count(key) == 2}
+    assert {feature.id for feature in operators} == set(visits)
+    assert 0 < len(again) <= 16
+    assert len(visits) == len(operators) + len(again)
 
 
 class Mortal(SimulatedTransport):

@@ -8,6 +8,7 @@ import platform
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,20 @@ def test_a_whole_network_is_timed(command: list[str], tmp_path: Path) -> None:
     found = ran(command, written(tmp_path / "manifest", batch))
     assert [line["key"] for line in found if line["event"] == "program"] == ["net"]
     assert [line["key"] for line in found if line["event"] == "failed"] == ["missing"]
+
+
+def test_parts_are_weighed(command: list[str], tmp_path: Path) -> None:
+    layer = "InnerProduct fc 1 1 in0 out0 0=1024 1=0 2=1048576"
+    heavy = Program("heavy", f"7767517\n2 2\nInput in0 0 1 in0\n{layer}\n", ((1024,),), "out0")
+    broken = Program("broken", BROKEN, ((4,),), "out0")
+    program = replace(HELPERS[2], key="whole", parts=(heavy, broken))
+    found = ran(command, written(tmp_path / "manifest", (*HELPERS, program)))
+    (weighed,) = [line for line in found if line["event"] == "weighed"]
+    assert weighed["key"] == "heavy"
+    assert weighed["workspace_mb"] >= 0
+    assert 1.9 < weighed["weights_mb"] < 8.5  # 4 MiB in single precision, half in half; ncnn keeps a copy of some
+    assert [line["key"] for line in found if line["event"] == "failed"] == ["broken"]
+    assert "whole" in {line["key"] for line in found if line["event"] == "program"}
 
 
 def test_a_manifest_cut_off_is_refused(command: list[str], tmp_path: Path) -> None:

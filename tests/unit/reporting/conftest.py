@@ -55,6 +55,9 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "parameters_m": [0.92, 0.92, 0.21, 0.45, 0.68],
             "macs_m": [24.1, 24.1, 4.2, 10.3, 16.8],
             "size_mb": [3.7, 3.7, 0.86, 1.8, 2.7],
+            "memory_mb_predicted": [7.9, 7.9, 2.4, 4.1, 5.8],
+            "memory_mb_measured": [8.2, 8.1, 2.6, 4.3, 6.1],
+            "energy_mj_predicted": [np.nan] * 5,
         },
     )
     measured = np.sort(rng.uniform(0.4, 2.0, 20))

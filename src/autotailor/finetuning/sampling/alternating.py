@@ -1,7 +1,7 @@
-"""The sandwich rule in turns: the smallest SubNet in every step, beside the largest in one and a random one in another.
+"""Half the sandwich rule: the smallest SubNet in every step, beside the largest or, by equal chance, a random one.
 
 A step of the sandwich (largest, smallest, one between) spends half of its time on the largest SubNet, which comes from
-training that is over. Here that is every second step, so that the same time trains the others more often.
+training that is over. Here about half of the steps do, so that the same time trains the others more often.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ PATTERNS = (
     ),
     Pattern("ChannelShuffle", "Reshape(Transpose(Reshape(x, shape=(_, group, _, _, _)), perm=(0, 2, 1, 3, 4)))"),
     BIASED_MATMUL,
+    *(Pattern("TransposedMatMul", f"MatMul(x, Transpose(y, perm={perm}))") for perm in ((0, 1, 3, 2), (0, 2, 1))),
 )
 """Earlier ones hold where two overlap."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,15 @@ class Program:
         weights = program["bin_path"] or ncnn.DataReaderFromEmpty()
         if self.net.load_param_mem(text) != 0 or self.net.load_model(weights) != 0:
             raise RuntimeError("ncnn cannot load it")
-        rng = np.random.default_rng(0)
-        self.inputs = [to_mat(rng.random(shape, dtype=np.float32)) for shape in program["inputs"]]
+        self.shapes = program["inputs"]
         numbers = {blob.name: i for i, blob in enumerate(self.net.blobs())}
         self.steps = [numbers[name] for name in program.get("steps", ())]
+
+    @cached_property
+    def inputs(self) -> list[Any]:
+        """Made when they are first needed: what loading takes is weighed."""
+        rng = np.random.default_rng(0)
+        return [to_mat(rng.random(shape, dtype=np.float32)) for shape in self.shapes]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
         """Scratch memory of one run, MiB: what a pool of its own holds afterwards."""

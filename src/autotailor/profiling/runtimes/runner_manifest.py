@@ -36,7 +36,8 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
 
     Args:
         manifest: ``settings`` and ``batches``, each with ``seconds``, ``least_passes``, ``blocks``, ``programs``, and
-            perhaps ``target``, the relative standard error at which it may end early.
+            perhaps ``target``, the relative standard error at which it may end early; perhaps ``memory``, a program
+            whose peak memory is wanted.
         run: its name. The device's journal belongs to one text: the same name resumes, another one measures anew.
 
     Raises:
@@ -47,6 +48,8 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     lines += [f"option {name} {int(on)}" for name, on in settings["options"].items()]
     lines += [f"{name} {settings[name]}" for name in ("threads", "warmup", "runs", "evict_mb")]
     lines += [f"core {core}" for core in settings["cores"]]
+    if "memory" in manifest:
+        lines += _program(manifest["memory"], "watch")
     for batch in manifest["batches"]:
         lines.append(f"batch {batch['seconds']} {batch['least_passes']} {batch['blocks']} {batch.get('target', 0)}")
         for program in batch["programs"]:
@@ -54,9 +57,9 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     return "\n".join([*lines, LAST_LINE]) + "\n"
 
 
-def _program(program: Mapping[str, Any]) -> list[str]:
-    """The lines of one program."""
-    lines = [_line("program", program["key"])]
+def _program(program: Mapping[str, Any], word: str = "program") -> list[str]:
+    """The lines of one program, then those of its parts."""
+    lines = [_line(word, program["key"])]
     lines += ["input " + " ".join(str(size) for size in shape) for shape in program["inputs"]]
     lines += [_line(name, program[name]) for name in ("short", "long", "param_path", "bin_path") if program[name]]
     lines += [_line("step", blob) for blob in program["steps"]]
@@ -64,6 +67,8 @@ def _program(program: Mapping[str, Any]) -> list[str]:
     if program["param"]:
         text = program["param"].splitlines()
         lines += [f"param {len(text)}", *text]
+    for part in program["parts"]:
+        lines += _program(part, "part")
     return lines
 
 

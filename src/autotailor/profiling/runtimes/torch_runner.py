@@ -37,8 +37,13 @@ class Program:
             {name: self.placed(saved.get(name, draw(shape, rng))) for name, shape in recorded["weights"].items()}
             for _ in range(self.copies[-1])
         ]
-        shapes = dict(zip(recorded["inputs"], recorded["shapes"], strict=True))
-        self.inputs = {name: self.placed(torch.rand(shape, generator=rng)) for name, shape in shapes.items()}
+        self.shapes = dict(zip(recorded["inputs"], recorded["shapes"], strict=True))
+
+    @functools.cached_property
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """Made when they are first needed: what loading takes is weighed."""
+        rng = torch.Generator().manual_seed(1)
+        return {name: self.placed(torch.rand(shape, generator=rng)) for name, shape in self.shapes.items()}
 
     def placed(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor where and as the device wants it."""

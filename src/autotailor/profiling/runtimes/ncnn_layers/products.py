@@ -31,6 +31,13 @@ def matrix_product(feature: OperatorFeature) -> Layer | Fragment:
     return _flattened_product(feature)
 
 
+@writes("TransposedMatMul")
+def transposed_product(feature: OperatorFeature) -> Layer:
+    """A product of two activations, the second one with its last two axes exchanged."""
+    alone(feature)
+    return Layer("MatMul", ((0, 1),))
+
+
 def _gemm(feature: OperatorFeature, rows: int) -> Params:
     """Rows of an activation with a constant matrix; 10: how its constant bias is broadcast, -1 for none."""
     k, n = feature.weights[0][-2:]

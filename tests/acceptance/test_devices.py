@@ -1,0 +1,239 @@
+"""The whole pipeline with a device that is not this computer: a phone over ADB (aarch64, under QEMU), a board over SSH.
+
+Against a phone that misbehaves the pipeline ends as well, or says why it does not and goes on when it is well again; no
+operator is measured twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from autotailor.profiling import Store
+from autotailor.profiling.transports.adb_keys import user_key
+from device.adb_daemon import AdbDaemon
+from device.runners import built
+from device.ssh_server import SshServer, find_sshd
+
+pytestmark = [pytest.mark.sweep, pytest.mark.timeout(1500)]
+ROOT = Path(__file__).parents[2]
+MODEL = "resnet_digits"
+SMALL = [
+    "model.pretrain.epochs=1",
+    "finetune.epochs=1",
+    "data.train_images=256",
+    "data.evaluation_images=300",
+    "model.space.resolution=[32]",
+    "model.space.width=[0.5,1.0]",
+    "model.space.blocks.Bottleneck.expand_ratio=[0.25]",
+    "sensitivity.validate_subnets=3",
+    "validate.subnets=3",
+    "search.candidates=2",
+    "search.population=10",
+    "search.generations=5",
+    "device.cores=[]",
+    "device.threads=1",
+    "device.warmup=1",
+    "device.precision_target=0.9",
+    "device.drift=10",
+    "device.energy_seconds=0",
+]
+
+
+def pipeline(
+    directory: Path, home: Path, device: str, overrides: list[str], *targets: str
+) -> subprocess.CompletedProcess[str]:
+    """``snakemake --config model=resnet_digits device=...``, small."""
+    done = subprocess.run(
+        [
+            *(sys.executable, str(ROOT / "workflow" / "launch.py"), "--snakefile", str(ROOT / "Snakefile")),
+            *("--profile", str(ROOT / "profiles" / "default"), *targets, "--config", f"model={MODEL}"),
+            *(f"device={device}", f"overrides={json.dumps([*SMALL, *overrides])}"),
+        ],
+        cwd=directory,
+        env={**os.environ, "HOME": str(home), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    (directory / "output.txt").write_text(done.stdout + done.stderr)
+    return done
+
+
+def visits(directory: Path) -> Counter[str]:
+    """How often each operator was measured, the anchor left out."""
+    store = Store(directory / "luts")
+    records = [
+        (record.key, device.fingerprint.anchor)
+        for device in store.devices()
+        for record in store.records(device.fingerprint.id)
+    ]
+    return Counter(key for key, anchor in records if key != anchor)
+
+
+def assert_finished(directory: Path, device: str) -> None:
+    """Every operator is in the LUT; exports were measured on the device."""
+    results = directory / "results" / MODEL / device
+    operators, lut = pd.read_csv(results / "operators.csv"), pd.read_csv(results / "lut.csv")
+    assert set(operators["id"]) <= set(lut["operator_id"])
+    summary = pd.read_csv(results / "summary.csv")
+    assert (summary["latency_ms_measured"] > 0).all()
+    assert (summary["memory_mb_measured"] > 0).all()
+    assert (results / "report.html").exists()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of its own, with an adb key."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        patch.delenv("ANDROID_USER_HOME", raising=False)
+        user_key()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    """One that is free: each phone listens at it, so that the configuration stays the same."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, home: Path, port: int) -> Path:
+    """Where the pipeline has ended with a phone that behaves."""
+    built("aarch64")
+    directory = tmp_path_factory.mktemp("android")
+    with AdbDaemon(tmp_path_factory.mktemp("phone"), machine="aarch64", port=port):
+        done = pipeline(directory, home, "android", [f"device.address=127.0.0.1:{port}"])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return directory
+
+
+@pytest.fixture
+def trained(finished: Path, tmp_path: Path) -> Path:
+    """The same, before anything was asked of the phone."""
+    copy = tmp_path / "run"
+    shutil.copytree(finished, copy, ignore=shutil.ignore_patterns("android", "luts", ".snakemake", ".tracking"))
+    return copy
+
+
+@pytest.fixture
+def phone(tmp_path: Path, port: int) -> Iterator[AdbDaemon]:
+    with AdbDaemon(tmp_path / "phone", machine="aarch64", port=port) as daemon:
+        yield daemon
+
+
+def test_android(finished: Path) -> None:
+    assert_finished(finished, "android")
+    assert set(visits(finished).values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "times", "seconds"),
+    [
+        ("refuse", 1, 3, 0),
+        ("drop", 40, 5, 0),
+        ("stall", 60, 2, 20),
+        ("corrupt", 40, 5, 0),
+        ("cut", 15, 5, 0),
+        ("damage", 1, 2, 0),
+    ],
+)
+def test_a_phone_that_misbehaves(
+    trained: Path, home: Path, phone: AdbDaemon, kind: str, after: int, times: int, seconds: float
+) -> None:
+    phone.faults.plan(kind, after, times, seconds)
+    done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    assert phone.faults.happened[kind] == times
+    assert_finished(trained, "android")
+    assert set(visits(trained).values()) == {1}
+
+
+def when_measured(directory: Path, action: Callable[[], object]) -> threading.Thread:
+    """Does something once, as soon as the first measurements are in the store."""
+
+    def watch() -> None:
+        while not ((directory / "luts").exists() and list((directory / "luts").glob("*.sqlite")) and visits(directory)):
+            time.sleep(0.1)
+        action()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_phone_that_restarts(trained: Path, home: Path, phone: AdbDaemon) -> None:
+    watching = when_measured(trained, lambda: phone.reboot(8))
+    done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    assert not watching.is_alive()
+    assert_finished(trained, "android")
+    assert set(visits(trained).values()) == {1}
+
+
+def test_a_phone_that_is_full(trained: Path, home: Path, phone: AdbDaemon) -> None:
+    phone.faults.plan("full", times=999)
+    done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
+    assert done.returncode != 0
+    assert "no space is left on the device: remove something" in done.stdout + done.stderr
+    phone.faults.plan("full", times=0)
+    done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    assert_finished(trained, "android")
+    assert set(visits(trained).values()) == {1}
+
+
+def test_a_phone_that_does_not_know_this_computer(tmp_path: Path, home: Path, port: int) -> None:
+    (tmp_path / "run").mkdir()
+    with AdbDaemon(tmp_path / "phone", prompt=None, machine="aarch64", port=port) as daemon:
+        done = pipeline(tmp_path / "run", home, "android", [f"device.address={daemon.address}"])
+    assert done.returncode != 0
+    assert "accept" in done.stderr
+    assert not (tmp_path / "run" / "results").exists()
+
+
+def test_no_phone(tmp_path: Path, home: Path, port: int) -> None:
+    start = time.monotonic()
+    done = pipeline(tmp_path, home, "android", [f"device.address=127.0.0.1:{port}"])
+    seconds = time.monotonic() - start
+    assert done.returncode != 0
+    assert f"no ADB daemon answers at 127.0.0.1:{port}" in done.stderr
+    assert seconds < 60  # of which 6 are for the phone; the rest is starting Snakemake
+    assert not (tmp_path / "results").exists()
+
+
+def test_orin(tmp_path: Path, finished: Path) -> None:
+    if (program := find_sshd()) is None:
+        pytest.fail("the OpenSSH server is missing: apt-get install openssh-server")
+    built("host")
+    home, run = tmp_path / "home", tmp_path / "run"
+    home.mkdir()
+    shutil.copytree(finished, run, ignore=shutil.ignore_patterns("android", "luts", ".snakemake", ".tracking"))
+    server = SshServer(program, tmp_path / "sshd", home)
+    dropping = when_measured(run, server.drop)
+    try:
+        where = [f"device.address={server.address}", f"device.folder={tmp_path / 'board'}", "device.precision=fp32"]
+        done = pipeline(run, home, "orin", where)
+    finally:
+        server.stop()
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    assert not dropping.is_alive()
+    assert_finished(run, "orin")
+    assert set(visits(run).values()) == {1}
