@@ -16,7 +16,7 @@ rule export:
     conda:
         "../envs/autotailor.yaml"
     params:
-        sections=sections("data", "calibration", "tolerance", "runtime"),
+        sections=sections("data", "calibration", "tolerance"),
         code=code("compiler", "export", "finetuning", "data", "profiling"),
     message:
         "export: the chosen SubNets as ONNX, ncnn and PyTorch"

@@ -13,7 +13,7 @@ with stage(snakemake) as this:
     splits = data.load(this.params["data"])
     module = net.module().eval()
     calibration = finetuning.CalibrationConfig.from_section(this.params["calibration"])
-    runtime = profiling.exporting_runtime(profiling.DeviceConfig.from_section(this.params["runtime"]))
+    runtime = profiling.exporting_runtime()
     for name, subnet in search.read_budgets(Path(snakemake.input.front), net.space).items():
         statistics = finetuning.calibrate(module, subnet, splits, calibration)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent

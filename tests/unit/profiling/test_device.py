@@ -4,7 +4,6 @@ import pytest
 import yaml
 
 from autotailor.profiling import (
-    RUNTIMES,
     TRANSPORTS,
     DeviceConfig,
     DeviceError,
@@ -65,9 +64,8 @@ def test_a_configuration_is_checked_without_its_device(name: str) -> None:
         check_configuration(device(transport=name, address="127.0.0.1:1", key="/nowhere"))
 
 
-@pytest.mark.parametrize("name", RUNTIMES)
-def test_every_export_holds_the_files_of_ncnn_compared_in_single_precision(name: str) -> None:
-    runtime = exporting_runtime(device(runtime=name, precision="fp16"))
+def test_every_export_holds_the_files_of_ncnn_compared_in_single_precision() -> None:
+    runtime = exporting_runtime()
     assert isinstance(runtime, NcnnRuntime)
     options = runtime.settings()["options"]
     assert {option for option in options if "fp16" in option}

@@ -40,12 +40,12 @@ def open_runtime(device: DeviceConfig) -> Runtime:
     return open_part("runtime", device.runtime, RUNTIMES, device)
 
 
-def exporting_runtime(device: DeviceConfig) -> Runtime:
+def exporting_runtime() -> Runtime:
     """What writes the files beside ONNX and PyTorch, and runs them on this computer to compare them.
 
     Every export holds ncnn's, whatever measures. It is compared in single precision, whatever the device computes in.
     """
-    return NcnnRuntime(DeviceConfig(device.name))
+    return NcnnRuntime(DeviceConfig("export"))
 
 
 __all__ = ["RUNTIMES", "NcnnRuntime", "Runtime", "exporting_runtime", "open_runtime"]
