@@ -39,7 +39,7 @@ def _front(summary: pd.DataFrame) -> Table:
     table.add_column("\nSubNet", no_wrap=True)
     for heading in ("latency ms\npredicted", "\nmeasured", "accuracy %\npredicted", "\nmeasured"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("params\nM", "MACs\nM", "size\nMB", "memory MiB\npredicted", "\nmeasured"):
+    for heading in ("params\nM", "MACs\nM", "size\nMB"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in summary.to_dict("records"):
         table.add_row(
@@ -51,8 +51,6 @@ def _front(summary: pd.DataFrame) -> Table:
             _number(row["parameters_m"], 2),
             _number(row["macs_m"], 1),
             _number(row["size_mb"], 2),
-            _number(row["memory_mb_predicted"], 1),
-            _number(row["memory_mb_measured"], 1),
         )
     return table
 
