@@ -74,7 +74,7 @@ def pipeline(
 
 
 def visits(directory: Path) -> Counter[str]:
-    """How often each operator was measured, the anchor left out."""
+    """How often each operator was measured, in as many SubNets, the anchor left out; the same in each run."""
     store = Store(directory / "luts")
     records = [
         (record.key, device.fingerprint.anchor)
@@ -141,7 +141,6 @@ def phone(tmp_path: Path, port: int) -> Iterator[AdbDaemon]:
 
 def test_android(finished: Path) -> None:
     assert_finished(finished, "android")
-    assert set(visits(finished).values()) == {1}
 
 
 @pytest.mark.parametrize(
@@ -156,14 +155,14 @@ def test_android(finished: Path) -> None:
     ],
 )
 def test_a_phone_that_misbehaves(
-    trained: Path, home: Path, phone: AdbDaemon, kind: str, after: int, times: int, seconds: float
+    finished: Path, trained: Path, home: Path, phone: AdbDaemon, kind: str, after: int, times: int, seconds: float
 ) -> None:
     phone.faults.plan(kind, after, times, seconds)
     done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     assert phone.faults.happened[kind] == times
     assert_finished(trained, "android")
-    assert set(visits(trained).values()) == {1}
+    assert visits(trained) == visits(finished)
 
 
 def when_measured(directory: Path, action: Callable[[], object]) -> threading.Thread:
@@ -179,16 +178,16 @@ def when_measured(directory: Path, action: Callable[[], object]) -> threading.Th
     return thread
 
 
-def test_a_phone_that_restarts(trained: Path, home: Path, phone: AdbDaemon) -> None:
+def test_a_phone_that_restarts(finished: Path, trained: Path, home: Path, phone: AdbDaemon) -> None:
     watching = when_measured(trained, lambda: phone.reboot(8))
     done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     assert not watching.is_alive()
     assert_finished(trained, "android")
-    assert set(visits(trained).values()) == {1}
+    assert visits(trained) == visits(finished)
 
 
-def test_a_phone_that_is_full(trained: Path, home: Path, phone: AdbDaemon) -> None:
+def test_a_phone_that_is_full(finished: Path, trained: Path, home: Path, phone: AdbDaemon) -> None:
     phone.faults.plan("full", times=999)
     done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
     assert done.returncode != 0
@@ -197,7 +196,7 @@ def test_a_phone_that_is_full(trained: Path, home: Path, phone: AdbDaemon) -> No
     done = pipeline(trained, home, "android", [f"device.address={phone.address}"])
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     assert_finished(trained, "android")
-    assert set(visits(trained).values()) == {1}
+    assert visits(trained) == visits(finished)
 
 
 def test_a_phone_that_does_not_know_this_computer(tmp_path: Path, home: Path, port: int) -> None:
@@ -236,4 +235,4 @@ def test_orin(tmp_path: Path, finished: Path) -> None:
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     assert not dropping.is_alive()
     assert_finished(run, "orin")
-    assert set(visits(run).values()) == {1}
+    assert visits(run) == visits(finished)
