@@ -34,6 +34,8 @@ from predictors.subjects import Subject
 
 FUSIONLESS = 5
 """SubNets that are measured with fusion ignored."""
+FUSIONLESS_ROUNDS = 5
+"""How many times as long as in a round of whole SubNets each of them is measured."""
 CHUNK = 8
 RUNS = 8
 PARTS = 3
@@ -138,7 +140,7 @@ def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> f
                 ]
             except ProfilingError:  # an operator that this runtime only knows as part of another
                 return pd.DataFrame({name: [float("nan")] for name in names})
-            found = _measured(session, programs, lambda count: FUSIONLESS * seconds_each * count)
+            found = _measured(session, programs, lambda count: FUSIONLESS_ROUNDS * seconds_each * count)
         return pd.DataFrame({name: [found[f"{subnet.id} {name}"] for subnet in chosen] for name in names})
 
     frame = _kept(subject.folder / "fusion.csv", measure)
