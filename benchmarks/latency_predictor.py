@@ -8,7 +8,8 @@ in place, in other SubNets. The mean of all rounds is what counts; the differenc
 a minute before, is the noise floor. The alternatives get as much measuring time as the operators took. ``--operators
 all`` measures the operators of the whole space, not only those that the 50 SubNets hold. Everything is kept in the work
 folder, so that a run that is stopped goes on where it was; first operators and SubNets of all networks are measured,
-then the alternatives; the table is written to ``latency_predictor.csv`` beside this file.
+then the alternatives; the table is written to ``latency_predictor_RUNTIME.csv`` beside this file. Fusion ignored, and
+layers that no operator stands for, are for ncnn, which runs operators apart and lists its layers.
 """
 
 from __future__ import annotations
@@ -76,9 +77,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.2, help="of measuring for each SubNet and round")
     parser.add_argument("--cores", type=int, nargs="*", default=[])
     parser.add_argument("--workdir", type=Path, default=Path("results/latency_predictor"))
-    parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
+    parser.add_argument("--csv", type=Path, help="default: latency_predictor_RUNTIME.csv here")
     parser.add_argument("--prepare", action="store_true", help="only compile and convert, measure nothing")
     options = parser.parse_args()
+    options.csv = options.csv or Path(__file__).with_name(f"latency_predictor_{options.runtime}.csv")
     torch.set_num_threads(1)
     device = DeviceConfig(
         "host", runtime=options.runtime, cores=tuple(options.cores), max_minutes=options.minutes, precision_target=0.05

@@ -96,6 +96,7 @@ def render(frame: pd.DataFrame, title: str) -> Table:
         shares = [f"{value:.0%}" for value in (row.within_5, row.within_10)]
         signed = [f"{row.median_error:.1%}", f"{row.mean_error:+.1%}", f"{row.tau:.3f}", f"{row.profiling_minutes:.1f}"]
         counts = [f"{row.operators} of {row.space_operators}", f"{row.floor_5:+.1%}..{row.floor_95:+.1%}"]
-        last = [f"{row.unclaimed_layers} of {row.layers}", f"{row.fusion_ignored:.2f}x"]
+        unclaimed = f"{row.unclaimed_layers} of {row.layers}" if row.layers else "no list"
+        last = [unclaimed, f"{row.fusion_ignored:.2f}x" if row.fusion_ignored > 0 else "not run"]
         table.add_row(row.network, row.predictor, *shares, *signed, *counts, *last)
     return table

@@ -21,6 +21,7 @@ from autotailor.profiling import (
     LUT,
     DeviceConfig,
     ProfilingError,
+    Session,
     convert,
     fusion_rules,
     measure_baseline,
@@ -128,8 +129,7 @@ def summarise(
     """
     table = _predicted(predictions, subnets)
     networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
-    on_device = _measured_latency(networks, device, lut), _measured_memory(networks, device if lut else None)
-    for measured in (*on_device, _measured_accuracy(models, test)):
+    for measured in (_measured_on_device(networks, device, lut), _measured_accuracy(models, test)):
         table = table.merge(measured, on="name", validate="one_to_one")
     return table[
         [
@@ -166,25 +166,27 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
     )
 
 
-def _measured_latency(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
-    """Latency (ms) with its standard error."""
-    columns = ["name", "latency_ms_measured", "latency_ms_standard_error"]
-    if lut is None:
-        return pd.DataFrame([(name, np.nan, np.nan) for name in networks], columns=columns)
-    rows = measure_networks(networks, device, seconds_each=SECONDS_EACH, lut=lut)
-    return pd.DataFrame([(row.key, row.latency_ms, row.standard_error) for row in rows], columns=columns)
+def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
+    """Latency (ms) with its standard error, and peak memory of an inference (MiB); NaN without a LUT."""
+    table = pd.DataFrame({"name": list(networks)})
+    table[["latency_ms_measured", "latency_ms_standard_error", "memory_mb_measured"]] = np.nan
+    if lut is not None:
+        with Session(device) as session:
+            rows = measure_networks(networks, session, seconds_each=SECONDS_EACH, lut=lut)
+            table["memory_mb_measured"] = list(_measured_memory(networks, session).values())
+        table["latency_ms_measured"] = [row.latency_ms for row in rows]
+        table["latency_ms_standard_error"] = [row.standard_error for row in rows]
+    return table
 
 
-def _measured_memory(networks: Networks, device: DeviceConfig | None) -> pd.DataFrame:
+def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
     """Peak memory of an inference (MiB), above that of a network of nothing; NaN where the device does not tell."""
-    peaks = dict.fromkeys(networks, np.nan)
-    if device is not None:
-        try:
-            baseline = measure_baseline(device)
-            peaks = {name: use.running_mb - baseline for name, use in measure_memory(networks, device).items()}
-        except ProfilingError as error:
-            logger.warning("peak memory is not measured: %s", error)
-    return pd.DataFrame({"name": list(peaks), "memory_mb_measured": list(peaks.values())})
+    try:
+        baseline = measure_baseline(session)
+        return {name: use.running_mb - baseline for name, use in measure_memory(networks, session).items()}
+    except ProfilingError as error:
+        logger.warning("peak memory is not measured: %s", error)
+        return dict.fromkeys(networks, np.nan)
 
 
 def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:

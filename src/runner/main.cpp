@@ -62,14 +62,17 @@ static std::string megabytes(const char* name, double value) {
     return std::isnan(value) ? "" : text;
 }
 
-// A program, loaded, warmed up and weighed.
+static const int WALKS = 2;  // runs step by step for each timed run of other programs: loading and warming up cost as much as several
+
+// A program, loaded, warmed up and weighed. One with steps is long: a single run warms it up, its parts are weighed instead.
 static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {
     const double before = heap_mb();
     auto network = std::make_unique<Network>(program, manifest);
     const double weights = heap_mb() - before;
-    for (int w = 0; w < std::max(1, manifest.warmup); ++w)
+    const bool has_steps = !program.steps.empty();
+    for (int w = 0; w < (has_steps ? 1 : std::max(1, manifest.warmup)); ++w)
         for (size_t which = 0; which < network->lengths(); ++which) network->run(which);
-    network->memory = megabytes("weights_mb", weights) + megabytes("workspace_mb", network->workspace_mb());
+    if (!has_steps) network->memory = megabytes("weights_mb", weights) + megabytes("workspace_mb", network->workspace_mb());
     return network;
 }
 
@@ -121,11 +124,12 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
                 if (which >= network.lengths()) continue;
                 *current = static_cast<int>(each.place);
                 network.run(which);  // brings code and buffers back into the caches
-                for (int r = 0; r < manifest.runs; ++r) {
+                const bool has_steps = !network.program().steps.empty();
+                for (int r = 0; r < (has_steps ? 1 : manifest.runs); ++r) {
                     if (network.lengths() > 1) evict();
                     network.times[which].push_back(network.run(which));
-                    if (!network.program().steps.empty()) network.walk();
                 }
+                for (int r = 0; has_steps && r < WALKS * manifest.runs; ++r) network.walk();
             }
         ++passes;
         if (batch.target > 0 && passes >= batch.least_passes && passes % 8 == 0 && precise()) break;

@@ -40,20 +40,20 @@ def cover(
     Args:
         net: the SuperNet.
         fusion: the runtime's rules.
-        operators: which ones; all of the space when None.
+        operators: which ones, those that matter most first; all of the space when None.
         avoid: SubNets that must not be among them (those that predictions are judged on).
         seed: of the draws.
     """
     places = net.places(fusion)
     ids = {feature.id: i for i, feature in enumerate(net.operators(fusion=fusion))}
-    wanted = ids.values() if operators is None else [ids[feature.id] for feature in operators]
+    wanted = list(ids.values()) if operators is None else [ids[feature.id] for feature in operators]
     missing = np.zeros(len(ids) + 1, dtype=bool)  # the last one stands for a place that was removed
-    missing[list(wanted)] = True
+    missing[wanted] = True
     held = _Held(net.space, places, ids)
     rng = np.random.default_rng(seed)
     chosen: list[SubNet] = []
     avoided = set(avoid)
-    for operator in range(len(ids)):
+    for operator in wanted:
         for _ in range(TRIES):
             if not missing[operator] or (rows := held.draw(operator, rng)) is None:
                 break

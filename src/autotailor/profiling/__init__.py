@@ -18,6 +18,7 @@ from autotailor.profiling.networks import (
 from autotailor.profiling.profiler import profile
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import RUNTIMES, exporting_runtime, open_runtime
+from autotailor.profiling.session import Session
 from autotailor.profiling.store import Store, StoredDevice
 from autotailor.profiling.transports import TRANSPORTS, open_transport
 from autotailor.profiling.validation import validate
@@ -35,6 +36,7 @@ __all__ = [
     "MemoryUse",
     "ProfilingError",
     "Record",
+    "Session",
     "Store",
     "StoredDevice",
     "check",

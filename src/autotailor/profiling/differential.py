@@ -1,8 +1,8 @@
 """From the runner's numbers to latencies and their standard errors, one estimate for each block of passes.
 
 Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what a step costs besides,
-which is what all steps take longer than the network at once. Drift is taken out by the anchor operator of the same
-batch; the median of all blocks is robust against what else the machine does.
+which is what all steps of a batch's networks take longer than these networks at once. Drift is taken out by the anchor
+operator of the same batch; the median of all blocks is robust against what else the machine does.
 """
 
 from __future__ import annotations
@@ -46,23 +46,36 @@ def block_latencies(program: Program, short: Sequence[float], long: Sequence[flo
     return np.asarray(difference / (program.copies[1] - program.copies[0]) / NS_PER_MS, dtype=np.float64)
 
 
+def step_overhead(networks: Iterable[tuple[Sequence[Sequence[float]], Sequence[float]]], harness_ms: float) -> float:
+    """What a step costs besides its operator, in milliseconds: the median over the networks of a batch.
+
+    It is what all steps of a network take longer than the network at once, shared equally. One network alone shows it
+    with an error of tens of microseconds, as much as a small operator takes; networks do not differ by more than that.
+
+    Args:
+        networks: nanoseconds of each step and block, and of the whole network at once for each block.
+        harness_ms: what calling the runtime costs.
+    """
+    found = []
+    for steps, long in networks:
+        walked = np.asarray(steps, dtype=np.float64).sum(axis=0)
+        found.append(((np.median(walked) - np.median(long)) / NS_PER_MS + harness_ms) / len(steps))
+    return float(np.median(found)) if found else 0.0
+
+
 def step_latencies(
-    program: Program, steps: Sequence[Sequence[float]], long: Sequence[float], harness_ms: float
+    program: Program, steps: Sequence[Sequence[float]], overhead_ms: float
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Latencies in milliseconds of the operators of a network that was run step by step, one for each block.
 
-    What a step costs besides its operator is what all steps together take longer than the network at once, shared
-    equally. An operator that stands in several places counts with their mean.
+    An operator that stands in several places counts with their mean.
 
     Args:
         program: with its ``steps``.
         steps: nanoseconds for each step and block.
-        long: nanoseconds of the whole network at once, for each block.
-        harness_ms: what calling the runtime costs.
+        overhead_ms: what a step costs besides its operator.
     """
-    walked = np.asarray(steps, dtype=np.float64) / NS_PER_MS
-    at_once = np.asarray(long, dtype=np.float64) / NS_PER_MS - harness_ms
-    operators = walked - (walked.sum(axis=0) - at_once) / len(walked)
+    operators = np.asarray(steps, dtype=np.float64) / NS_PER_MS - overhead_ms
     places: dict[str, list[npt.NDArray[np.float64]]] = {}
     for (key, _), blocks in zip(program.steps, operators, strict=True):
         places.setdefault(key, []).append(blocks)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import Session
+from autotailor.profiling.session import Session, session_on
 
 
 @dataclass(frozen=True)
@@ -24,25 +24,27 @@ class MemoryUse:
     running_mb: float
 
 
-def measure_memory(networks: Mapping[str, tuple[Path, tuple[int, ...]]], device: DeviceConfig) -> dict[str, MemoryUse]:
+def measure_memory(
+    networks: Mapping[str, tuple[Path, tuple[int, ...]]], device: DeviceConfig | Session
+) -> dict[str, MemoryUse]:
     """Peak memory of converted networks.
 
     Args:
         networks: name to the folder with its files and the shape of its input, ``[1, 3, r, r]``.
-        device: where; it must be a Linux.
+        device: where (or a session that is open there); it must be a Linux.
 
     Raises:
         DeviceError: the device cannot be used.
         ProfilingError: the runner cannot tell.
     """
-    with Session(device) as session:
+    with session_on(device) as session:
         return {
             name: _weighed(session, session.network(name, directory, (shape[1:],)))
             for name, (directory, shape) in networks.items()
         }
 
 
-def measure_baseline(device: DeviceConfig) -> float:
+def measure_baseline(device: DeviceConfig | Session) -> float:
     """What a process of the runtime holds besides a network's weights, activations and workspace, MiB.
 
     The peak of a network of nothing: the one parameter of a device in ``SuperNet.peak_memory``. It is no network's that
@@ -52,7 +54,7 @@ def measure_baseline(device: DeviceConfig) -> float:
         DeviceError: the device cannot be used.
         ProfilingError: the runner cannot tell.
     """
-    with Session(device) as session:
+    with session_on(device) as session:
         return _weighed(session, session.runtime.harness()).running_mb
 
 

@@ -17,7 +17,7 @@ from autotailor.profiling.lut import LUT
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import NETWORK_PASSES, Batch, Session
+from autotailor.profiling.session import NETWORK_PASSES, Batch, Session, session_on
 
 NETWORKS_PER_BATCH = 32
 
@@ -64,7 +64,7 @@ def run_network(directory: Path, images: npt.NDArray[np.float32], device: Device
 
 def measure_networks(
     networks: Mapping[str, tuple[Path, tuple[int, ...]]],
-    device: DeviceConfig,
+    device: DeviceConfig | Session,
     *,
     seconds_each: float = 0.5,
     lut: LUT | None = None,
@@ -76,7 +76,7 @@ def measure_networks(
 
 def measure_rounds(
     networks: Mapping[str, tuple[Path, tuple[int, ...]]],
-    device: DeviceConfig,
+    device: DeviceConfig | Session,
     rounds: int,
     *,
     seconds_each: float = 0.5,
@@ -87,7 +87,7 @@ def measure_rounds(
 
     Args:
         networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
-        device: where.
+        device: where, or a session that is open there.
         rounds: how often; a network's files go to the device once.
         seconds_each: seconds of measuring for each network and round.
         lut: latencies are scaled to the machine's speed while this LUT was measured, where it holds the anchor.
@@ -100,7 +100,7 @@ def measure_rounds(
         DeviceError: the device cannot be used.
         ProfilingError: the runtime cannot run a network.
     """
-    with Session(device) as session:
+    with session_on(device) as session:
         programs = [session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
         anchor = session.anchor.key
         found = [_measure_round(session, programs, seconds_each) for _ in range(rounds)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import block_latencies, robust, step_latencies
+from autotailor.profiling.differential import block_latencies, robust, step_latencies, step_overhead
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
@@ -73,7 +74,7 @@ class Session:
         self.anchor = self.runtime.replicas(self.runtime.anchor())
         self._helpers = (self.anchor, self.runtime.sink(), self.runtime.harness())
         self._lock = DeviceLock(self.transport.identity, device.name)
-        self._networks = 0
+        self._networks: dict[Path, str] = {}
         self._states: list[MachineState] = []
         self._note = note_path(notes, self.transport.identity) if notes and self.runtime.resumes else None
         self._left: tuple[Unfinished, str] | None = None
@@ -102,16 +103,17 @@ class Session:
             logger.info("device %s: %s", self.device.name, change(self._states))
 
     def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
-        """A converted network, its files on the device.
+        """A converted network, its files on the device: they go there once in a session.
 
         Args:
             key: for its result.
             directory: its files here.
             inputs: shapes without the batch.
         """
-        self._networks += 1
-        folder = self.transport.share(directory, self.runtime.files, f"networks/{self._networks}")
-        return self.runtime.network(key, directory, inputs, folder)
+        if directory not in self._networks:
+            name = f"networks/{len(self._networks) + 1}"
+            self._networks[directory] = self.transport.share(directory, self.runtime.files, name)
+        return self.runtime.network(key, directory, inputs, self._networks[directory])
 
     def left_behind(self) -> list[Record]:
         """Records of what an earlier session with the same notes has started, those that it has read among them."""
@@ -276,12 +278,14 @@ class Session:
         besides = {p.key: costs[SINK] * p.sink if p.short else costs[HARNESS] for p in (self.anchor, *batch.programs)}
         anchor_ms = costs[self.anchor.key] - besides[self.anchor.key]
         programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
+        walked = [found[program.key] for program in programs if program.steps]
+        overhead = step_overhead([(line["steps"], line["long"]) for line in walked], costs[HARNESS])
         share = seconds / max(1, len(programs))
         records = []
         for program in programs:
             line = found[program.key]
             if program.steps:
-                operators = step_latencies(program, line["steps"], line["long"], costs[HARNESS])
+                operators = step_latencies(program, line["steps"], overhead)
                 known = {key: weighed.get(key, {}) for key in operators}
                 copies = 1
             else:
@@ -293,6 +297,16 @@ class Session:
                 record = Record(self.fingerprint.id, key, values, anchor_ms, passes, share / len(operators))
                 records.append(_with_memory(record, copies, known[key]))
         return records
+
+
+@contextmanager
+def session_on(device: DeviceConfig | Session) -> Iterator[Session]:
+    """A session that is open already as it is, else one of its own on the device."""
+    if isinstance(device, Session):
+        yield device
+    else:
+        with Session(device) as session:
+            yield session
 
 
 def _event(text: str) -> dict[str, Any] | None:

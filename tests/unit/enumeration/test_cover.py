@@ -6,6 +6,7 @@ import random
 
 import autotailor
 from autotailor.enumeration.cover import cover
+from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 
 
@@ -29,3 +30,14 @@ def test_some_operators_are_held_without_the_subnets_to_avoid(resnet_net: autota
     assert not set(chosen) & set(judged)
     assert {feature.id for feature in wanted} <= held(resnet_net, chosen)
     assert len(chosen) <= len(cover(resnet_net, NCNN_FUSION))
+
+
+def test_operators_named_first_are_held_earlier(resnet_net: autotailor.SuperNet) -> None:
+    operators = resnet_net.operators(fusion=NCNN_FUSION)
+    last = operators[-len(operators) // 3 :]
+
+    def waiting(wanted: tuple[OperatorFeature, ...]) -> int:
+        held_by = [held(resnet_net, (subnet,)) for subnet in cover(resnet_net, NCNN_FUSION, wanted)]
+        return sum(next(i for i, ids in enumerate(held_by) if feature.id in ids) for feature in last)
+
+    assert waiting(operators[::-1]) < waiting(operators)

@@ -10,7 +10,7 @@ import pytest
 import autotailor
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.claims import claims
-from autotailor.profiling.differential import step_latencies
+from autotailor.profiling.differential import step_latencies, step_overhead
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_reference import reference_operators
 from autotailor.profiling.validation import input_shape
@@ -45,16 +45,27 @@ def test_each_step_runs_one_operator(resnet_net: autotailor.SuperNet) -> None:
     assert len({blob for _, blob in written.steps}) == len(written.steps)
 
 
-def test_what_steps_cost_besides_is_shared_equally() -> None:
+def test_what_steps_cost_besides_is_taken_off() -> None:
     steps = (("a", "x"), ("b", "y"), ("a", "z"))
     network = Program("n", "", ((3, 8, 8),), "z", steps=steps)
     latencies = np.array([[30.0, 30.0], [10.0, 20.0], [34.0, 34.0]]) * 1e3
-    overhead = np.array([[5.0, 5.0]]) * 1e3
     at_once = latencies.sum(axis=0) + 2e3
-    found = step_latencies(network, latencies + overhead, at_once, 2e-3)
+    overhead = step_overhead([((latencies + 5e3).tolist(), at_once.tolist())], harness_ms=2e-3)
+    assert overhead == pytest.approx(5e-3)
+    found = step_latencies(network, (latencies + 5e3).tolist(), overhead)
     assert found.keys() == {"a", "b"}
     np.testing.assert_allclose(found["a"], [0.032, 0.032])
     np.testing.assert_allclose(found["b"], [0.010, 0.020])
+
+
+def test_one_disturbed_network_does_not_change_what_a_step_costs_besides() -> None:
+    rng = np.random.default_rng(0)
+    networks = []
+    for place in range(9):
+        latencies = rng.uniform(1e4, 1e6, (20, 1)) * rng.normal(1, 0.001, 8)
+        slow = 2e6 if place == 4 else 0.0
+        networks.append(((latencies + 5e3).tolist(), (latencies.sum(axis=0) + slow).tolist()))
+    assert step_overhead(networks, 0.0) == pytest.approx(5e-3, abs=5e-4)
 
 
 def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(

@@ -11,7 +11,7 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
 All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
 between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
 
-A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
+A program with ``steps`` is run at once, then several times step by step; its line has the blocks of each in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
 
     {"event": "weighed", "batch": 0, "key": "77ab...", "weights_mb": 0.4, "workspace_mb": 0.1}
@@ -32,6 +32,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+
+WALKS = 2
+"""Runs step by step for each timed run of other programs: loading and warming up cost as much as several."""
 
 
 class Loaded(Protocol):
@@ -73,14 +76,13 @@ class Backend(Protocol):
 
 
 class Timed:
-    """A program, its times, and the memory of its weights (of all copies) and of one run, MiB where known."""
+    """A program, its times, and its ``memory``: of its weights (of all copies) and of one run, MiB where known."""
 
-    def __init__(self, key: str, program: Loaded, weights_mb: float, has_steps: bool) -> None:
+    def __init__(self, key: str, program: Loaded, memory: dict[str, float], has_steps: bool) -> None:
         self.key, self.program = key, program
         self.times: list[list[int]] = [[] for _ in range(program.lengths)]
         self.walks: list[list[int]] = []
         self.has_steps = has_steps
-        memory = {"weights_mb": weights_mb, "workspace_mb": program.workspace_mb(heap_mb)}
         self.memory = {name: value for name, value in memory.items() if not math.isnan(value)}
 
 
@@ -130,16 +132,22 @@ def load_all(backend: Backend, index: int, batch: dict[str, Any], settings: dict
 
 
 def load_one(backend: Backend, index: int, program: dict[str, Any], settings: dict[str, Any]) -> Timed | None:
-    """Loads and warms up one program; says it when it cannot be loaded."""
+    """Loads, warms up and weighs one program; says it when it cannot be loaded.
+
+    One with steps is long: a single run warms it up, and its parts are weighed instead of it.
+    """
     say(event="load", batch=index, key=program["key"])
+    has_steps = bool(program.get("steps"))
     try:
         before = heap_mb()
         loaded = backend.load(program, settings)
-        weights_mb = heap_mb() - before
-        for _ in range(max(1, settings["warmup"])):
+        memory = {"weights_mb": heap_mb() - before}
+        for _ in range(1 if has_steps else max(1, settings["warmup"])):
             for which in range(loaded.lengths):
                 loaded.run(which)
-        return Timed(program["key"], loaded, weights_mb, bool(program.get("steps")))
+        if not has_steps:
+            memory["workspace_mb"] = loaded.workspace_mb(heap_mb)
+        return Timed(program["key"], loaded, {} if has_steps else memory, has_steps)
     except Exception as error:
         say(event="failed", batch=index, key=program["key"], reason=str(error))
         return None
@@ -174,12 +182,12 @@ def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype
     """
     program = timed.program
     program.run(which)
-    for _ in range(runs):
+    for _ in range(1 if timed.has_steps else runs):
         if program.lengths > 1:
             evicted.sum()
         timed.times[which].append(program.run(which))
-        if timed.has_steps:
-            timed.walks.append(program.walk())  # type: ignore[attr-defined]
+    if timed.has_steps:
+        timed.walks += [program.walk() for _ in range(WALKS * runs)]  # type: ignore[attr-defined]
 
 
 def status_mb(field: str) -> float:

@@ -1,0 +1,22 @@
+"""The whole pipeline on this computer with each runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from acceptance.pipeline import MODEL, assert_finished, pipeline
+
+pytestmark = [pytest.mark.sweep, pytest.mark.timeout(1500)]
+
+
+@pytest.mark.parametrize("runtime", ["ncnn", "onnxruntime", "torch"])
+def test_a_runtime(runtime: str, tmp_path: Path) -> None:
+    done = pipeline(tmp_path, tmp_path, "host", [f"device.runtime={runtime}"])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    assert_finished(tmp_path, "host")
+    validation = pd.read_csv(tmp_path / "results" / MODEL / "host" / "validation.csv")
+    assert (validation["predicted_ms"] > 0).all()
+    assert validation["relative_error"].abs().median() < 0.5  # one thread of a busy machine; the tables are exact
