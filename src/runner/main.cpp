@@ -62,7 +62,7 @@ static std::string megabytes(const char* name, double value) {
     return std::isnan(value) ? "" : text;
 }
 
-static const int WALKS = 2;  // runs step by step for each timed run of other programs: loading and warming up cost as much as several
+static const int WALKS = 2;  // runs step by step for each run at once, both in turn
 
 // A program, loaded, warmed up and weighed. One with steps is long: a single run warms it up, its parts are weighed instead.
 static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {
@@ -124,12 +124,11 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
                 if (which >= network.lengths()) continue;
                 *current = static_cast<int>(each.place);
                 network.run(which);  // brings code and buffers back into the caches
-                const bool has_steps = !network.program().steps.empty();
-                for (int r = 0; r < (has_steps ? 1 : manifest.runs); ++r) {
+                for (int r = 0; r < manifest.runs; ++r) {
                     if (network.lengths() > 1) evict();
                     network.times[which].push_back(network.run(which));
+                    for (int w = 0; !network.program().steps.empty() && w < WALKS; ++w) network.walk();
                 }
-                for (int r = 0; has_steps && r < WALKS * manifest.runs; ++r) network.walk();
             }
         ++passes;
         if (batch.target > 0 && passes >= batch.least_passes && passes % 8 == 0 && precise()) break;

@@ -11,7 +11,7 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
 All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
 between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
 
-A program with ``steps`` is run at once, then several times step by step; its line has the blocks of each in ``steps``.
+A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
 
     {"event": "weighed", "batch": 0, "key": "77ab...", "weights_mb": 0.4, "workspace_mb": 0.1}
@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 WALKS = 2
-"""Runs step by step for each timed run of other programs: loading and warming up cost as much as several."""
+"""Runs step by step for each run at once, both in turn: the second run after another program is slow yet."""
 
 
 class Loaded(Protocol):
@@ -182,12 +182,12 @@ def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype
     """
     program = timed.program
     program.run(which)
-    for _ in range(1 if timed.has_steps else runs):
+    for _ in range(runs):
         if program.lengths > 1:
             evicted.sum()
         timed.times[which].append(program.run(which))
-    if timed.has_steps:
-        timed.walks += [program.walk() for _ in range(WALKS * runs)]  # type: ignore[attr-defined]
+        if timed.has_steps:
+            timed.walks += [program.walk() for _ in range(WALKS)]  # type: ignore[attr-defined]
 
 
 def status_mb(field: str) -> float:
