@@ -126,10 +126,15 @@ def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_eac
 
 
 def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> float:
-    """How many times as long SubNets take without fusion: geometric mean over some; NaN: not written."""
+    """How many times as long SubNets take without fusion: geometric mean over some; NaN: not written.
+
+    ncnn's: a runtime that fuses while it loads cannot be asked for less.
+    """
 
     def measure() -> pd.DataFrame:
         chosen, names = subject.subnets[:FUSIONLESS], ("fused", "plain")
+        if device.runtime != "ncnn":
+            return pd.DataFrame({name: [float("nan")] for name in names})
         with Session(device) as session:
             rules = dict(zip(names, (session.runtime.fusion, UNFUSED), strict=True))
             try:

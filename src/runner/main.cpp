@@ -62,7 +62,7 @@ static std::string megabytes(const char* name, double value) {
     return std::isnan(value) ? "" : text;
 }
 
-static const int WALKS = 2;  // runs step by step for each run at once, both in turn
+static const int WALKS = 2;  // runs step by step for each run at once; behind those, which are timed as whole networks are
 
 // A program, loaded, warmed up and weighed. One with steps is long: a single run warms it up, its parts are weighed instead.
 static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {
@@ -111,10 +111,6 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
     const std::vector<float> evicted(static_cast<size_t>(manifest.evict_mb * (1 << 18)), 1.0f);
     volatile float sunk = 0.0f;
     auto evict = [&] { float sum = 0.0f; for (float value : evicted) sum += value; sunk = sum; };
-    auto precise = [&] {
-        for (const Ready& each : ready) if (each.network->relative_error(batch.blocks) > batch.target) return false;
-        return true;
-    };
     int passes = 0;
     const int64_t start = now_ns();
     while (!ready.empty() && (passes < batch.least_passes || now_ns() - start < static_cast<int64_t>(batch.seconds * 1e9))) {
@@ -127,11 +123,11 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
                 for (int r = 0; r < manifest.runs; ++r) {
                     if (network.lengths() > 1) evict();
                     network.times[which].push_back(network.run(which));
-                    for (int w = 0; !network.program().steps.empty() && w < WALKS; ++w) network.walk();
                 }
+                const int walks = network.program().steps.empty() ? 0 : WALKS * manifest.runs;
+                for (int w = 0; w < walks; ++w) network.walk();
             }
         ++passes;
-        if (batch.target > 0 && passes >= batch.least_passes && passes % 8 == 0 && precise()) break;
     }
     std::string lines;
     for (const Ready& each : ready) {

@@ -18,7 +18,7 @@ struct Program {
 };
 
 struct Batch {
-    double seconds = 0.0, target = 0.0;  // target: relative standard error at which a batch ends early; 0: never
+    double seconds = 0.0;
     int least_passes = 8, blocks = 8;
     std::vector<Program> programs;
 };
@@ -52,7 +52,7 @@ inline Manifest read_manifest(const std::string& path) {
         for (unsigned char c : line + "\n") manifest.hash = (manifest.hash ^ c) * 1099511628211ull;
         return true;
     };
-    if (!next() || line != "autotailor-runner 1") refuse("expected the first line to be: autotailor-runner 1");
+    if (!next() || line != "autotailor-runner 2") refuse("expected the first line to be: autotailor-runner 1");
     Program* open = nullptr;  // the program that the next lines are about
     auto begin = [&](std::vector<Program>& programs) -> std::string& {
         programs.emplace_back();
@@ -83,7 +83,7 @@ inline Manifest read_manifest(const std::string& path) {
         else if (word == "core") { int core = 0; value(core); manifest.cores.push_back(core); }
         else if (word == "batch") {
             Batch batch;
-            value(batch.seconds); value(batch.least_passes); value(batch.blocks); value(batch.target);
+            value(batch.seconds); value(batch.least_passes); value(batch.blocks);
             manifest.batches.push_back(batch);
             open = nullptr;
         }

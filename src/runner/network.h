@@ -142,19 +142,6 @@ public:
         return held - heap_mb();
     }
 
-    // Relative standard error of the median of blocks, as profiling/differential.py has it.
-    double relative_error(int blocks) const {
-        std::vector<double> values = medians(times.back(), blocks);
-        if (times.size() == 2) {
-            const std::vector<double> less = medians(times[0], blocks);
-            for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - less[i]) / (program_.copies[1] - program_.copies[0]);
-        }
-        const double middle = median(values);
-        std::vector<double> off;
-        for (double value : values) off.push_back(std::fabs(value - middle));
-        return middle > 0 ? 1.2533 * 1.4826 * median(off) / std::sqrt(static_cast<double>(values.size())) / middle : HUGE_VAL;
-    }
-
     std::vector<std::vector<int64_t>> times, walks;
     std::string memory;  // of its weights (all copies) and of one run, for its line
 

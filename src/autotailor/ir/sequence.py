@@ -57,6 +57,19 @@ def operator_sequence(
     found = []
     for group, place in pairs:
         if (feature := place.feature(subnet)) is not None:
-            reads = tuple(resolved(name) for name in graph.activations(group.producer))
+            reads = tuple(resolved(name) for name in (*graph.activations(group.producer), *group.added))
             found.append(PlacedOperator(feature, reads, group.outputs))
-    return tuple(found)
+    return _as_needed(found)
+
+
+def _as_needed(operators: Sequence[PlacedOperator]) -> tuple[PlacedOperator, ...]:
+    """Operators in their order, but those that add a residual behind what computes it."""
+    missing = {name for operator in operators for name in operator.outputs}
+    ordered, waiting = list[PlacedOperator](), list[PlacedOperator]()
+    for operator in operators:
+        waiting.append(operator)
+        while ready := next((o for o in waiting if missing.isdisjoint(o.inputs)), None):
+            waiting.remove(ready)
+            ordered.append(ready)
+            missing.difference_update(ready.outputs)
+    return tuple(ordered)

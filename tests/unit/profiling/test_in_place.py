@@ -12,7 +12,7 @@ from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.claims import claims
 from autotailor.profiling.differential import step_latencies, step_overhead
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.runtimes.ncnn_reference import reference_operators
+from autotailor.profiling.runtimes.reference_network import reference_operators
 from autotailor.profiling.validation import input_shape
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "max_minutes": 2})
@@ -77,7 +77,7 @@ def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(
     rows = {row.feature.id: row for row in lut}
     assert rows.keys() >= {feature.id for feature in wanted}
     known = {key: row.latency_ms for key, row in rows.items()}
-    assert all(0 < latency < 5 for latency in known.values())
+    assert all(0 < latency < 50 for latency in known.values())
     weighed = [rows[feature.id].resident_weight_mb for feature in wanted if feature.kind == "Conv"]
     assert max(weight for weight in weighed if weight is not None) > 0
     store = Store(tmp_path)
@@ -87,9 +87,8 @@ def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(
     assert len(store.records(device)) == before
 
 
-@pytest.mark.parametrize("name", ["onnxruntime", "torch"])
-def test_runtimes_that_cannot_stop_say_so(name: str, resnet_net: autotailor.SuperNet) -> None:
-    runtime = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": name}))
+def test_a_runtime_that_cannot_tell_operators_apart_says_so(resnet_net: autotailor.SuperNet) -> None:
+    runtime = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": "torch"}))
     subnet = resnet_net.smallest()
     assert runtime.in_place(subnet.id, resnet_net.sequence(subnet, runtime.fusion), (3, 32, 32), ()) is None
 

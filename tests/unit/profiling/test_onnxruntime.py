@@ -14,10 +14,11 @@ import torch
 import autotailor
 from autotailor.ir.executor import GraphModule
 from autotailor.ir.graph import Graph
-from autotailor.profiling import DeviceConfig, open_runtime
+from autotailor.profiling import DeviceConfig, open_runtime, profile
 from autotailor.profiling.runtimes import onnxruntime_runner
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.feature_nodes import feature_nodes
+from autotailor.profiling.validation import input_shape
 from features import FEATURES
 
 DEVICE = DeviceConfig.from_section({"name": "test", "runtime": "onnxruntime"})
@@ -97,3 +98,63 @@ def test_fusion_rules_are_those_of_the_optimizer(model: str, tmp_path: Path) -> 
     activations = Counter(f.followers[-1].kind for f in features if f.followers and f.followers[-1].kind != "Add")
     written = (a.s.decode() for n in nodes for a in n.attribute if a.name == "activation")
     assert Counter(written) == activations
+
+
+def kinds_run(model: bytes | str, path: Path) -> Counter[str]:
+    """Kinds of the nodes that a session runs."""
+    options = onnxruntime_runner.session_options(RUNTIME.settings())
+    options.optimized_model_filepath = str(path)
+    onnxruntime_runner.open_session(model, options)
+    return Counter(node.op_type for node in onnx.load(path).graph.node)
+
+
+def in_place(net: autotailor.SuperNet, subnet: autotailor.SubNet) -> Program:
+    program = RUNTIME.in_place("net", net.sequence(subnet, RUNTIME.fusion), input_shape(net, subnet)[1:], ())
+    assert program is not None
+    return program
+
+
+def test_a_network_in_place_is_optimized_as_the_exported_one_is(any_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    for subnet in (any_net.largest(), any_net.smallest()):
+        program = in_place(any_net, subnet)
+        written = onnxruntime_runner.read_model(program.param or "", program.long).SerializeToString()
+        any_net.export_onnx(subnet, tmp_path / "exported.onnx")
+        expected = kinds_run(str(tmp_path / "exported.onnx"), tmp_path / "optimized.onnx")
+        assert kinds_run(written, tmp_path / "optimized.onnx") == expected
+
+
+def test_every_kernel_is_found_again(resnet_net: autotailor.SuperNet) -> None:
+    written = in_place(resnet_net, resnet_net.largest())
+    program = onnxruntime_runner.load(written.to_manifest(), RUNTIME.settings())
+    for _ in range(4):
+        program.walk()
+    walks = np.array(program.walks())
+    assert walks.shape == (3, len(written.steps))
+    assert (walks >= 0).all()
+    assert (np.median(walks, axis=0) > 0).mean() > 0.9  # tiny kernels may take less than a microsecond
+
+
+def test_kernels_without_a_step_belong_to_the_next_one() -> None:
+    def kernel(name: str, at: int, microseconds: int) -> dict[str, object]:
+        return {"cat": "Node", "name": f"{name}_kernel_time", "ts": at, "dur": microseconds}
+
+    run = {"cat": "Session", "name": "model_run", "ts": 0, "dur": 90}
+    events = [
+        run,
+        kernel("s0.1_nchwc", 1, 10),
+        kernel("ReorderOutput_token_4", 12, 3),
+        kernel("s11.0.inner/MatMulAddFusion", 20, 7),
+        kernel("s1.0", 30, 5),
+        kernel("ReorderOutput", 40, 2),
+    ]
+    assert onnxruntime_runner.kernel_times(events, ["s0", "s1", "s11"]) == [[10000, 5000, 10000 + 2000]]
+
+
+def test_operators_are_measured_in_subnets_that_hold_them(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    judged = (resnet_net.largest(), resnet_net.smallest())
+    wanted = list(dict.fromkeys(f for s in judged for f in resnet_net.operators(s, RUNTIME.fusion)))
+    section = {"name": "test", "runtime": "onnxruntime", "precision_target": 0.5, "drift": 10, "max_minutes": 2}
+    lut = profile(wanted, DeviceConfig.from_section(section), tmp_path, net=resnet_net, avoid=judged)
+    known = lut.latencies()
+    assert known.keys() >= {feature.id for feature in wanted}
+    assert all(0 < latency < 50 for latency in known.values())

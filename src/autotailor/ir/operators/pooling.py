@@ -58,10 +58,11 @@ class PoolRule(OperatorRule):
         return freeze_attributes({**window.as_attributes(), **extra})
 
     def opset(self, node: Node) -> int:
-        dilated = any(dilation > 1 for dilation in node.get("dilations", ()))
+        dilated = node.get("dilations", None) is not None  # the attribute came later, whatever its value
         if node.kind == "AveragePool" and dilated:
             return 19
-        return 18 if node.kind == "LpPool" and (dilated or node.get("ceil_mode", 0)) else super().opset(node)
+        later = dilated or node.get("ceil_mode", None) is not None
+        return 18 if node.kind == "LpPool" and later else super().opset(node)
 
 
 def _is_plain(window: WindowAttributes) -> bool:

@@ -20,8 +20,8 @@ from autotailor.profiling.runtimes import ncnn_runner
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn_network import network_program
-from autotailor.profiling.runtimes.ncnn_reference import IMAGE, reference_feature, reference_operators
 from autotailor.profiling.runtimes.ncnn_replicas import alone_program, harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.reference_network import IMAGE, reference_feature, reference_operators
 from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"

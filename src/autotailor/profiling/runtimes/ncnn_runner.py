@@ -45,6 +45,7 @@ class Program:
         self.shapes = program["inputs"]
         numbers = {blob.name: i for i, blob in enumerate(self.net.blobs())}
         self.steps = [numbers[name] for name in program.get("steps", ())]
+        self.walked: list[list[int]] = []
 
     @cached_property
     def inputs(self) -> list[Any]:
@@ -71,15 +72,19 @@ class Program:
             extractor.input(f"in{i}", mat)
         return extractor
 
-    def walk(self) -> list[int]:
-        """One run, operator by operator (as each leaves its blob, packed): nanoseconds of each."""
+    def walk(self) -> None:
+        """One run, operator by operator (as each leaves its blob, packed)."""
         extractor, clock, times = self.extractor(), time.perf_counter_ns, []
         extract = extractor.extract
         for blob in self.steps:
             start = clock()
             extract(blob, 1)
             times.append(clock() - start)
-        return times
+        self.walked.append(times)
+
+    def walks(self) -> list[list[int]]:
+        """Nanoseconds of each step of each such run."""
+        return self.walked
 
     def run(self, which: int) -> int:
         """One run: nanoseconds."""

@@ -32,7 +32,7 @@ CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization
 """Kinds whose copies may stand behind each other besides elementwise ones: no two of them become one."""
 
 
-class Replicas:
+class Model:
     """A model that grows node by node."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Replicas:
         written = [write_node(node, opset) for node in self.nodes]
         constants = [constant for _, more in written for constant in more]
         nodes = [proto for proto, _ in written]
-        graph = helper.make_graph(nodes, "replicas", self.inputs, self.outputs, constants, value_info=self.weights)
+        graph = helper.make_graph(nodes, "model", self.inputs, self.outputs, constants, value_info=self.weights)
         opsets = [helper.make_opsetid("", opset)]
         version = helper.find_min_ir_version_for(opsets)
         return str(onnx.printer.to_text(helper.make_model(graph, ir_version=version, opset_imports=opsets)))
@@ -77,7 +77,7 @@ def weight_mb(feature: OperatorFeature) -> float:
 def replica_program(feature: OperatorFeature) -> Program:
     """The replica network of a fused operator."""
     short, long = copies(feature, weight_mb(feature))
-    model = Replicas()
+    model = Model()
     shapes = feature.inputs
     for i, shape in enumerate(shapes):
         model.reads(f"in{i}", shape)
@@ -117,7 +117,7 @@ def _adds(feature: OperatorFeature) -> bool:
     return any(follower.kind == "Add" for follower in feature.followers)
 
 
-def _chain(model: Replicas, feature: OperatorFeature, lengths: tuple[int, int]) -> None:
+def _chain(model: Model, feature: OperatorFeature, lengths: tuple[int, int]) -> None:
     """Copies one behind the other: on its first input, or where it adds a residual on that."""
     names = [f"in{i}" for i in range(len(feature.inputs))]
     place = len(names) - 1 if _adds(feature) else 0
@@ -129,7 +129,7 @@ def _chain(model: Replicas, feature: OperatorFeature, lengths: tuple[int, int]) 
             model.returns(f"k{i}", feature.outputs[0])
 
 
-def _packed(model: Replicas, shape: Shape, name: str) -> str:
+def _packed(model: Model, shape: Shape, name: str) -> str:
     """A tensor in the packed layout: behind a depthwise convolution of one pixel."""
     weight = f"{name}.packing"
     model.declares(weight, (shape[1], 1, 1, 1))
@@ -138,7 +138,7 @@ def _packed(model: Replicas, shape: Shape, name: str) -> str:
     return f"{name}.packed"
 
 
-def _copy(model: Replicas, feature: OperatorFeature, activations: list[str], i: int) -> str:
+def _copy(model: Model, feature: OperatorFeature, activations: list[str], i: int) -> str:
     """Copy i; returns its output."""
     made = feature_nodes(feature, activations, f"c{i}")
     for name, shape in made.weights.items():
@@ -148,7 +148,7 @@ def _copy(model: Replicas, feature: OperatorFeature, activations: list[str], i: 
     return made.output
 
 
-def _packed_sinks(model: Replicas, feature: OperatorFeature, outputs: Sequence[str], lengths: tuple[int, int]) -> Shape:
+def _packed_sinks(model: Model, feature: OperatorFeature, outputs: Sequence[str], lengths: tuple[int, int]) -> Shape:
     """Ends packed outputs in convolutions of one pixel, which are summed up; returns the shape of the sum's seed."""
     channels, height, width = feature.outputs[0][1:]
     shape = (1, channels, 1, 1)
@@ -166,7 +166,7 @@ def _packed_sinks(model: Replicas, feature: OperatorFeature, outputs: Sequence[s
     return shape
 
 
-def _plain_sinks(model: Replicas, outputs: Sequence[str], lengths: tuple[int, int]) -> None:
+def _plain_sinks(model: Model, outputs: Sequence[str], lengths: tuple[int, int]) -> None:
     """Asks plain outputs for no more than their size."""
     for i, output in enumerate(outputs, 1):
         model.add(Node(f"size{i}", "Size", (output,), (f"size{i}",)))
@@ -179,7 +179,7 @@ def sink_program(count: int = 16) -> Program:
     """What the sink of one copy costs: that of packed outputs, which takes a node as the plain one does."""
     shape = (1, 64, 14, 14)
     image = OperatorFeature("MaxPool", (shape,), (shape,))
-    model = Replicas()
+    model = Model()
     model.reads("in0", shape)
     model.add(Node("pack", "MaxPool", ("in0",), ("packed",), freeze_attributes({"kernel_shape": (1, 1)})))
     seed = _packed_sinks(model, image, ["packed"] * count, (1, count))
@@ -188,7 +188,7 @@ def sink_program(count: int = 16) -> Program:
 
 def harness_program() -> Program:
     """A network that does nothing: what one call costs."""
-    model = Replicas()
+    model = Model()
     model.reads("in0", (1, 4))
     model.add(Node("out", "Relu", ("in0",), ("k1",)))
     model.returns("k1", (1, 4))

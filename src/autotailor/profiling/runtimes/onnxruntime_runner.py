@@ -8,9 +8,13 @@ the same.
 from __future__ import annotations
 
 import functools
+import json
 import math
+import re
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +44,9 @@ class Program:
         else:
             models = [program["param_path"]]
         self.sessions = [open_session(model, options, KEEP if program["param"] else None) for model in models]
+        self.steps: list[str] = program.get("steps", [])
+        if self.steps:
+            self.profiled = profiled_session(models[-1], settings)
 
     @functools.cached_property
     def feeds(self) -> list[dict[str, Any]]:
@@ -55,6 +62,17 @@ class Program:
         start = time.perf_counter_ns()
         session.run(None, feed)
         return time.perf_counter_ns() - start
+
+    def walk(self) -> None:
+        """One run that says how long each kernel took; the first of all is there to warm up."""
+        self.profiled.run(None, self.feeds[-1])
+
+    def walks(self) -> list[list[int]]:
+        """Nanoseconds of each step of each such run but the first."""
+        path = Path(self.profiled.end_profiling())
+        events = json.loads(path.read_text())
+        path.unlink()
+        return kernel_times(events, self.steps)[1:]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
         """Scratch memory is not told apart from activations: both come from one arena."""
@@ -78,6 +96,36 @@ def session_options(settings: dict[str, Any]) -> Any:
     for name, value in wanted.items():
         options.add_session_config_entry(name, str(value))
     return options
+
+
+def profiled_session(model: bytes | str, settings: dict[str, Any]) -> Any:
+    """A session that writes down how long its kernels take."""
+    options = session_options(settings)
+    options.enable_profiling = True
+    options.profile_file_prefix = str(Path(tempfile.gettempdir()) / "kernels")
+    return open_session(model, options, KEEP)
+
+
+def kernel_times(events: list[dict[str, Any]], steps: list[str]) -> list[list[int]]:
+    """Nanoseconds of each step in each profiled run.
+
+    Kernels without a step, which change layouts, belong to what reads their output: the next one that has a step.
+    """
+    numbers = {step: i for i, step in enumerate(steps)}
+    runs, times, waiting = list[list[int]](), [0] * len(steps), 0
+    for event in sorted(events, key=lambda event: event["ts"] + event["dur"]):
+        name = event["name"]
+        if name == "model_run":
+            times[-1] += waiting
+            runs.append(times)
+            times, waiting = [0] * len(steps), 0
+        elif event["cat"] == "Node" and name.endswith("_kernel_time"):
+            waiting += 1000 * event["dur"]
+            found = re.search(r"\bs\d+(?=\.)", name)
+            if found:
+                times[numbers[found[0]]] += waiting
+                waiting = 0
+    return runs
 
 
 def open_session(model: bytes | str, options: Any, disabled: list[str] | None = None) -> Any:
@@ -119,8 +167,11 @@ def needs(node: onnx.NodeProto, needed: set[str]) -> bool:
 
 
 def weight(rng: np.random.Generator, shape: list[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Kernels of unit gain, so that chains neither grow nor vanish; vectors around 1, positive as variances are."""
+    """Kernels of gain 1/2, vectors around 1, positive as variances are: activations neither grow nor vanish.
+
+    Growing ones drive a softmax to 0 and 1, and what is nearly 0 (denormal) is slow to compute with.
+    """
     if len(shape) < 2:
         return np.asarray(rng.uniform(0.5, 1.5, shape), dtype=np.float32)
     fan = math.prod(shape[1:]) if len(shape) > 2 else shape[0]
-    return (rng.standard_normal(shape, dtype=np.float32) / math.sqrt(fan)).astype(np.float32)
+    return (rng.standard_normal(shape, dtype=np.float32) / math.sqrt(fan) / 2).astype(np.float32)

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 WALKS = 2
-"""Runs step by step for each run at once, both in turn: the second run after another program is slow yet."""
+"""Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
 
 
 class Loaded(Protocol):
@@ -56,10 +56,14 @@ class Loaded(Protocol):
 
 
 class Walked(Loaded, Protocol):
-    """A program whose runs can stop between operators."""
+    """A program whose runs can tell their operators apart."""
 
-    def walk(self) -> list[int]:
-        """One run, step by step: nanoseconds of each step."""
+    def walk(self) -> None:
+        """One run, step by step."""
+        ...
+
+    def walks(self) -> list[list[int]]:
+        """Nanoseconds of each step of each such run; it is asked once, at the end."""
         ...
 
 
@@ -81,7 +85,6 @@ class Timed:
     def __init__(self, key: str, program: Loaded, memory: dict[str, float], has_steps: bool) -> None:
         self.key, self.program = key, program
         self.times: list[list[int]] = [[] for _ in range(program.lengths)]
-        self.walks: list[list[int]] = []
         self.has_steps = has_steps
         self.memory = {name: value for name, value in memory.items() if not math.isnan(value)}
 
@@ -168,8 +171,9 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     for timed in ready:
         blocks = [medians(times, batch["blocks"]) for times in timed.times]
         line = {"passes": passes, "short": blocks[0] if len(blocks) == 2 else [], "long": blocks[-1], **timed.memory}
-        if timed.walks:
-            line["steps"] = [medians(times, batch["blocks"]) for times in zip(*timed.walks, strict=True)]
+        if timed.has_steps:
+            walks = timed.program.walks()  # type: ignore[attr-defined]
+            line["steps"] = [medians(times, batch["blocks"]) for times in zip(*walks, strict=True)]
         say(event="program", batch=index, key=timed.key, **line)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
@@ -186,8 +190,8 @@ def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype
         if program.lengths > 1:
             evicted.sum()
         timed.times[which].append(program.run(which))
-        if timed.has_steps:
-            timed.walks += [program.walk() for _ in range(WALKS)]  # type: ignore[attr-defined]
+    for _ in range(WALKS * runs if timed.has_steps else 0):
+        program.walk()  # type: ignore[attr-defined]
 
 
 def status_mb(field: str) -> float:

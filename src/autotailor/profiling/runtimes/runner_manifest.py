@@ -2,11 +2,11 @@
 
 Example::
 
-    autotailor-runner 1
+    autotailor-runner 2
     run 5f0c...
     option use_fp16_storage 0
     threads 1
-    batch 0.5 8 8 0
+    batch 0.5 8 8
     program 1f0c...
     input 48 14 14
     input 4
@@ -28,16 +28,15 @@ from typing import Any
 
 from autotailor.profiling.errors import ProfilingError
 
-FIRST_LINE, LAST_LINE = "autotailor-runner 1", "end"
+FIRST_LINE, LAST_LINE = "autotailor-runner 2", "end"
 
 
 def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     """The text of a manifest, as `Session` makes it for the runner in Python.
 
     Args:
-        manifest: ``settings`` and ``batches``, each with ``seconds``, ``least_passes``, ``blocks``, ``programs``, and
-            perhaps ``target``, the relative standard error at which it may end early; perhaps ``memory``, a program
-            whose peak memory is wanted.
+        manifest: ``settings`` and ``batches``, each with ``seconds``, ``least_passes``, ``blocks`` and ``programs``;
+            perhaps ``memory``, a program whose peak memory is wanted.
         run: its name. The device's journal belongs to one text: the same name resumes, another one measures anew.
 
     Raises:
@@ -51,7 +50,7 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     if "memory" in manifest:
         lines += _program(manifest["memory"], "watch")
     for batch in manifest["batches"]:
-        lines.append(f"batch {batch['seconds']} {batch['least_passes']} {batch['blocks']} {batch.get('target', 0)}")
+        lines.append(f"batch {batch['seconds']} {batch['least_passes']} {batch['blocks']}")
         for program in batch["programs"]:
             lines += _program(program)
     return "\n".join([*lines, LAST_LINE]) + "\n"

@@ -37,7 +37,8 @@ def reference_operators() -> tuple[PlacedOperator, ...]:
     head = _conv("last", "head", _shape(last), 512, 1)
     vector = (1, 512)
     pool = OperatorFeature("GlobalAveragePool", (_shape(head),), (vector,), followers=(Follower("Flatten"),))
-    classify = OperatorFeature("Gemm", (vector,), ((1, CLASSES),), ((CLASSES, 512), (CLASSES,)))
+    weights, attributes = ((CLASSES, 512), (CLASSES,)), freeze_attributes({"transB": 1})
+    classify = OperatorFeature("Gemm", (vector,), ((1, CLASSES),), weights, attributes)
     ends = PlacedOperator(pool, ("head",), ("vector",)), PlacedOperator(classify, ("vector",), ("logits",))
     trunk = stem, wide, depthwise, narrow, dense, first, down, wider, deeper, back, second, last, head
     return (*trunk, *ends)
