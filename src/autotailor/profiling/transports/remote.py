@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_before_delay, wait_random_exponential
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError, TransientError, UnreachableError
@@ -260,7 +260,7 @@ class RemoteTransport(Transport):
         retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
             wait=wait_random_exponential(multiplier=self.patience.pause, max=5),
-            stop=stop_after_delay(patience),
+            stop=stop_before_delay(patience),
             before_sleep=self._say_waiting if self._answered else None,
             reraise=True,
         )
