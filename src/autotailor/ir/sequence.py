@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.fusion import FusedGroup, Place
 from autotailor.ir.graph import Graph, Node
@@ -73,3 +74,16 @@ def _as_needed(operators: Sequence[PlacedOperator]) -> tuple[PlacedOperator, ...
             ordered.append(ready)
             missing.difference_update(ready.outputs)
     return tuple(ordered)
+
+
+def image_of(key: str, operators: Sequence[PlacedOperator]) -> str:
+    """The tensor that operators read and none of them writes.
+
+    Raises:
+        GraphError: there is more than one; ``key`` names the SubNet.
+    """
+    written = {name for operator in operators for name in operator.outputs}
+    outside = {name for operator in operators for name in operator.inputs} - written
+    if len(outside) != 1:
+        raise GraphError(f"SubNet {key}: reads {sorted(outside)} from outside, expected the image alone")
+    return outside.pop()

@@ -77,7 +77,7 @@ def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(
     rows = {row.feature.id: row for row in lut}
     assert rows.keys() >= {feature.id for feature in wanted}
     known = {key: row.latency_ms for key, row in rows.items()}
-    assert all(0 < latency < 50 for latency in known.values())
+    assert all(0 < known[feature.id] < 5 for feature in wanted)
     weighed = [rows[feature.id].resident_weight_mb for feature in wanted if feature.kind == "Conv"]
     assert max(weight for weight in weighed if weight is not None) > 0
     store = Store(tmp_path)

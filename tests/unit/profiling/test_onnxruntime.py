@@ -35,13 +35,18 @@ KERNELS = {
 """What the optimizer makes of an operator, where that is not one kernel of the same name."""
 
 
-def optimized(program: Program, output: str, path: Path) -> Counter[str]:
-    """Kinds of the nodes that a session of a replica network runs."""
+def kinds_run(model: bytes | str, path: Path, disabled: list[str] | None = None) -> Counter[str]:
+    """Kinds of the nodes that a session runs; it writes its optimized model to a path."""
     options = onnxruntime_runner.session_options(RUNTIME.settings())
     options.optimized_model_filepath = str(path)
-    model = onnxruntime_runner.read_model(program.param or "", output)
-    onnxruntime_runner.open_session(model.SerializeToString(), options, onnxruntime_runner.KEEP)
+    onnxruntime_runner.open_session(model, options, disabled)
     return Counter(node.op_type for node in onnx.load(path).graph.node)
+
+
+def optimized(program: Program, output: str, path: Path) -> Counter[str]:
+    """Kinds of the nodes that a session of a replica network runs."""
+    model = onnxruntime_runner.read_model(program.param or "", output)
+    return kinds_run(model.SerializeToString(), path, onnxruntime_runner.KEEP)
 
 
 @pytest.mark.parametrize("name", FEATURES)
@@ -100,14 +105,6 @@ def test_fusion_rules_are_those_of_the_optimizer(model: str, tmp_path: Path) -> 
     assert Counter(written) == activations
 
 
-def kinds_run(model: bytes | str, path: Path) -> Counter[str]:
-    """Kinds of the nodes that a session runs."""
-    options = onnxruntime_runner.session_options(RUNTIME.settings())
-    options.optimized_model_filepath = str(path)
-    onnxruntime_runner.open_session(model, options)
-    return Counter(node.op_type for node in onnx.load(path).graph.node)
-
-
 def in_place(net: autotailor.SuperNet, subnet: autotailor.SubNet) -> Program:
     program = RUNTIME.in_place("net", net.sequence(subnet, RUNTIME.fusion), input_shape(net, subnet)[1:], ())
     assert program is not None
@@ -157,4 +154,4 @@ def test_operators_are_measured_in_subnets_that_hold_them(resnet_net: autotailor
     lut = profile(wanted, DeviceConfig.from_section(section), tmp_path, net=resnet_net, avoid=judged)
     known = lut.latencies()
     assert known.keys() >= {feature.id for feature in wanted}
-    assert all(0 < latency < 50 for latency in known.values())
+    assert all(0 < known[feature.id] < 5 for feature in wanted)

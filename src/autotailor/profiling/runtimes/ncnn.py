@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 import subprocess
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,17 @@ from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError, ProfilingError
 from autotailor.profiling.runtimes import ncnn_runner
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn_network import network_program
 from autotailor.profiling.runtimes.ncnn_replicas import alone_program, harness_program, replica_program, sink_program
-from autotailor.profiling.runtimes.reference_network import IMAGE, reference_feature, reference_operators
-from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
 FP16_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
 FP32_OPTIONS = ("use_bf16_packed", "use_bf16_storage", "use_int8_inference")
 
 
-class NcnnRuntime(WheelRuntime):
+class NcnnRuntime(InPlaceRuntime):
     """Times with the ncnn wheel in a process of its own."""
 
     name = "ncnn"
@@ -52,27 +50,17 @@ class NcnnRuntime(WheelRuntime):
 
         self.refuse_options({name for name in dir(ncnn.Option()) if name.startswith("use_")})
 
-    def anchor(self) -> OperatorFeature:
-        """A whole network stands for an operator: it slows down as networks do."""
-        return reference_feature()
-
-    def replicas(self, feature: OperatorFeature) -> Program:
-        """The replica network of an operator; the anchor as it is."""
-        if feature == self.anchor():
-            return replace(network_program(feature.id, reference_operators(), IMAGE[1:]), steps=())
+    def copied(self, feature: OperatorFeature) -> Program:
+        """The replica network of an operator."""
         return replica_program(feature)
 
     def alone(self, feature: OperatorFeature) -> Program:
         """An operator in a network of its own."""
         return alone_program(feature)
 
-    def in_place(
-        self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
-    ) -> Program | None:
-        """A whole network without weights; an extractor goes on from the blob it was last asked for."""
-        features = {operator.feature.id: operator.feature for operator in operators}
-        parts = tuple(self.alone(features[key]) for key in features if key in weighed)
-        return replace(network_program(key, operators, shape), parts=parts)
+    def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
+        """A whole network; an extractor goes on from the blob it was last asked for."""
+        return network_program(key, operators, shape)
 
     def sink(self) -> Program:
         """Replicas of nothing."""

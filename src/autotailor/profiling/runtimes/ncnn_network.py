@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from autotailor.ir.errors import GraphError
-from autotailor.ir.sequence import PlacedOperator
+from autotailor.ir.sequence import PlacedOperator, image_of
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn_layers import Layer
 from autotailor.profiling.runtimes.ncnn_replicas import operator_lines, param_text, weight_mb
@@ -30,13 +29,9 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
         ProfilingError: an operator's kind is not known.
     """
     ordered = _as_run(operators)
-    written = {name for operator in operators for name in operator.outputs}
-    outside = {name for operator in operators for name in operator.inputs} - written
-    if len(outside) != 1:
-        raise GraphError(f"SubNet {key}: reads {sorted(outside)} from outside, expected the image alone")
     writer = _Writer(Counter(name for operator in operators for name in operator.inputs))
     writer.lines.append("Input in0 0 1 in0")
-    writer.define(outside.pop(), "in0")
+    writer.define(image_of(key, operators), "in0")
     steps = [(operator.feature.id, writer.add(operator)) for operator in ordered]
     return Program(
         key=key,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,16 @@ from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError, ProfilingError
 from autotailor.profiling.runtimes import onnxruntime_runner
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.onnxruntime_fusion import ONNXRUNTIME_FUSION
 from autotailor.profiling.runtimes.onnxruntime_network import network_program
 from autotailor.profiling.runtimes.onnxruntime_replicas import harness_program, replica_program, sink_program
-from autotailor.profiling.runtimes.reference_network import IMAGE, reference_feature, reference_operators
-from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 MODEL = "model.onnx"
 LEVEL = "graph_optimization_level"
 
 
-class OnnxRuntime(WheelRuntime):
+class OnnxRuntime(InPlaceRuntime):
     """Times with the onnxruntime wheel; options are ``graph_optimization_level`` and session configuration entries."""
 
     name = "onnxruntime"
@@ -56,23 +54,13 @@ class OnnxRuntime(WheelRuntime):
                 "set device.precision=fp32"
             )
 
-    def anchor(self) -> OperatorFeature:
-        """A whole network stands for an operator: it slows down as networks do."""
-        return reference_feature()
-
-    def replicas(self, feature: OperatorFeature) -> Program:
-        """The replica network of an operator; the anchor as it is."""
-        if feature == self.anchor():
-            return replace(network_program(feature.id, reference_operators(), IMAGE[1:]), steps=())
+    def copied(self, feature: OperatorFeature) -> Program:
+        """The replica network of an operator."""
         return replica_program(feature)
 
-    def in_place(
-        self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
-    ) -> Program | None:
-        """A whole network without weights; the profiler of a session times its kernels."""
-        features = {operator.feature.id: operator.feature for operator in operators}
-        parts = tuple(self.alone(features[key]) for key in features if key in weighed)
-        return replace(network_program(key, operators, shape), parts=parts)
+    def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
+        """A whole network; the profiler of a session times its kernels."""
+        return network_program(key, operators, shape)
 
     def sink(self) -> Program:
         """Replicas of nothing."""

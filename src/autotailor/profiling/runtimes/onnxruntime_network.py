@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotailor.ir.errors import GraphError
-from autotailor.ir.sequence import PlacedOperator
+from autotailor.ir.sequence import PlacedOperator, image_of
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.feature_nodes import feature_nodes
 from autotailor.profiling.runtimes.onnxruntime_replicas import Model, weight_mb
@@ -26,13 +25,9 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
     Raises:
         GraphError: more than one tensor comes from outside.
     """
-    written = {name for operator in operators for name in operator.outputs}
-    outside = {name for operator in operators for name in operator.inputs} - written
-    if len(outside) != 1:
-        raise GraphError(f"SubNet {key}: reads {sorted(outside)} from outside, expected the image alone")
     model = Model()
     model.reads("in0", (1, *shape))
-    tensors = {outside.pop(): "in0"}
+    tensors = {image_of(key, operators): "in0"}
     for i, operator in enumerate(operators):
         made = feature_nodes(operator.feature, [tensors[name] for name in operator.inputs], f"s{i}")
         for name, weight in made.weights.items():
