@@ -46,7 +46,8 @@ class Program:
         self.sessions = [open_session(model, options, KEEP if program["param"] else None) for model in models]
         self.steps: list[str] = program.get("steps", [])
         if self.steps:
-            self.profiled = profiled_session(models[-1], settings)
+            self.folder = tempfile.TemporaryDirectory(prefix="kernels-")
+            self.profiled = profiled_session(models[-1], settings, Path(self.folder.name))
 
     @functools.cached_property
     def feeds(self) -> list[dict[str, Any]]:
@@ -69,9 +70,8 @@ class Program:
 
     def walks(self) -> list[list[int]]:
         """Nanoseconds of each step of each such run but the first."""
-        path = Path(self.profiled.end_profiling())
-        events = json.loads(path.read_text())
-        path.unlink()
+        with self.folder:
+            events = json.loads(Path(self.profiled.end_profiling()).read_text())
         return kernel_times(events, self.steps)[1:]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
@@ -98,11 +98,11 @@ def session_options(settings: dict[str, Any]) -> Any:
     return options
 
 
-def profiled_session(model: bytes | str, settings: dict[str, Any]) -> Any:
-    """A session that writes down how long its kernels take."""
+def profiled_session(model: bytes | str, settings: dict[str, Any], folder: Path) -> Any:
+    """A session that writes into a folder of its own how long its kernels take (the file's name is but a time)."""
     options = session_options(settings)
     options.enable_profiling = True
-    options.profile_file_prefix = str(Path(tempfile.gettempdir()) / "kernels")
+    options.profile_file_prefix = str(folder / "kernels")
     return open_session(model, options, KEEP)
 
 

@@ -144,13 +144,12 @@ def load_one(backend: Backend, index: int, program: dict[str, Any], settings: di
     try:
         before = heap_mb()
         loaded = backend.load(program, settings)
-        memory = {"weights_mb": heap_mb() - before}
+        weights_mb = heap_mb() - before
         for _ in range(1 if has_steps else max(1, settings["warmup"])):
             for which in range(loaded.lengths):
                 loaded.run(which)
-        if not has_steps:
-            memory["workspace_mb"] = loaded.workspace_mb(heap_mb)
-        return Timed(program["key"], loaded, {} if has_steps else memory, has_steps)
+        memory = {} if has_steps else {"weights_mb": weights_mb, "workspace_mb": loaded.workspace_mb(heap_mb)}
+        return Timed(program["key"], loaded, memory, has_steps)
     except Exception as error:
         say(event="failed", batch=index, key=program["key"], reason=str(error))
         return None
