@@ -1,8 +1,9 @@
 """From the runner's numbers to latencies and their standard errors, one estimate for each block of passes.
 
 Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what a step costs besides,
-which is what all steps of a batch's networks take longer than these networks at once. Drift is taken out by the anchor
-operator of the same batch; the median of all blocks is robust against what else the machine does.
+which is what all steps of a batch's networks take longer than these networks at once. What makes a whole walk slow is
+taken out by its steps, drift by the anchor operator of the same batch; the median of all blocks is robust against the
+rest.
 """
 
 from __future__ import annotations
@@ -46,7 +47,25 @@ def block_latencies(program: Program, short: Sequence[float], long: Sequence[flo
     return np.asarray(difference / (program.copies[1] - program.copies[0]) / NS_PER_MS, dtype=np.float64)
 
 
-def step_overhead(networks: Iterable[tuple[Sequence[Sequence[float]], Sequence[float]]], harness_ms: float) -> float:
+def steady(steps: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:
+    """Times of steps without what made all of them slow at once.
+
+    Each block is divided by its slowness: the median over the steps of their time over their usual one. It is 1 in the
+    block of median slowness. Steps that the clock does not see do not count.
+
+    Args:
+        steps: nanoseconds for each step and block.
+    """
+    times = np.asarray(steps, dtype=np.float64)
+    usual = np.median(times, axis=1)
+    seen = usual > 0
+    if not seen.any():
+        return times
+    slowness = np.median(times[seen] / usual[seen, None], axis=0)
+    return np.asarray(times * np.median(slowness) / slowness)
+
+
+def step_overhead(networks: Iterable[tuple[npt.NDArray[np.float64], Sequence[float]]], harness_ms: float) -> float:
     """What a step costs besides its operator, in milliseconds: the median over the networks of a batch.
 
     It is what all steps of a network take longer than the network at once, shared equally. One network alone shows it
@@ -59,13 +78,13 @@ def step_overhead(networks: Iterable[tuple[Sequence[Sequence[float]], Sequence[f
     """
     found = []
     for steps, long in networks:
-        walked = np.median(np.asarray(steps, dtype=np.float64), axis=1).sum()
+        walked = np.median(steps, axis=1).sum()
         found.append(((walked - np.median(long)) / NS_PER_MS + harness_ms) / len(steps))
     return float(np.median(found)) if found else 0.0
 
 
 def step_latencies(
-    program: Program, steps: Sequence[Sequence[float]], overhead_ms: float
+    program: Program, steps: npt.NDArray[np.float64], overhead_ms: float
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Latencies in milliseconds of the operators of a network that was run step by step, one for each block.
 
@@ -76,7 +95,7 @@ def step_latencies(
         steps: nanoseconds for each step and block.
         overhead_ms: what a step costs besides its operator.
     """
-    operators = np.asarray(steps, dtype=np.float64) / NS_PER_MS - overhead_ms
+    operators = steps / NS_PER_MS - overhead_ms
     places: dict[str, list[npt.NDArray[np.float64]]] = {}
     for (key, _), blocks in zip(program.steps, operators, strict=True):
         places.setdefault(key, []).append(blocks)

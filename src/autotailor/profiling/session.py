@@ -15,7 +15,7 @@ from typing import Any
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import block_latencies, robust, step_latencies, step_overhead
+from autotailor.profiling.differential import block_latencies, robust, steady, step_latencies, step_overhead
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
@@ -278,14 +278,14 @@ class Session:
         besides = {p.key: costs[SINK] * p.sink if p.short else costs[HARNESS] for p in (self.anchor, *batch.programs)}
         anchor_ms = costs[self.anchor.key] - besides[self.anchor.key]
         programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
-        walked = [found[program.key] for program in programs if program.steps]
-        overhead = step_overhead([(line["steps"], line["long"]) for line in walked], costs[HARNESS])
+        walked = {program.key: steady(found[program.key]["steps"]) for program in programs if program.steps}
+        overhead = step_overhead([(steps, found[key]["long"]) for key, steps in walked.items()], costs[HARNESS])
         share = seconds / max(1, len(programs))
         records = []
         for program in programs:
             line = found[program.key]
             if program.steps:
-                operators = step_latencies(program, line["steps"], overhead)
+                operators = step_latencies(program, walked[program.key], overhead)
                 known = {key: weighed.get(key, {}) for key in operators}
                 copies = 1
             else:

@@ -10,7 +10,7 @@ import pytest
 import autotailor
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.claims import claims
-from autotailor.profiling.differential import step_latencies, step_overhead
+from autotailor.profiling.differential import steady, step_latencies, step_overhead
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import reference_operators
 from autotailor.profiling.validation import input_shape
@@ -45,14 +45,30 @@ def test_each_step_runs_one_operator(resnet_net: autotailor.SuperNet) -> None:
     assert len({blob for _, blob in written.steps}) == len(written.steps)
 
 
+def test_what_slows_a_whole_walk_down_is_taken_out() -> None:
+    rng = np.random.default_rng(0)
+    usual = np.geomspace(5e3, 5e6, 40)[:, None]
+    noise = rng.normal(1, 0.01, (40, 8))
+    noise[3, 5] = 20.0  # an interruption hits one step
+    slowness = np.array([1.0, 1.3, 0.9, 1.0, 2.0, 1.0, 1.1, 1.0])
+    found = steady((usual * noise * slowness).tolist())
+    np.testing.assert_allclose(found / usual, noise, rtol=0.02)
+
+
+def test_steps_too_short_for_the_clock_say_nothing_of_slowness() -> None:
+    assert steady([[0.0, 0.0, 0.0]]).tolist() == [[0.0, 0.0, 0.0]]
+    found = steady([[0.0, 1e3, 0.0], [5e3, 1e4, 5e3]])
+    assert found.tolist() == [[0.0, 500.0, 0.0], [5e3, 5e3, 5e3]]
+
+
 def test_what_steps_cost_besides_is_taken_off() -> None:
     steps = (("a", "x"), ("b", "y"), ("a", "z"))
     network = Program("n", "", ((3, 8, 8),), "z", steps=steps)
     latencies = np.array([[30.0, 30.0], [10.0, 20.0], [34.0, 34.0]]) * 1e3
     at_once = latencies.sum(axis=0) + 2e3
-    overhead = step_overhead([((latencies + 5e3).tolist(), at_once.tolist())], harness_ms=2e-3)
+    overhead = step_overhead([(latencies + 5e3, at_once.tolist())], harness_ms=2e-3)
     assert overhead == pytest.approx(5e-3)
-    found = step_latencies(network, (latencies + 5e3).tolist(), overhead)
+    found = step_latencies(network, latencies + 5e3, overhead)
     assert found.keys() == {"a", "b"}
     np.testing.assert_allclose(found["a"], [0.032, 0.032])
     np.testing.assert_allclose(found["b"], [0.010, 0.020])
@@ -64,7 +80,7 @@ def test_one_disturbed_network_does_not_change_what_a_step_costs_besides() -> No
     for place in range(9):
         latencies = rng.uniform(1e4, 1e6, (20, 1)) * rng.normal(1, 0.001, 8)
         slow = 2e6 if place == 4 else 0.0
-        networks.append(((latencies + 5e3).tolist(), (latencies.sum(axis=0) + slow).tolist()))
+        networks.append((latencies + 5e3, (latencies.sum(axis=0) + slow).tolist()))
     assert step_overhead(networks, 0.0) == pytest.approx(5e-3, abs=5e-4)
 
 
