@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import functools
 import hashlib
 import itertools
 import json
@@ -63,6 +64,7 @@ def code_digest(source: Path, names: Iterable[str]) -> str:
     return digest(trees)
 
 
+@functools.cache  # every rule hashes most modules
 def _meaning(text: str) -> str:
     """Python without its comments and layout; the text itself where it is not Python."""
     try:
