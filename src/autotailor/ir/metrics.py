@@ -73,7 +73,9 @@ def _check_known(places: Sequence[Place], known: Mapping[str, float], what: str 
 
 def macs(space: Space, places: Sequence[Place]) -> Metric:
     """Multiply-accumulate operations, in millions."""
-    return Metric("macs", "M", space, tuple(place.term([_macs(f) for f in place.operators]) for place in places))
+    return Metric(
+        "macs", "M", space, tuple(place.term([operator_macs(f) for f in place.operators]) for place in places)
+    )
 
 
 def parameters(graph: Graph, propagation: Propagation, architecture: Architecture, gates: Mapping[str, Gate]) -> Metric:
@@ -94,5 +96,6 @@ def _weight_term(name: str, propagation: Propagation, architecture: Architecture
     return Term(image.variables, counts[image.rows], gate, name, image.derived)
 
 
-def _macs(feature: OperatorFeature) -> float:
+def operator_macs(feature: OperatorFeature) -> float:
+    """Multiply-accumulate operations of one operator, in millions; what is fused into it has none."""
     return (rules.find(feature.kind) or OperatorRule()).macs(feature) / MILLION

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
+BATCH_MACS_M = 8000.0
+"""Thirty runs of them take half a minute on one core of a PC; `max_minutes` is exceeded by one batch at most."""
 LATER_SECONDS = 0.15
 STALLED = 0.95
 """Measuring again ends when more than this share of the operators is still not known well enough: noise, not haste."""
@@ -42,11 +44,11 @@ RESOLUTION_MS = 1e-4
 
 
 def make_batches(programs: Sequence[Program], seconds: float) -> list[Batch]:
-    """Consecutive programs in batches that fit into memory; ``seconds`` are shared among all."""
+    """Consecutive programs in batches that fit into memory and end soon; ``seconds`` are shared among all."""
     each = seconds / max(1, len(programs))
     batches: list[list[Program]] = []
     for program in programs:
-        if not batches or len(batches[-1]) >= BATCH_PROGRAMS or _memory(batches[-1]) + program.memory_mb > BATCH_MB:
+        if not batches or _is_full((*batches[-1], program)):
             batches.append([])
         batches[-1].append(program)
     return [_batch(tuple(batch), each * (len(batch) + 1)) for batch in batches]
@@ -57,8 +59,10 @@ def _batch(programs: tuple[Program, ...], seconds: float) -> Batch:
     return replace(batch, least_passes=NETWORK_PASSES) if any(program.steps for program in programs) else batch
 
 
-def _memory(programs: Iterable[Program]) -> float:
-    return sum(program.memory_mb for program in programs)
+def _is_full(programs: Sequence[Program]) -> bool:
+    """Whether these are too many for a batch."""
+    memory_mb, macs_m = sum(p.memory_mb for p in programs), sum(p.macs_m for p in programs)
+    return len(programs) > BATCH_PROGRAMS or memory_mb > BATCH_MB or macs_m > BATCH_MACS_M
 
 
 def profile(

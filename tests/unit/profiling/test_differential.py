@@ -37,10 +37,12 @@ def test_drift_is_taken_out_by_the_anchor() -> None:
     assert known["a"].latency_ms == pytest.approx(known["b"].latency_ms)
 
 
-def test_batches_are_bounded_in_number_and_memory() -> None:
+def test_batches_are_bounded_in_number_memory_and_work() -> None:
     small = [Program(str(i), "", (), "c2", memory_mb=1.0) for i in range(40)]
     large = [Program(f"l{i}", "", (), "c2", memory_mb=700.0) for i in range(3)]
-    batches = make_batches([*small, *large], 0.1)
-    assert [program for batch in batches for program in batch.programs] == [*small, *large]
+    slow = [Program(f"s{i}", "", (), "c2", macs_m=3000.0) for i in range(5)]
+    batches = make_batches([*small, *large, *slow], 0.1)
+    assert [program for batch in batches for program in batch.programs] == [*small, *large, *slow]
     assert max(len(batch.programs) for batch in batches) <= 16
     assert max(sum(p.memory_mb for p in batch.programs) for batch in batches) <= 1024
+    assert max(sum(p.macs_m for p in batch.programs) for batch in batches) <= 8000

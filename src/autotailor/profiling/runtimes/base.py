@@ -32,6 +32,7 @@ class Program:
         param_path: a network's file on the device.
         bin_path: its weights; None: zero weights.
         memory_mb: what its weights take, roughly.
+        macs_m: millions of multiply-accumulates of a whole network that is run step by step.
         steps: of a whole network whose operators are timed where they stand: (operator id, the blob it has run for).
         parts: operators of it, alone, whose memory is weighed.
     """
@@ -46,6 +47,7 @@ class Program:
     param_path: str | None = None
     bin_path: str | None = None
     memory_mb: float = 0.0
+    macs_m: float = 0.0
     steps: tuple[tuple[str, str], ...] = ()
     parts: tuple[Program, ...] = ()
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.metrics import operator_macs
 from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import IMAGE, reference_feature, reference_operators
@@ -40,4 +41,5 @@ class InPlaceRuntime(WheelRuntime):
         """A whole network without weights, and as its parts the operators to weigh."""
         features = {operator.feature.id: operator.feature for operator in operators}
         parts = tuple(self.alone(features[key]) for key in features if key in weighed)
-        return replace(self.written(key, operators, shape), parts=parts)
+        macs_m = sum(operator_macs(operator.feature) for operator in operators)
+        return replace(self.written(key, operators, shape), parts=parts, macs_m=macs_m)
