@@ -8,8 +8,8 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
     {"event": "program", "batch": 0, "key": "1f0c...", "passes": 320, "short": [ns, ...], "long": [ns, ...]}
     {"event": "batch", "batch": 0, "seconds": 2.1}
 
-All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike. Passes alternate
-between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
+All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, the anchor, is run
+between others, too. Passes alternate between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
 
 A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
@@ -27,7 +27,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +35,9 @@ import numpy as np
 
 WALKS = 2
 """Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
+
+ANCHOR_SHARE = 0.1
+"""Share of a pass that the anchor has at least: what it says of the machine's speed holds for all that ran beside it."""
 
 
 class Loaded(Protocol):
@@ -163,7 +166,7 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     start, passes = time.perf_counter(), 0
     while ready and (passes < batch["least_passes"] or time.perf_counter() - start < batch["seconds"]):
         for which in (passes % 2, 1 - passes % 2):
-            for timed in ready:
+            for timed in turns(ready):
                 if which < timed.program.lengths:
                     visit(timed, which, settings["runs"], evicted)
         passes += 1
@@ -175,6 +178,18 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
             line["steps"] = [medians(times, batch["blocks"]) for times in zip(*walks, strict=True)]
         say(event="program", batch=index, key=timed.key, **line)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
+
+
+def turns(ready: Sequence[Timed]) -> Iterator[Timed]:
+    """Each program once; the first one again where it has had less than its share of the time."""
+    anchor, spent, start = ready[0], 0.0, time.perf_counter()
+    for timed in ready:
+        begin = time.perf_counter()
+        if timed is anchor or spent < ANCHOR_SHARE * (begin - start):
+            yield anchor
+            spent += time.perf_counter() - begin
+        if timed is not anchor:
+            yield timed
 
 
 def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
