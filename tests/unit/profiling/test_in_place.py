@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import autotailor
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.claims import claims
 from autotailor.profiling.differential import steady, step_latencies, step_overhead
+from autotailor.profiling.runtimes import runner_loop
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import reference_operators
 from autotailor.profiling.validation import input_shape
@@ -43,6 +45,21 @@ def test_each_step_runs_one_operator(resnet_net: autotailor.SuperNet) -> None:
     assert len(written.steps) == len(computing)
     assert written.steps[-1][1] == written.long
     assert len({blob for _, blob in written.steps}) == len(written.steps)
+
+
+@pytest.mark.parametrize(("seconds", "shares"), [(4.0, (0.07, 0.13)), (0.01, (0.8, 1.0))])
+def test_the_anchor_has_its_share_of_a_pass(
+    seconds: float, shares: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = {"anchor": 1.0} | {f"network {i}": seconds for i in range(16)}
+    now, seen = 0.0, list[str]()
+    monkeypatch.setattr(runner_loop, "time", SimpleNamespace(perf_counter=lambda: now))
+    for name in runner_loop.turns(list(costs)):  # type: ignore[arg-type,assignment]
+        seen.append(str(name))
+        now += costs[str(name)]
+    assert [name for name in seen if name != "anchor"] == list(costs)[1:]
+    assert seen[0] == "anchor"
+    assert shares[0] <= seen.count("anchor") / now <= shares[1]
 
 
 def test_what_slows_a_whole_walk_down_is_taken_out() -> None:

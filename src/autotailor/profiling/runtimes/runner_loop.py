@@ -8,8 +8,9 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
     {"event": "program", "batch": 0, "key": "1f0c...", "passes": 320, "short": [ns, ...], "long": [ns, ...]}
     {"event": "batch", "batch": 0, "seconds": 2.1}
 
-All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, the anchor, is run
-between others, too. Passes alternate between the short and the long run. Each number is the median of one block of passes, in nanoseconds.
+All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, the anchor, is
+run between others, too. Passes alternate between the short and the long run. Each number is the median of one block of
+passes, in nanoseconds.
 
 A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
@@ -37,7 +38,7 @@ WALKS = 2
 """Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
 
 ANCHOR_SHARE = 0.1
-"""Share of a pass that the anchor has at least: what it says of the machine's speed holds for all that ran beside it."""
+"""Share of a pass that the anchor is brought up to: what it says of the machine's speed holds for all that ran beside it."""
 
 
 class Loaded(Protocol):
