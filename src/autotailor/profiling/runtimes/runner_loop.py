@@ -38,7 +38,7 @@ WALKS = 2
 """Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
 
 ANCHOR_SHARE = 0.1
-"""Share of a pass that the anchor is brought up to: what it says of the machine's speed holds for all that ran beside it."""
+"""Share of a pass that the anchor is brought up to: the speed that it shows is that of all that ran beside it."""
 
 
 class Loaded(Protocol):
