@@ -52,7 +52,7 @@ inline Manifest read_manifest(const std::string& path) {
         for (unsigned char c : line + "\n") manifest.hash = (manifest.hash ^ c) * 1099511628211ull;
         return true;
     };
-    if (!next() || line != "autotailor-runner 2") refuse("expected the first line to be: autotailor-runner 1");
+    if (!next() || line != "autotailor-runner 2") refuse("expected the first line to be: autotailor-runner 2");
     Program* open = nullptr;  // the program that the next lines are about
     auto begin = [&](std::vector<Program>& programs) -> std::string& {
         programs.emplace_back();

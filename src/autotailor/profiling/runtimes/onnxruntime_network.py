@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from autotailor.ir.sequence import PlacedOperator, image_of
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.runtimes.feature_nodes import feature_nodes
 from autotailor.profiling.runtimes.onnxruntime_replicas import Model, weight_mb
 
 
@@ -29,11 +28,7 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
     model.reads("in0", (1, *shape))
     tensors = {image_of(key, operators): "in0"}
     for i, operator in enumerate(operators):
-        made = feature_nodes(operator.feature, [tensors[name] for name in operator.inputs], f"s{i}")
-        for name, weight in made.weights.items():
-            model.declares(name, weight)
-        for node in made.nodes:
-            model.add(node)
+        made = model.computes(operator.feature, [tensors[name] for name in operator.inputs], f"s{i}")
         ends = made.nodes[-1].outputs if len(operator.outputs) > 1 else (made.output,)
         tensors |= dict(zip(operator.outputs, ends, strict=True))
     logits = tensors[operators[-1].outputs[0]]

@@ -25,7 +25,7 @@ from autotailor.ir.onnx_writer import OPSET, write_node
 from autotailor.ir.operator import OperatorRule, rules
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
-from autotailor.profiling.runtimes.feature_nodes import feature_nodes
+from autotailor.profiling.runtimes.feature_nodes import FeatureNodes, feature_nodes
 from autotailor.profiling.runtimes.onnxruntime_layout import ALIGNMENT, reads_packed, writes_packed
 
 CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization", "BatchNormalization", "MatMul"})
@@ -57,6 +57,14 @@ class Model:
         """Adds a node."""
         self.nodes.append(node)
 
+    def computes(self, feature: OperatorFeature, activations: Sequence[str], name: str) -> FeatureNodes:
+        """Adds the nodes of a copy called ``name`` of an operator that reads ``activations``, and their weights."""
+        made = feature_nodes(feature, activations, name)
+        for weight, shape in made.weights.items():
+            self.declares(weight, shape)
+        self.nodes.extend(made.nodes)
+        return made
+
     def text(self) -> str:
         """The model in ONNX's syntax, in the opset that has all its operators."""
         opset = max(OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in self.nodes))
@@ -85,7 +93,7 @@ def replica_program(feature: OperatorFeature) -> Program:
     if chained:
         _chain(model, feature, (short, long))
     else:
-        outputs = [_copy(model, feature, reads, i) for i in range(1, long + 1)]
+        outputs = [model.computes(feature, reads, f"c{i}").output for i in range(1, long + 1)]
         if writes_packed(feature) and feature.outputs[0][1] % ALIGNMENT == 0:
             shapes = (*shapes, _packed_sinks(model, feature, outputs, (short, long)))
         else:
@@ -123,7 +131,7 @@ def _chain(model: Model, feature: OperatorFeature, lengths: tuple[int, int]) -> 
     place = len(names) - 1 if _adds(feature) else 0
     before = _packed(model, feature.inputs[place], names[place]) if place and writes_packed(feature) else names[place]
     for i in range(1, lengths[1] + 1):
-        before = _copy(model, feature, [*names[:place], before, *names[place + 1 :]], i)
+        before = model.computes(feature, [*names[:place], before, *names[place + 1 :]], f"c{i}").output
         if i in lengths:
             model.add(Node(f"end{i}", "Identity", (before,), (f"k{i}",)))
             model.returns(f"k{i}", feature.outputs[0])
@@ -136,16 +144,6 @@ def _packed(model: Model, shape: Shape, name: str) -> str:
     attributes = freeze_attributes({"group": shape[1], "kernel_shape": (1, 1)})
     model.add(Node(f"{name}.packed", "Conv", (name, weight), (f"{name}.packed",), attributes))
     return f"{name}.packed"
-
-
-def _copy(model: Model, feature: OperatorFeature, activations: list[str], i: int) -> str:
-    """Copy i; returns its output."""
-    made = feature_nodes(feature, activations, f"c{i}")
-    for name, shape in made.weights.items():
-        model.declares(name, shape)
-    for node in made.nodes:
-        model.add(node)
-    return made.output
 
 
 def _packed_sinks(model: Model, feature: OperatorFeature, outputs: Sequence[str], lengths: tuple[int, int]) -> Shape:
