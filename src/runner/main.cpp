@@ -64,8 +64,6 @@ static std::string megabytes(const char* name, double value) {
 
 static const int WALKS = 2;  // runs step by step for each run at once; behind those, which are timed as whole networks are
 
-static const double ANCHOR_SHARE = 0.1;  // of a pass, at least: what the anchor says of the speed holds for all beside it
-
 // A program, loaded, warmed up and weighed. One with steps is long: a single run warms it up, its parts are weighed instead.
 static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {
     const double before = heap_mb();
@@ -130,11 +128,11 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
     while (!ready.empty() && (passes < batch.least_passes || now_ns() - start < static_cast<int64_t>(batch.seconds * 1e9))) {
         for (const size_t which : {static_cast<size_t>(passes % 2), static_cast<size_t>(1 - passes % 2)}) {
             const int64_t turn = now_ns();
-            int64_t spent = 0;  // by the first program, the anchor: it comes again where it has had less than its share
+            int64_t spent = 0;  // by the first program: an anchor comes again where it has had less than its share
             for (Ready& each : ready) {
                 const bool is_anchor = &each == &ready.front();
                 const int64_t at = now_ns();
-                if (is_anchor || spent < ANCHOR_SHARE * (at - turn)) {
+                if (is_anchor || spent < batch.anchor_share * (at - turn)) {
                     visit(ready.front(), which);
                     spent += now_ns() - at;
                 }

@@ -20,6 +20,7 @@ struct Program {
 struct Batch {
     double seconds = 0.0;
     int least_passes = 8, blocks = 8;
+    double anchor_share = 0.0;  // of a pass, that the first program is brought up to
     std::vector<Program> programs;
 };
 
@@ -32,6 +33,8 @@ struct Manifest {
     std::vector<Program> watched;  // networks whose peak memory is wanted
     uint64_t hash = 1469598103934665603ull;  // FNV-1a of the file: a journal belongs to one manifest
 };
+
+static const std::string FIRST_LINE = "autotailor-runner 3";
 
 class ManifestError : public std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -52,7 +55,7 @@ inline Manifest read_manifest(const std::string& path) {
         for (unsigned char c : line + "\n") manifest.hash = (manifest.hash ^ c) * 1099511628211ull;
         return true;
     };
-    if (!next() || line != "autotailor-runner 2") refuse("expected the first line to be: autotailor-runner 2");
+    if (!next() || line != FIRST_LINE) refuse("expected the first line to be: " + FIRST_LINE);
     Program* open = nullptr;  // the program that the next lines are about
     auto begin = [&](std::vector<Program>& programs) -> std::string& {
         programs.emplace_back();
@@ -83,7 +86,7 @@ inline Manifest read_manifest(const std::string& path) {
         else if (word == "core") { int core = 0; value(core); manifest.cores.push_back(core); }
         else if (word == "batch") {
             Batch batch;
-            value(batch.seconds); value(batch.least_passes); value(batch.blocks);
+            value(batch.seconds); value(batch.least_passes); value(batch.blocks); value(batch.anchor_share);
             manifest.batches.push_back(batch);
             open = nullptr;
         }

@@ -33,6 +33,8 @@ LOST_RUNS = 3
 LEAST_PASSES = 8
 NETWORK_PASSES = 3
 """Least passes of whole networks: a run of those is as long as many of an operator."""
+ANCHOR_SHARE = 0.1
+"""Share of a pass that the anchor is brought up to: the speed that it shows is that of all that ran beside it."""
 SINK, HARNESS = "sink", "harness"
 
 
@@ -185,7 +187,13 @@ class Session:
         return path
 
     def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
-        """Writes a manifest of batches, ``helpers`` in each, onto the device; returns its path there."""
+        """Writes a manifest of batches onto the device; returns its path there.
+
+        Args:
+            batches: what is measured.
+            helpers: programs that are added to each, the anchor first; none: nothing runs between the others.
+            settings: of the runner.
+        """
         manifest = {
             "settings": dict(settings),
             "batches": [
@@ -193,6 +201,7 @@ class Session:
                     "seconds": batch.seconds,
                     "least_passes": batch.least_passes,
                     "blocks": BLOCKS,
+                    "anchor_share": ANCHOR_SHARE if helpers else 0.0,
                     "programs": [program.to_manifest() for program in (*helpers, *batch.programs)],
                 }
                 for batch in batches

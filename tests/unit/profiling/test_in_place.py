@@ -15,6 +15,7 @@ from autotailor.profiling.differential import steady, step_latencies, step_overh
 from autotailor.profiling.runtimes import runner_loop
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import reference_operators
+from autotailor.profiling.session import ANCHOR_SHARE
 from autotailor.profiling.validation import input_shape
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "max_minutes": 2})
@@ -54,12 +55,16 @@ def test_the_anchor_has_its_share_of_a_pass(
     costs = {"anchor": 1.0} | {f"network {i}": seconds for i in range(16)}
     now, seen = 0.0, list[str]()
     monkeypatch.setattr(runner_loop, "time", SimpleNamespace(perf_counter=lambda: now))
-    for name in runner_loop.turns(list(costs)):  # type: ignore[arg-type,assignment]
+    for name in runner_loop.turns(list(costs), ANCHOR_SHARE):  # type: ignore[arg-type,assignment]
         seen.append(str(name))
         now += costs[str(name)]
     assert [name for name in seen if name != "anchor"] == list(costs)[1:]
     assert seen[0] == "anchor"
     assert shares[0] <= seen.count("anchor") / now <= shares[1]
+
+
+def test_without_an_anchor_all_programs_run_alike_often() -> None:
+    assert list(runner_loop.turns(["a", "b", "c"], 0.0)) == ["a", "b", "c"]  # type: ignore[list-item]
 
 
 def test_what_slows_a_whole_walk_down_is_taken_out() -> None:

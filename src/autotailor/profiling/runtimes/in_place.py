@@ -19,7 +19,17 @@ class InPlaceRuntime(WheelRuntime):
 
     @abstractmethod
     def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-        """A SubNet without weights, with its steps; arguments as in `in_place`."""
+        """A SubNet without weights, with its steps.
+
+        Args:
+            key: for the result's line.
+            operators: of the SubNet, in topological order; the last one writes the logits.
+            shape: of the image, ``(3, r, r)``.
+
+        Raises:
+            GraphError: more than one tensor comes from outside.
+            ProfilingError: an operator's kind is not known.
+        """
 
     @abstractmethod
     def copied(self, feature: OperatorFeature) -> Program:

@@ -17,17 +17,7 @@ from autotailor.profiling.runtimes.ncnn_replicas import operator_lines, param_te
 
 
 def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-    """The program of a SubNet.
-
-    Args:
-        key: for the result's line.
-        operators: of the SubNet, in topological order; the last one writes the logits.
-        shape: of the image, ``(3, r, r)``.
-
-    Raises:
-        GraphError: more than one tensor comes from outside.
-        ProfilingError: an operator's kind is not known.
-    """
+    """The program of a SubNet, as `InPlaceRuntime.written` has it."""
     ordered = _as_run(operators)
     writer = _Writer(Counter(name for operator in operators for name in operator.inputs))
     writer.lines.append("Input in0 0 1 in0")

@@ -14,16 +14,7 @@ from autotailor.profiling.runtimes.onnxruntime_replicas import Model, weight_mb
 
 
 def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-    """The program of a SubNet.
-
-    Args:
-        key: for the result's line.
-        operators: of the SubNet, in topological order; the last one writes the logits.
-        shape: of the image, ``(3, r, r)``.
-
-    Raises:
-        GraphError: more than one tensor comes from outside.
-    """
+    """The program of a SubNet, as `InPlaceRuntime.written` has it."""
     model = Model()
     model.reads("in0", (1, *shape))
     tensors = {image_of(key, operators): "in0"}

@@ -8,9 +8,9 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
     {"event": "program", "batch": 0, "key": "1f0c...", "passes": 320, "short": [ns, ...], "long": [ns, ...]}
     {"event": "batch", "batch": 0, "seconds": 2.1}
 
-All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, the anchor, is
-run between others, too. Passes alternate between the short and the long run. Each number is the median of one block of
-passes, in nanoseconds.
+All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, where it is an
+anchor, is run between others, too, until it has had its ``anchor_share`` of the time. Passes alternate between the
+short and the long run. Each number is the median of one block of passes, in nanoseconds.
 
 A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
 Its ``parts`` are programs that are only loaded, run and weighed before:
@@ -36,9 +36,6 @@ import numpy as np
 
 WALKS = 2
 """Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
-
-ANCHOR_SHARE = 0.1
-"""Share of a pass that the anchor is brought up to: the speed that it shows is that of all that ran beside it."""
 
 
 class Loaded(Protocol):
@@ -167,7 +164,7 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     start, passes = time.perf_counter(), 0
     while ready and (passes < batch["least_passes"] or time.perf_counter() - start < batch["seconds"]):
         for which in (passes % 2, 1 - passes % 2):
-            for timed in turns(ready):
+            for timed in turns(ready, batch.get("anchor_share", 0.0)):
                 if which < timed.program.lengths:
                     visit(timed, which, settings["runs"], evicted)
         passes += 1
@@ -181,12 +178,12 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
 
-def turns(ready: Sequence[Timed]) -> Iterator[Timed]:
+def turns(ready: Sequence[Timed], anchor_share: float) -> Iterator[Timed]:
     """Each program once; the first one again where it has had less than its share of the time."""
     anchor, spent, start = ready[0], 0.0, time.perf_counter()
     for timed in ready:
         begin = time.perf_counter()
-        if timed is anchor or spent < ANCHOR_SHARE * (begin - start):
+        if timed is anchor or spent < anchor_share * (begin - start):
             yield anchor
             spent += time.perf_counter() - begin
         if timed is not anchor:

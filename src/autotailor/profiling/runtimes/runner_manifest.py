@@ -2,11 +2,11 @@
 
 Example::
 
-    autotailor-runner 2
+    autotailor-runner 3
     run 5f0c...
     option use_fp16_storage 0
     threads 1
-    batch 0.5 8 8
+    batch 0.5 8 8 0.1
     program 1f0c...
     input 48 14 14
     input 4
@@ -28,15 +28,16 @@ from typing import Any
 
 from autotailor.profiling.errors import ProfilingError
 
-FIRST_LINE, LAST_LINE = "autotailor-runner 2", "end"
+FIRST_LINE, LAST_LINE = "autotailor-runner 3", "end"
 
 
 def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     """The text of a manifest, as `Session` makes it for the runner in Python.
 
     Args:
-        manifest: ``settings`` and ``batches``, each with ``seconds``, ``least_passes``, ``blocks`` and ``programs``;
-            perhaps ``memory``, a program whose peak memory is wanted.
+        manifest: ``settings`` and ``batches``, each with ``seconds``, ``least_passes``, ``blocks``, ``programs``, and
+            perhaps ``anchor_share``, the share of a pass that the first program is brought up to; perhaps ``memory``,
+            a program whose peak memory is wanted.
         run: its name. The device's journal belongs to one text: the same name resumes, another one measures anew.
 
     Raises:
@@ -50,7 +51,8 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     if "memory" in manifest:
         lines += _program(manifest["memory"], "watch")
     for batch in manifest["batches"]:
-        lines.append(f"batch {batch['seconds']} {batch['least_passes']} {batch['blocks']}")
+        share = batch.get("anchor_share", 0.0)
+        lines.append(f"batch {batch['seconds']} {batch['least_passes']} {batch['blocks']} {share}")
         for program in batch["programs"]:
             lines += _program(program)
     return "\n".join([*lines, LAST_LINE]) + "\n"
