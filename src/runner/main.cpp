@@ -62,7 +62,7 @@ static std::string megabytes(const char* name, double value) {
     return std::isnan(value) ? "" : text;
 }
 
-static const int WALKS = 2;  // runs step by step for each run at once; behind those, which are timed as whole networks are
+static const int WALKS = 4;  // runs step by step for each run at once; behind those, which are timed as whole networks are
 
 // A program, loaded, warmed up and weighed. One with steps is long: a single run warms it up, its parts are weighed instead.
 static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {

@@ -2,26 +2,26 @@
 
 Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what a step costs besides,
 which is what all steps of a batch's networks take longer than these networks at once. What makes a whole walk slow is
-taken out by its steps, drift by the anchor operator of the same batch; the median of all blocks is robust against the
-rest.
+taken out by its steps, drift by the anchor operator of the same batch; the interquartile mean of all blocks is robust
+against the rest.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import trim_mean
+from scipy.stats.mstats import trimmed_stde
 
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 
 NS_PER_MS = 1e6
-MAD_TO_SIGMA = 1.4826
-MEDIAN_EFFICIENCY = 1.2533
-"""Standard error of a median over that of a mean, for normal errors."""
+TRIMMED = 0.25
+"""Share of the blocks that is left out at each end."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,14 @@ def step_latencies(
 
 
 def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:
-    """Median of block estimates, and its standard error from their median absolute deviation."""
+    """Interquartile mean of block estimates, and its standard error (infinite for a single block).
+
+    It withstands a quarter of slow blocks, and is closer to what repetition gives than the median: between halves of
+    the same visits by 4 to 10 %.
+    """
     values = np.asarray(blocks, dtype=np.float64)
-    middle = float(np.median(values))
-    sigma = MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
-    return Estimate(middle, MEDIAN_EFFICIENCY * sigma / math.sqrt(len(values)), repeats)
+    error = float(trimmed_stde(values, (TRIMMED, TRIMMED))) if len(values) > 1 else float("inf")
+    return Estimate(float(trim_mean(values, TRIMMED)), error, repeats)
 
 
 def estimates(records: Iterable[Record], anchor: str) -> dict[str, Estimate]:

@@ -30,6 +30,11 @@ def test_standard_error_covers_what_repetition_shows() -> None:
     assert np.mean([run.standard_error for run in runs]) == pytest.approx(spread, rel=0.15)
 
 
+def test_a_single_block_says_nothing_of_its_error() -> None:
+    assert robust([2.0], 1).latency_ms == 2.0
+    assert robust([2.0], 1).standard_error == float("inf")
+
+
 def test_drift_is_taken_out_by_the_anchor() -> None:
     slow = [Record("f", key, (value * 1.5,) * 8, 0.06, 1, 1.0) for key, value in (("anchor", 0.04), ("a", 0.1))]
     fast = [Record("f", key, (value,) * 8, 0.04, 1, 1.0) for key, value in (("anchor", 0.04), ("b", 0.1))]

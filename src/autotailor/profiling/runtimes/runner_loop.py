@@ -34,7 +34,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-WALKS = 2
+WALKS = 4
 """Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
 
 
