@@ -1,12 +1,12 @@
 """SubNets that together hold every operator of a space: what runtimes that time operators in place run.
 
 Greedy: while an operator is missing, a SubNet that holds it is drawn, and changed one variable at a time as long as
-that adds operators that no SubNet chosen before holds.
+that adds operators that no SubNet chosen before holds, or needs less work for as many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,14 @@ import numpy.typing as npt
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.fusion import Place
 from autotailor.ir.image import entries
+from autotailor.ir.metrics import operator_macs
 from autotailor.ir.subnet import IntArray, SubNet, canonical
 from autotailor.ir.supernet import SuperNet
 from autotailor.ir.variable import Space
 
 DRAWS = 24
 """SubNets drawn for each missing operator; the one that adds most is improved."""
-STEPS = 12
-TRIES = 8
-"""SubNets for one operator, where improving has lost it again or gives one to avoid."""
+STEPS = 40
 
 
 def cover(
@@ -45,33 +44,38 @@ def cover(
         seed: of the draws.
     """
     places = net.places(fusion)
-    ids = {feature.id: i for i, feature in enumerate(net.operators(fusion=fusion))}
+    space = net.operators(fusion=fusion)
+    ids = {feature.id: i for i, feature in enumerate(space)}
     wanted = list(ids.values()) if operators is None else [ids[feature.id] for feature in operators]
     missing = np.zeros(len(ids) + 1, dtype=bool)  # the last one stands for a place that was removed
     missing[wanted] = True
-    held = _Held(net.space, places, ids)
+    macs_m = np.array([*map(operator_macs, space), 0.0])
+    held = _Held(net.space, places, ids, macs_m, [subnet.indices for subnet in avoid])
     rng = np.random.default_rng(seed)
     chosen: list[SubNet] = []
-    avoided = set(avoid)
     for operator in wanted:
-        for _ in range(TRIES):
-            if not missing[operator] or (rows := held.draw(operator, rng)) is None:
-                break
-            best = held.improve(rows[np.argmax(held.gain(rows, missing))], missing, rng)
-            subnet = SubNet(net.space, tuple(best))
-            if subnet not in avoided:
-                missing[held.operators(best[None])[0]] = False
-                chosen.append(subnet)
+        if missing[operator] and len(rows := held.draw(operator, rng)):
+            best = held.improve(rows[np.argmax(held.gain(rows, missing, operator))], missing, operator, rng)
+            missing[held.operators(best[None])[0]] = False
+            chosen.append(SubNet(net.space, tuple(best)))
     return tuple(chosen)
 
 
 class _Held:
     """Which operators SubNets hold, as numbers."""
 
-    def __init__(self, space: Space, places: tuple[Place, ...], ids: dict[str, int]) -> None:
-        self.space, self.places, self.removed = space, places, len(ids)
+    def __init__(
+        self,
+        space: Space,
+        places: tuple[Place, ...],
+        ids: dict[str, int],
+        macs_m: npt.NDArray[np.float64],
+        avoid: Sequence[Sequence[int]],
+    ) -> None:
+        self.space, self.places, self.removed, self.macs_m = space, places, len(ids), macs_m
         self.numbers = [np.array([ids[feature.id] for feature in place.operators]) for place in places]
         self.sizes = np.array([len(variable.choices) for variable in space])
+        self.avoid = np.array(avoid, dtype=np.int64).reshape(-1, len(self.sizes))
 
     def operators(self, rows: IntArray) -> IntArray:
         """Operator of each place of canonical choice indices ``[n, variables]``: ``[n, places]``."""
@@ -83,14 +87,24 @@ class _Held:
             found[:, column] = np.where(is_open, number, self.removed)
         return found
 
-    def gain(self, rows: IntArray, missing: npt.NDArray[np.bool_]) -> IntArray:
-        """How many missing operators each SubNet holds: ``[n]``."""
+    def gain(self, rows: IntArray, missing: npt.NDArray[np.bool_], operator: int) -> npt.NDArray[np.float64]:
+        """How many missing operators each SubNet holds, less their share of its work (below 1): ``[n]``.
+
+        It is below 0 for those without the operator that is looked for, and for those to avoid.
+        """
         found = np.sort(self.operators(rows), axis=1)
         first = np.diff(found, axis=1, prepend=-1) != 0
-        return np.asarray((missing[found] & first).sum(axis=1), dtype=np.int64)
+        macs_m = self.macs_m[found].sum(axis=1)
+        gains = (missing[found] & first).sum(axis=1) - macs_m / (macs_m + self.macs_m.sum())
+        usable = (found == operator).any(axis=1) & ~self.is_avoided(rows)
+        return np.asarray(np.where(usable, gains, -1.0))
 
-    def draw(self, operator: int, rng: np.random.Generator) -> IntArray | None:
-        """Random SubNets that hold an operator; None where none is found."""
+    def is_avoided(self, rows: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether each SubNet is one to avoid: ``[n]``."""
+        return np.asarray((rows[:, None] == self.avoid).all(axis=2).any(axis=1))
+
+    def draw(self, operator: int, rng: np.random.Generator) -> IntArray:
+        """Random SubNets that hold an operator and are not to be avoided; none where none was found."""
         rows = rng.integers(0, self.sizes, size=(DRAWS, len(self.sizes)))
         options = [
             (place, cell)
@@ -105,8 +119,7 @@ class _Held:
             if place.gate is not None:
                 self._open(row, place.gate.variable, place.gate.open_choices, rng)
         rows = canonical(self.space, rows)
-        holding = rows[(self.operators(rows) == operator).any(axis=1)]
-        return holding if len(holding) else None
+        return rows[(self.operators(rows) == operator).any(axis=1) & ~self.is_avoided(rows)]
 
     def _set(self, row: IntArray, name: str, choice: int, rng: np.random.Generator) -> None:
         """Sets a variable, and opens what it needs."""
@@ -120,16 +133,18 @@ class _Held:
         if row[position] >= choices:
             row[position] = rng.integers(choices)
 
-    def improve(self, row: IntArray, missing: npt.NDArray[np.bool_], rng: np.random.Generator) -> IntArray:
-        """Changes one variable at a time while that adds missing operators."""
-        best = int(self.gain(row[None], missing)[0])
+    def improve(
+        self, row: IntArray, missing: npt.NDArray[np.bool_], operator: int, rng: np.random.Generator
+    ) -> IntArray:
+        """Changes one variable at a time while that adds missing operators, or takes away work."""
+        best = self.gain(row[None], missing, operator)[0]
         for _ in range(STEPS):
             rows = np.repeat(row[None], self.sizes.sum(), axis=0)
             columns = np.repeat(np.arange(len(self.sizes)), self.sizes)
             rows[np.arange(len(rows)), columns] = np.concatenate([np.arange(size) for size in self.sizes])
             rows = canonical(self.space, rows)
-            gains = self.gain(rows, missing)
+            gains = self.gain(rows, missing, operator)
             if gains.max() <= best:
                 break
-            row, best = rows[rng.choice(np.flatnonzero(gains == gains.max()))], int(gains.max())
+            row, best = rows[rng.choice(np.flatnonzero(gains == gains.max()))], gains.max()
         return row

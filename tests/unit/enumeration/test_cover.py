@@ -32,6 +32,15 @@ def test_some_operators_are_held_without_the_subnets_to_avoid(resnet_net: autota
     assert len(chosen) <= len(cover(resnet_net, NCNN_FUSION))
 
 
+def test_what_holds_nothing_new_is_made_small(resnet_net: autotailor.SuperNet) -> None:
+    rng = random.Random(0)
+    chosen = cover(resnet_net, NCNN_FUSION)
+    drawn = [resnet_net.sample(rng) for _ in range(50)]
+    rare = chosen[len(chosen) // 2 :]
+    work = [resnet_net.macs().predict([subnet.indices for subnet in some]).mean() for some in (rare, drawn)]
+    assert work[0] < 0.8 * work[1]
+
+
 def test_operators_named_first_are_held_earlier(resnet_net: autotailor.SuperNet) -> None:
     operators = resnet_net.operators(fusion=NCNN_FUSION)
     last = operators[-len(operators) // 3 :]
