@@ -119,7 +119,8 @@ class _Held:
             if place.gate is not None:
                 self._open(row, place.gate.variable, place.gate.open_choices, rng)
         rows = canonical(self.space, rows)
-        return rows[(self.operators(rows) == operator).any(axis=1) & ~self.is_avoided(rows)]
+        holding: IntArray = rows[(self.operators(rows) == operator).any(axis=1) & ~self.is_avoided(rows)]
+        return holding
 
     def _set(self, row: IntArray, name: str, choice: int, rng: np.random.Generator) -> None:
         """Sets a variable, and opens what it needs."""
