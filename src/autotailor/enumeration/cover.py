@@ -54,8 +54,12 @@ def cover(
     rng = np.random.default_rng(seed)
     chosen: list[SubNet] = []
     for operator in wanted:
-        if missing[operator] and len(rows := held.draw(operator, rng)):
-            best = held.improve(rows[np.argmax(held.gain(rows, missing, operator))], missing, operator, rng)
+        if not missing[operator]:
+            continue
+        rows = held.draw(operator, rng)
+        gains = held.gain(rows, missing, operator)
+        if gains.max() > 0:
+            best = held.improve(rows[np.argmax(gains)], missing, operator, rng)
             missing[held.operators(best[None])[0]] = False
             chosen.append(SubNet(net.space, tuple(best)))
     return tuple(chosen)
@@ -96,15 +100,11 @@ class _Held:
         first = np.diff(found, axis=1, prepend=-1) != 0
         macs_m = self.macs_m[found].sum(axis=1)
         gains = (missing[found] & first).sum(axis=1) - macs_m / (macs_m + self.macs_m.sum())
-        usable = (found == operator).any(axis=1) & ~self.is_avoided(rows)
-        return np.asarray(np.where(usable, gains, -1.0))
-
-    def is_avoided(self, rows: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether each SubNet is one to avoid: ``[n]``."""
-        return np.asarray((rows[:, None] == self.avoid).all(axis=2).any(axis=1))
+        avoided = (rows[:, None] == self.avoid).all(axis=2).any(axis=1)
+        return np.asarray(np.where((found == operator).any(axis=1) & ~avoided, gains, -1.0))
 
     def draw(self, operator: int, rng: np.random.Generator) -> IntArray:
-        """Random SubNets that hold an operator and are not to be avoided; none where none was found."""
+        """Random SubNets that hold an operator, as far as variables alone decide it."""
         rows = rng.integers(0, self.sizes, size=(DRAWS, len(self.sizes)))
         options = [
             (place, cell)
@@ -118,9 +118,7 @@ class _Held:
                 self._set(row, name, int(choice), rng)
             if place.gate is not None:
                 self._open(row, place.gate.variable, place.gate.open_choices, rng)
-        rows = canonical(self.space, rows)
-        holding: IntArray = rows[(self.operators(rows) == operator).any(axis=1) & ~self.is_avoided(rows)]
-        return holding
+        return canonical(self.space, rows)
 
     def _set(self, row: IntArray, name: str, choice: int, rng: np.random.Generator) -> None:
         """Sets a variable, and opens what it needs."""
