@@ -62,8 +62,6 @@ static std::string megabytes(const char* name, double value) {
     return std::isnan(value) ? "" : text;
 }
 
-static const int WALKS = 4;  // runs step by step for each run at once; behind those, which are timed as whole networks are
-
 // A program, loaded, warmed up and weighed. One with steps is long: a single run warms it up, its parts are weighed instead.
 static std::unique_ptr<Network> load(const Program& program, const Manifest& manifest) {
     const double before = heap_mb();
@@ -115,12 +113,16 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
         Network& network = *each.network;
         if (which >= network.lengths()) return;
         *current = static_cast<int>(each.place);
-        network.run(which);  // brings code and buffers back into the caches
+        const bool is_whole = network.lengths() == 1;
+        const int64_t settled = now_ns() + (is_whole ? static_cast<int64_t>(manifest.settle_ms * 1e6) : 0);
+        do {
+            network.run(which);  // brings code and buffers back into the caches
+        } while (now_ns() < settled);
         for (int r = 0; r < manifest.runs; ++r) {
-            if (network.lengths() > 1) evict();
+            if (!is_whole) evict();
             network.times[which].push_back(network.run(which));
         }
-        const int walks = network.program().steps.empty() ? 0 : WALKS * manifest.runs;
+        const int walks = network.program().steps.empty() ? 0 : manifest.walks * manifest.runs;
         for (int w = 0; w < walks; ++w) network.walk();
     };
     int passes = 0;

@@ -27,6 +27,8 @@ struct Batch {
 struct Manifest {
     std::vector<std::pair<std::string, bool>> options;
     int threads = 1, warmup = 3, runs = 3;
+    int walks = 0;           // runs step by step for each run at once
+    double settle_ms = 0.0;  // for which a whole network is run before it is timed, whenever its turn comes
     double evict_mb = 0.0;
     std::vector<int> cores;
     std::vector<Batch> batches;
@@ -34,7 +36,7 @@ struct Manifest {
     uint64_t hash = 1469598103934665603ull;  // FNV-1a of the file: a journal belongs to one manifest
 };
 
-static const std::string FIRST_LINE = "autotailor-runner 3";
+static const std::string FIRST_LINE = "autotailor-runner 4";
 
 class ManifestError : public std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -82,6 +84,8 @@ inline Manifest read_manifest(const std::string& path) {
         else if (word == "threads") value(manifest.threads);
         else if (word == "warmup") value(manifest.warmup);
         else if (word == "runs") value(manifest.runs);
+        else if (word == "walks") value(manifest.walks);
+        else if (word == "settle_ms") value(manifest.settle_ms);
         else if (word == "evict_mb") value(manifest.evict_mb);
         else if (word == "core") { int core = 0; value(core); manifest.cores.push_back(core); }
         else if (word == "batch") {

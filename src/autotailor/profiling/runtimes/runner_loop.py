@@ -34,9 +34,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-WALKS = 4
-"""Runs step by step for each run at once. They come behind those, which are timed as whole networks are."""
-
 
 class Loaded(Protocol):
     """A program, ready to run.
@@ -166,7 +163,7 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
         for which in (passes % 2, 1 - passes % 2):
             for timed in turns(ready, batch.get("anchor_share", 0.0)):
                 if which < timed.program.lengths:
-                    visit(timed, which, settings["runs"], evicted)
+                    visit(timed, which, settings, evicted)
         passes += 1
     for timed in ready:
         blocks = [medians(times, batch["blocks"]) for times in timed.times]
@@ -190,19 +187,25 @@ def turns(ready: Sequence[Timed], anchor_share: float) -> Iterator[Timed]:
             yield timed
 
 
-def visit(timed: Timed, which: int, runs: int, evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-    """Some timed runs, after one that brings code and buffers back into the caches.
+def visit(
+    timed: Timed, which: int, settings: dict[str, Any], evicted: np.ndarray[Any, np.dtype[np.float32]]
+) -> None:
+    """``runs`` timed runs, then ``walks`` times as many step by step, after some that bring code and buffers back.
 
-    Whole networks run in a row, as they are used. Replicas find their weights where a network would: between two
-    visits of one layer, all others have passed through the cache, so as much memory is read before each run.
+    Whole networks run in a row, as they are used: for ``settle_ms`` before the clock counts. Replicas find their
+    weights where a network would: between two visits of one layer, all others have passed through the cache, so as much
+    memory is read before each run.
     """
-    program = timed.program
+    program, runs = timed.program, settings["runs"]
+    settled = time.perf_counter() + (settings["settle_ms"] / 1e3 if program.lengths == 1 else 0.0)
     program.run(which)
+    while time.perf_counter() < settled:
+        program.run(which)
     for _ in range(runs):
         if program.lengths > 1:
             evicted.sum()
         timed.times[which].append(program.run(which))
-    for _ in range(WALKS * runs if timed.has_steps else 0):
+    for _ in range(settings["walks"] * runs if timed.has_steps else 0):
         program.walk()  # type: ignore[attr-defined]
 
 

@@ -2,7 +2,7 @@
 
 Example::
 
-    autotailor-runner 3
+    autotailor-runner 4
     run 5f0c...
     option use_fp16_storage 0
     threads 1
@@ -28,7 +28,7 @@ from typing import Any
 
 from autotailor.profiling.errors import ProfilingError
 
-FIRST_LINE, LAST_LINE = "autotailor-runner 3", "end"
+FIRST_LINE, LAST_LINE = "autotailor-runner 4", "end"
 
 
 def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
@@ -46,7 +46,7 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
     settings = manifest["settings"]
     lines = [FIRST_LINE, _line("run", run)]
     lines += [f"option {name} {int(on)}" for name, on in settings["options"].items()]
-    lines += [f"{name} {settings[name]}" for name in ("threads", "warmup", "runs", "evict_mb")]
+    lines += [f"{name} {settings[name]}" for name in ("threads", "warmup", "runs", "walks", "settle_ms", "evict_mb")]
     lines += [f"core {core}" for core in settings["cores"]]
     if "memory" in manifest:
         lines += _program(manifest["memory"], "watch")
