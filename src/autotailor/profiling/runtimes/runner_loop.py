@@ -187,9 +187,7 @@ def turns(ready: Sequence[Timed], anchor_share: float) -> Iterator[Timed]:
             yield timed
 
 
-def visit(
-    timed: Timed, which: int, settings: dict[str, Any], evicted: np.ndarray[Any, np.dtype[np.float32]]
-) -> None:
+def visit(timed: Timed, which: int, settings: dict[str, Any], evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
     """``runs`` timed runs, then ``walks`` times as many step by step, after some that bring code and buffers back.
 
     Whole networks run in a row, as they are used: for ``settle_ms`` before the clock counts. Replicas find their
