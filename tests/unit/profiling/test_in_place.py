@@ -67,6 +67,26 @@ def test_without_an_anchor_all_programs_run_alike_often() -> None:
     assert list(runner_loop.turns(["a", "b", "c"], 0.0)) == ["a", "b", "c"]  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize(("lengths", "run_ms", "untimed"), [(1, 0.4, 5), (1, 30.0, 1), (2, 0.1, 1)])
+def test_a_network_settles_before_it_is_timed(
+    lengths: int, run_ms: float, untimed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, ran, walked = 0.0, list[int](), list[int]()
+
+    def run(which: int) -> int:
+        nonlocal now
+        now += run_ms / 1e3
+        ran.append(which)
+        return len(ran)
+
+    monkeypatch.setattr(runner_loop, "time", SimpleNamespace(perf_counter=lambda: now))
+    network = SimpleNamespace(lengths=lengths, run=run, walk=lambda: walked.append(len(ran)))
+    timed = runner_loop.Timed("network", network, {}, has_steps=True)  # type: ignore[arg-type]
+    runner_loop.visit(timed, 0, {"runs": 3, "walks": 4, "settle_ms": 1.8}, np.ones(8, dtype=np.float32))
+    assert timed.times[0] == [untimed + 1, untimed + 2, untimed + 3]
+    assert walked == [untimed + 3] * 12
+
+
 def test_what_slows_a_whole_walk_down_is_taken_out() -> None:
     rng = np.random.default_rng(0)
     usual = np.geomspace(5e3, 5e6, 40)[:, None]
