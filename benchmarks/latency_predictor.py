@@ -4,12 +4,12 @@
     OMP_NUM_THREADS=1 python benchmarks/latency_predictor.py resnet50 --subnets 50 --runtime ncnn --cores 1
 
 For each network, 50 random SubNets are converted and measured whole, in rounds, and between the rounds their operators
-in place, in other SubNets. The median of the rounds is what counts; the difference of the last one to the first, at least
-a minute before, is the noise floor. The alternatives get as much measuring time as the operators took. ``--operators
-all`` measures the operators of the whole space, not only those that the 50 SubNets hold. Everything is kept in the work
-folder, so that a run that is stopped goes on where it was; first operators and SubNets of all networks are measured,
-then the alternatives; the table is written to ``latency_predictor_RUNTIME.csv`` beside this file. Fusion ignored, and
-layers that no operator stands for, are for ncnn, which runs operators apart and lists its layers.
+in place, in other SubNets. The median of the rounds is what counts; the difference of the last one to the first, at
+least a minute before, is the noise floor. The alternatives get as much measuring time as the operators took.
+``--operators all`` measures the operators of the whole space, not only those that the 50 SubNets hold. Everything is
+kept in the work folder, so that a run that is stopped goes on where it was; first operators and SubNets of all networks
+are measured, then the alternatives; the table is written to ``latency_predictor_RUNTIME.csv`` beside this file. Fusion
+ignored, and layers that no operator stands for, are for ncnn, which runs operators apart and lists its layers.
 """
 
 from __future__ import annotations

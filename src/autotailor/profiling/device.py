@@ -36,8 +36,8 @@ class DeviceConfig:
         folder: where a remote device keeps a run's files; None: where the transport may write on every device.
         warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator is known well enough.
-        drift: share of its median by which the anchor may be off in a batch; what was measured only where it was more
-            is measured again.
+        drift: share of its median, or of what the LUT says, by which the anchor may be off in a batch; operators and
+            networks that were measured only where it was more are measured again.
         max_minutes: time budget of profiling, in minutes.
         evict_mb: memory that is read before each timed run of replicas, in MiB, so that their weights come from
             where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.

@@ -1,0 +1,71 @@
+"""Whole networks on a device whose speed changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotailor.profiling import DeviceConfig, measure_rounds
+from autotailor.profiling.record import Record
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.session import Batch, Session
+
+ANCHOR_MS = 2.0
+LUT: Any = SimpleNamespace(latencies=lambda: {"anchor": ANCHOR_MS})
+
+
+class Unsteady(Session):
+    """A device that is so much slower, batch by batch; networks suffer twice as much as the anchor."""
+
+    def __init__(self, slowness: Sequence[float]) -> None:
+        self.device = DeviceConfig.from_section({"name": "test", "drift": 0.2})
+        self.anchor = Program("anchor", "", (), "out0")
+        self.slowness: Iterator[float] = iter(slowness)
+        self.batches: list[list[str]] = []
+
+    def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
+        return Program(key, None, tuple(inputs), "out0")
+
+    def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
+        for batch in batches:
+            slow = next(self.slowness)
+            self.batches.append([program.key for program in batch.programs])
+            times = {"anchor": ANCHOR_MS * slow} | dict.fromkeys(self.batches[-1], 1.0 + 2.0 * (slow - 1.0))
+            on_records([Record("f", key, (ms,) * 8, ANCHOR_MS * slow, 3, 1.0) for key, ms in times.items()])
+        return {}
+
+
+def measured(device: Session, count: int, lut: Any = LUT) -> list[float]:
+    networks = {f"n{i}": (Path(), (1, 3, 8, 8)) for i in range(count)}
+    (found,) = measure_rounds(networks, device, 1, lut=lut)
+    assert [measurement.key for measurement in found] == list(networks)
+    return [measurement.latency_ms for measurement in found]
+
+
+@pytest.mark.parametrize(
+    ("slowness", "attempts", "expected_ms"),
+    [((1.1,), 1, 1.2 / 1.1), ((1.5, 1.0), 2, 1.0), ((0.6, 1.3, 1.4), 3, 1.6 / 1.3), ((1.3, 1.4, 1.5), 3, 1.6 / 1.3)],
+)
+def test_the_batch_nearest_to_the_speed_of_the_lut_counts(
+    slowness: Sequence[float], attempts: int, expected_ms: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = Unsteady(slowness)
+    assert measured(device, 2) == pytest.approx([expected_ms] * 2)
+    assert device.batches == [["n0", "n1"]] * attempts
+    assert ("2 networks were measured while the anchor was off by more than 20 %" in caplog.text) == (attempts == 3)
+
+
+def test_only_what_drifted_is_measured_again() -> None:
+    device = Unsteady((1.0, 1.5, 1.1))
+    found = measured(device, 40)
+    assert [len(batch) for batch in device.batches] == [32, 8, 8]
+    assert found == pytest.approx([1.0] * 32 + [1.2 / 1.1] * 8)
+
+
+def test_without_a_lut_nothing_is_measured_again() -> None:
+    device = Unsteady((1.5,))
+    assert measured(device, 2, lut=None) == pytest.approx([2.0] * 2)
