@@ -99,7 +99,7 @@ def measure_rounds(
         rounds: how often; a network's files go to the device once.
         seconds_each: seconds of measuring for each network and round.
         lut: latencies are scaled to the machine's speed while this LUT was measured, where it holds the anchor.
-        anchor_ms: the scale without a LUT: what the anchor is said to take.
+        anchor_ms: scales to this latency of the anchor instead.
 
     Returns:
         For each round one measurement for each network, in their order.
@@ -134,7 +134,7 @@ def _measure_round(
     closest: dict[str, Record] = {}
 
     def drift(record: Record) -> float:
-        return abs(record.anchor_ms / usual_ms - 1) if usual_ms else 0.0
+        return record.drift(usual_ms) if usual_ms else 0.0
 
     left = list(programs)
     for _ in range(ATTEMPTS):

@@ -208,7 +208,7 @@ class _Run:
         return {
             key
             for key in self.uses.keys() & self.records.keys()
-            if all(abs(record.anchor_ms / usual - 1) > self.session.device.drift for record in self.records[key])
+            if all(record.drift(usual) > self.session.device.drift for record in self.records[key])
         }
 
     def measure(self) -> None:

@@ -30,3 +30,7 @@ class Record:
     resident_weight_mb: float | None = None
     workspace_mb: float | None = None
     energy_mj: float | None = None
+
+    def drift(self, usual_ms: float) -> float:
+        """How far the anchor was from what it usually takes, as a share of that."""
+        return abs(self.anchor_ms / usual_ms - 1)
