@@ -1,6 +1,6 @@
 """From the runner's numbers to latencies and their standard errors, one estimate for each block of passes.
 
-Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what a step costs besides,
+Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what timing its kernels costs,
 which is what all steps of a batch's networks take longer than these networks at once. What makes a whole walk slow is
 taken out by its steps, drift by the anchor operator of the same batch; the interquartile mean of all blocks is robust
 against the rest.
@@ -8,8 +8,9 @@ against the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,37 +66,57 @@ def steady(steps: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:
     return np.asarray(times * np.median(slowness) / slowness)
 
 
-def step_overhead(networks: Iterable[tuple[npt.NDArray[np.float64], Sequence[float]]], harness_ms: float) -> float:
-    """What a step costs besides its operator, in milliseconds: the median over the networks of a batch.
+@dataclass(frozen=True)
+class Walk:
+    """What a batch has shown of a network in place.
 
-    It is what all steps of a network take longer than the network at once, shared equally. One network alone shows it
-    with an error of tens of microseconds, as much as a small operator takes; networks do not differ by more than that.
-    The steps' medians are added up, as predictions add them: that is less than the median of their sums.
+    Attributes:
+        steps: nanoseconds of each step and block.
+        kernels: how many kernels the runtime has timed in each step.
+        at_once: nanoseconds of the whole network for each block.
+    """
+
+    steps: npt.NDArray[np.float64]
+    kernels: npt.NDArray[np.int64]
+    at_once: npt.NDArray[np.float64]
+
+    @classmethod
+    def from_line(cls, line: Mapping[str, Any]) -> Walk:
+        """From a line of the runner; a step is one kernel where it does not say more."""
+        kernels = line.get("kernels", [1] * len(line["steps"]))
+        return cls(steady(line["steps"]), np.asarray(kernels), np.asarray(line["long"], dtype=np.float64))
+
+
+def kernel_overhead(walks: Iterable[Walk], harness_ms: float) -> float:
+    """What timing a kernel costs, in milliseconds: the median over the networks of a batch.
+
+    It is what all steps of a network take longer than the network at once, shared equally among their kernels. One
+    network alone shows it with an error of tens of microseconds, as much as a small operator takes; networks do not
+    differ by more than that. The steps' medians are added up, as predictions add them: that is less than the median of
+    their sums.
 
     Args:
-        networks: nanoseconds of each step and block, and of the whole network at once for each block.
+        walks: of the networks of a batch.
         harness_ms: what calling the runtime costs.
     """
     found = []
-    for steps, long in networks:
-        walked = np.median(steps, axis=1).sum()
-        found.append(((walked - np.median(long)) / NS_PER_MS + harness_ms) / len(steps))
+    for walk in walks:
+        walked = np.median(walk.steps, axis=1).sum()
+        found.append(((walked - np.median(walk.at_once)) / NS_PER_MS + harness_ms) / walk.kernels.sum())
     return float(np.median(found)) if found else 0.0
 
 
-def step_latencies(
-    program: Program, steps: npt.NDArray[np.float64], overhead_ms: float
-) -> dict[str, npt.NDArray[np.float64]]:
+def step_latencies(program: Program, walk: Walk, overhead_ms: float) -> dict[str, npt.NDArray[np.float64]]:
     """Latencies in milliseconds of the operators of a network that was run step by step, one for each block.
 
     An operator that stands in several places counts with their mean.
 
     Args:
         program: with its ``steps``.
-        steps: nanoseconds for each step and block.
-        overhead_ms: what a step costs besides its operator.
+        walk: of that network.
+        overhead_ms: what timing a kernel costs.
     """
-    operators = steps / NS_PER_MS - overhead_ms
+    operators = walk.steps / NS_PER_MS - overhead_ms * walk.kernels[:, None]
     places: dict[str, list[npt.NDArray[np.float64]]] = {}
     for (key, _), blocks in zip(program.steps, operators, strict=True):
         places.setdefault(key, []).append(blocks)

@@ -15,7 +15,7 @@ from typing import Any
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import block_latencies, robust, steady, step_latencies, step_overhead
+from autotailor.profiling.differential import Walk, block_latencies, kernel_overhead, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
@@ -279,7 +279,7 @@ class Session:
         seconds: float,
         weighed: Mapping[str, Mapping[str, Any]],
     ) -> list[Record]:
-        """Records of a batch: what replicas, steps and calls cost besides is taken off."""
+        """Records of a batch: what replicas, calls and timing cost besides is taken off."""
         helpers = {program.key: program for program in self._helpers}
         if missing := sorted(set(helpers) - set(found)):
             raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
@@ -287,14 +287,14 @@ class Session:
         besides = {p.key: costs[SINK] * p.sink if p.short else costs[HARNESS] for p in (self.anchor, *batch.programs)}
         anchor_ms = costs[self.anchor.key] - besides[self.anchor.key]
         programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
-        walked = {program.key: steady(found[program.key]["steps"]) for program in programs if program.steps}
-        overhead = step_overhead([(steps, found[key]["long"]) for key, steps in walked.items()], costs[HARNESS])
+        walks = {program.key: Walk.from_line(found[program.key]) for program in programs if program.steps}
+        overhead = kernel_overhead(walks.values(), costs[HARNESS])
         share = seconds / max(1, len(programs))
         records = []
         for program in programs:
             line = found[program.key]
             if program.steps:
-                operators = step_latencies(program, walked[program.key], overhead)
+                operators = step_latencies(program, walks[program.key], overhead)
                 known = {key: weighed.get(key, {}) for key in operators}
                 copies = 1
             else:

@@ -11,7 +11,7 @@ import pytest
 import autotailor
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.claims import claims
-from autotailor.profiling.differential import steady, step_latencies, step_overhead
+from autotailor.profiling.differential import Walk, kernel_overhead, steady, step_latencies
 from autotailor.profiling.runtimes import runner_loop
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import reference_operators
@@ -103,27 +103,35 @@ def test_steps_too_short_for_the_clock_say_nothing_of_slowness() -> None:
     assert found.tolist() == [[0.0, 500.0, 0.0], [5e3, 5e3, 5e3]]
 
 
-def test_what_steps_cost_besides_is_taken_off() -> None:
-    steps = (("a", "x"), ("b", "y"), ("a", "z"))
+def test_what_timing_costs_is_taken_off_for_each_kernel() -> None:
+    steps = (("a", "x"), ("b", "y"), ("a", "z"), ("gone", "z"))
     network = Program("n", "", ((3, 8, 8),), "z", steps=steps)
-    latencies = np.array([[30.0, 30.0], [10.0, 20.0], [34.0, 34.0]]) * 1e3
-    at_once = latencies.sum(axis=0) + 2e3
-    overhead = step_overhead([(latencies + 5e3, at_once.tolist())], harness_ms=2e-3)
+    latencies = np.array([[30.0, 30.0], [10.0, 20.0], [34.0, 34.0], [0.0, 0.0]]) * 1e3
+    kernels = np.array([1, 3, 2, 0])
+    walk = Walk(latencies + 5e3 * kernels[:, None], kernels, latencies.sum(axis=0) + 2e3)
+    overhead = kernel_overhead([walk], harness_ms=2e-3)
     assert overhead == pytest.approx(5e-3)
-    found = step_latencies(network, latencies + 5e3, overhead)
-    assert found.keys() == {"a", "b"}
+    found = step_latencies(network, walk, overhead)
+    assert found.keys() == {"a", "b", "gone"}
     np.testing.assert_allclose(found["a"], [0.032, 0.032])
     np.testing.assert_allclose(found["b"], [0.010, 0.020])
+    np.testing.assert_allclose(found["gone"], 0.0, atol=1e-12)
 
 
-def test_one_disturbed_network_does_not_change_what_a_step_costs_besides() -> None:
+def test_a_step_is_one_kernel_where_the_runner_does_not_say_more() -> None:
+    line = {"steps": [[5e3, 5e3], [7e3, 7e3]], "long": [1e4, 1e4]}
+    assert Walk.from_line(line).kernels.tolist() == [1, 1]
+    assert Walk.from_line({**line, "kernels": [0, 2]}).kernels.tolist() == [0, 2]
+
+
+def test_one_disturbed_network_does_not_change_what_timing_costs() -> None:
     rng = np.random.default_rng(0)
     networks = []
     for place in range(9):
         latencies = rng.uniform(1e4, 1e6, (20, 1)) * rng.normal(1, 0.001, 8)
         slow = 2e6 if place == 4 else 0.0
-        networks.append((latencies + 5e3, (latencies.sum(axis=0) + slow).tolist()))
-    assert step_overhead(networks, 0.0) == pytest.approx(5e-3, abs=5e-4)
+        networks.append(Walk(latencies + 5e3, np.ones(20, dtype=np.int64), latencies.sum(axis=0) + slow))
+    assert kernel_overhead(networks, 0.0) == pytest.approx(5e-3, abs=5e-4)
 
 
 def test_operators_of_a_space_are_measured_in_subnets_that_hold_them(

@@ -45,6 +45,7 @@ class Program:
         self.shapes = program["inputs"]
         numbers = {blob.name: i for i, blob in enumerate(self.net.blobs())}
         self.steps = [numbers[name] for name in program.get("steps", ())]
+        self.kernels = [1] * len(self.steps)
         self.walked: list[list[int]] = []
 
     @cached_property

@@ -45,6 +45,7 @@ class Program:
             models = [program["param_path"]]
         self.sessions = [open_session(model, options, KEEP if program["param"] else None) for model in models]
         self.steps: list[str] = program.get("steps", [])
+        self.kernels: list[int] = []
         if self.steps:
             self.folder = tempfile.TemporaryDirectory(prefix="kernels-")
             self.profiled = profiled_session(models[-1], settings, Path(self.folder.name))
@@ -72,7 +73,9 @@ class Program:
         """Nanoseconds of each step of each such run but the first."""
         with self.folder:
             events = json.loads(Path(self.profiled.end_profiling()).read_text())
-        return kernel_times(events, self.steps)[1:]
+        _, *runs = kernel_times(events, self.steps)
+        self.kernels = [len(kernels) for kernels in runs[0]] if runs else []
+        return [[sum(kernels) for kernels in run] for run in runs]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
         """Scratch memory is not told apart from activations: both come from one arena."""
@@ -106,25 +109,25 @@ def profiled_session(model: bytes | str, settings: dict[str, Any], folder: Path)
     return open_session(model, options, KEEP)
 
 
-def kernel_times(events: list[dict[str, Any]], steps: list[str]) -> list[list[int]]:
-    """Nanoseconds of each step in each profiled run.
+def kernel_times(events: list[dict[str, Any]], steps: list[str]) -> list[list[list[int]]]:
+    """Nanoseconds of each kernel of each step in each profiled run.
 
     Kernels without a step, which change layouts, belong to what reads their output: the next one that has a step.
     """
     numbers = {step: i for i, step in enumerate(steps)}
-    runs, times, waiting = list[list[int]](), [0] * len(steps), 0
+    runs, run, waiting = list[list[list[int]]](), [list[int]() for _ in steps], list[int]()
     for event in sorted(events, key=lambda event: event["ts"] + event["dur"]):
         name = event["name"]
         if name == "model_run":
-            times[-1] += waiting
-            runs.append(times)
-            times, waiting = [0] * len(steps), 0
+            run[-1] += waiting
+            runs.append(run)
+            run, waiting = [[] for _ in steps], []
         elif event["cat"] == "Node" and name.endswith("_kernel_time"):
-            waiting += 1000 * event["dur"]
+            waiting.append(1000 * event["dur"])
             found = re.search(r"\bs\d+(?=\.)", name)
             if found:
-                times[numbers[found[0]]] += waiting
-                waiting = 0
+                run[numbers[found[0]]] += waiting
+                waiting = []
     return runs
 
 

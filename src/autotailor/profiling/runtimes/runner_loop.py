@@ -12,7 +12,8 @@ All programs of a batch are run in turn, pass by pass, so that drift hits all of
 anchor, is run between others, too, until it has had its ``anchor_share`` of the time. Passes alternate between the
 short and the long run. Each number is the median of one block of passes, in nanoseconds.
 
-A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``.
+A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``, and
+in ``kernels`` how many timed kernels each step is made of.
 Its ``parts`` are programs that are only loaded, run and weighed before:
 
     {"event": "weighed", "batch": 0, "key": "77ab...", "weights_mb": 0.4, "workspace_mb": 0.1}
@@ -54,7 +55,13 @@ class Loaded(Protocol):
 
 
 class Walked(Loaded, Protocol):
-    """A program whose runs can tell their operators apart."""
+    """A program whose runs can tell their operators apart.
+
+    Attributes:
+        kernels: how many kernels the runtime times in each step; known after `walks`.
+    """
+
+    kernels: list[int]
 
     def walk(self) -> None:
         """One run, step by step."""
@@ -171,6 +178,7 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
         if timed.has_steps:
             walks = timed.program.walks()  # type: ignore[attr-defined]
             line["steps"] = [medians(times, batch["blocks"]) for times in zip(*walks, strict=True)]
+            line["kernels"] = timed.program.kernels  # type: ignore[attr-defined]
         say(event="program", batch=index, key=timed.key, **line)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
