@@ -38,12 +38,12 @@ def command(request: pytest.FixtureRequest) -> list[str]:
     return [binary] if request.param == "host" else [needed(QEMU, "qemu-user-static"), binary]
 
 
-def written(path: Path, *batches: tuple[Program, ...], seconds: float = 0.01) -> str:
+def written(path: Path, *batches: tuple[Program, ...], seconds: float = 0.01, **settings: object) -> str:
     each = [
         {"seconds": seconds, "least_passes": 4, "blocks": 4, "programs": [p.to_manifest() for p in batch]}
         for batch in batches
     ]
-    path.write_text(manifest_text({"settings": RUNTIME.settings(), "batches": each}))
+    path.write_text(manifest_text({"settings": RUNTIME.settings() | settings, "batches": each}))
     return str(path)
 
 
@@ -90,6 +90,21 @@ def test_a_network_is_timed_operator_by_operator(
     assert [len(times) for times in line["steps"]] == [4] * len(sequence)
     assert all(time > 0 for times in line["steps"] for time in times)
     assert sum(sorted(times)[1] for times in line["steps"]) > 0.3 * sorted(line["long"])[1]
+
+
+def test_a_network_settles_before_it_is_timed(
+    command: list[str], tmp_path: Path, resnet_net: autotailor.SuperNet
+) -> None:
+    subnet, settle_ms = resnet_net.smallest(), 200.0
+    sequence = resnet_net.sequence(subnet, RUNTIME.fusion)
+    program = RUNTIME.in_place(subnet.id, sequence, input_shape(resnet_net, subnet)[1:], ())
+    assert program is not None
+    (line, batch) = (
+        line
+        for line in ran(command, written(tmp_path / "manifest", (program,), settle_ms=settle_ms))
+        if line["event"] in ("program", "batch")
+    )
+    assert batch["seconds"] >= line["passes"] * settle_ms / 1e3
 
 
 def test_after_sigkill_no_finished_batch_is_measured_again(command: list[str], tmp_path: Path) -> None:
