@@ -45,7 +45,6 @@ class Program:
         self.shapes = program["inputs"]
         numbers = {blob.name: i for i, blob in enumerate(self.net.blobs())}
         self.steps = [numbers[name] for name in program.get("steps", ())]
-        self.kernels = [1] * len(self.steps)
         self.walked: list[list[int]] = []
 
     @cached_property
@@ -83,9 +82,9 @@ class Program:
             times.append(clock() - start)
         self.walked.append(times)
 
-    def walks(self) -> list[list[int]]:
-        """Nanoseconds of each step of each such run."""
-        return self.walked
+    def walks(self) -> list[list[list[int]]]:
+        """Nanoseconds of each step of each such run; a step is one kernel."""
+        return [[[time] for time in times] for times in self.walked]
 
     def run(self, which: int) -> int:
         """One run: nanoseconds."""

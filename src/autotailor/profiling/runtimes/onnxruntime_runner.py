@@ -45,7 +45,6 @@ class Program:
             models = [program["param_path"]]
         self.sessions = [open_session(model, options, KEEP if program["param"] else None) for model in models]
         self.steps: list[str] = program.get("steps", [])
-        self.kernels: list[int] = []
         if self.steps:
             self.folder = tempfile.TemporaryDirectory(prefix="kernels-")
             self.profiled = profiled_session(models[-1], settings, Path(self.folder.name))
@@ -69,13 +68,11 @@ class Program:
         """One run that says how long each kernel took; the first of all is there to warm up."""
         self.profiled.run(None, self.feeds[-1])
 
-    def walks(self) -> list[list[int]]:
-        """Nanoseconds of each step of each such run but the first."""
+    def walks(self) -> list[list[list[int]]]:
+        """Nanoseconds of each kernel of each step of each such run but the first."""
         with self.folder:
             events = json.loads(Path(self.profiled.end_profiling()).read_text())
-        _, *runs = kernel_times(events, self.steps)
-        self.kernels = [len(kernels) for kernels in runs[0]] if runs else []
-        return [[sum(kernels) for kernels in run] for run in runs]
+        return kernel_times(events, self.steps)[1:]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
         """Scratch memory is not told apart from activations: both come from one arena."""

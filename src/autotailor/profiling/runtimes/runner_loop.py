@@ -55,20 +55,14 @@ class Loaded(Protocol):
 
 
 class Walked(Loaded, Protocol):
-    """A program whose runs can tell their operators apart.
-
-    Attributes:
-        kernels: how many kernels the runtime times in each step; known after `walks`.
-    """
-
-    kernels: list[int]
+    """A program whose runs can tell their operators apart."""
 
     def walk(self) -> None:
         """One run, step by step."""
         ...
 
-    def walks(self) -> list[list[int]]:
-        """Nanoseconds of each step of each such run; it is asked once, at the end."""
+    def walks(self) -> list[list[list[int]]]:
+        """Nanoseconds of each kernel of each step of each such run; it is asked once, at the end."""
         ...
 
 
@@ -177,8 +171,8 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
         line = {"passes": passes, "short": blocks[0] if len(blocks) == 2 else [], "long": blocks[-1], **timed.memory}
         if timed.has_steps:
             walks = timed.program.walks()  # type: ignore[attr-defined]
-            line["steps"] = [medians(times, batch["blocks"]) for times in zip(*walks, strict=True)]
-            line["kernels"] = timed.program.kernels  # type: ignore[attr-defined]
+            line["steps"] = [medians([*map(sum, runs)], batch["blocks"]) for runs in zip(*walks, strict=True)]
+            line["kernels"] = [len(kernels) for kernels in walks[0]]
         say(event="program", batch=index, key=timed.key, **line)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
