@@ -42,7 +42,7 @@ static std::string numbers(const std::vector<double>& values) {
 
 static std::string steps(const Network& network, int blocks) {
     std::string text;
-    for (const auto& times : network.walks) text += (text.empty() ? "" : ", ") + numbers(medians(times, blocks));
+    for (const auto& times : network.walks) text += (text.empty() ? "" : ", ") + numbers(block_means(times, blocks));
     return text.empty() ? "" : ", \"steps\": [" + text + "]";
 }
 
@@ -147,8 +147,8 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
     for (const Ready& each : ready) {
         const auto& times = each.network->times;
         lines += head("program", index) + ", \"key\": " + quoted(each.network->program().key) + ", \"passes\": " + std::to_string(passes) +
-                 ", \"short\": " + (times.size() == 2 ? numbers(medians(times[0], batch.blocks)) : "[]") +
-                 ", \"long\": " + numbers(medians(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + each.network->memory + "}\n";
+                 ", \"short\": " + (times.size() == 2 ? numbers(block_means(times[0], batch.blocks)) : "[]") +
+                 ", \"long\": " + numbers(block_means(times.back(), batch.blocks)) + steps(*each.network, batch.blocks) + each.network->memory + "}\n";
     }
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.6f", (now_ns() - begin) / 1e9);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -60,21 +61,25 @@ inline ncnn::Mat random_input(const std::vector<int>& shape) {
     return mat;
 }
 
-inline double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t half = values.size() / 2;
-    return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-// The median of each of some blocks of consecutive passes.
-inline std::vector<double> medians(const std::vector<int64_t>& times, int blocks) {
+// The mean of each of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
+inline std::vector<double> block_means(const std::vector<int64_t>& times, int blocks) {
+    constexpr size_t interrupted = 20;
+    std::vector<size_t> order(times.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] < times[b]; });
+    std::vector<bool> kept(times.size(), true);
+    for (size_t i = times.size() > 2 ? std::max<size_t>(1, times.size() / interrupted) : 0; i > 0; --i)
+        kept[order[times.size() - i]] = false;
     std::vector<double> result;
-    const size_t count = std::min<size_t>(blocks, times.size());
+    const size_t count = std::max<size_t>(1, std::min<size_t>(blocks, times.size() / 2));
     size_t begin = 0;
     for (size_t i = 0; i < count; ++i) {
-        const size_t size = times.size() / count + (i < times.size() % count);
-        result.push_back(median(std::vector<double>(times.begin() + begin, times.begin() + begin + size)));
-        begin += size;
+        const size_t end = begin + times.size() / count + (i < times.size() % count);
+        double sum = 0.0;
+        int runs = 0;
+        for (; begin < end; ++begin)
+            if (kept[begin]) sum += static_cast<double>(times[begin]), ++runs;
+        result.push_back(sum / runs);
     }
     return result;
 }

@@ -12,7 +12,7 @@ from autotailor.profiling.errors import DeviceError
 from autotailor.sections import check_integers
 
 PRECISIONS = ("fp32", "fp16")
-PROTOCOL = 4
+PROTOCOL = 5
 """Of measuring: raised when the same operator would come out differently, so that the LUT store measures it anew."""
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 

@@ -10,7 +10,7 @@ said in JSON lines, so that a crash costs one batch and a broken connection one 
 
 All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, where it is an
 anchor, is run between others, too, until it has had its ``anchor_share`` of the time. Passes alternate between the
-short and the long run. Each number is the median of one block of passes, in nanoseconds.
+short and the long run. Each number is the mean of one block of passes, in nanoseconds.
 
 A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``, and
 in ``kernels`` how many timed kernels each step is made of.
@@ -34,6 +34,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+
+INTERRUPTED = 20
+"""One run in so many is taken for interrupted: the slowest."""
 
 
 class Loaded(Protocol):
@@ -106,14 +109,18 @@ def heap_mb() -> float:
     return float(heap.uordblks + heap.hblkhd) / 2**20
 
 
-def medians(times: Sequence[float], blocks: int) -> list[float]:
-    """The median of each of some blocks of consecutive passes.
+def block_means(times: Sequence[float], blocks: int) -> list[float]:
+    """The mean of each of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
 
-    No low quantile: neighbours of the machine make it fast or slow for seconds, and lower quantiles of the same network
-    differ three times as much from one process to the next.
+    A core that others use at times has two speeds, and what runs longer than they stay sees both in one run. Means of
+    operators add up to that of their network at any mixture of the two, medians and quantiles do not: they jump.
     """
-    parts = np.array_split(np.array(times, dtype=np.float64), min(blocks, len(times)))
-    return [float(np.median(part)) for part in parts]
+    runs = np.array(times, dtype=np.float64)
+    kept = np.ones(len(runs), dtype=bool)
+    if len(runs) > 2:
+        kept[np.argsort(runs, kind="stable")[-max(1, len(runs) // INTERRUPTED) :]] = False
+    parts = np.array_split(np.arange(len(runs)), max(1, min(blocks, len(runs) // 2)))
+    return [float(runs[part][kept[part]].mean()) for part in parts]
 
 
 def say(**line: Any) -> None:
@@ -167,11 +174,11 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
                     visit(timed, which, settings, evicted)
         passes += 1
     for timed in ready:
-        blocks = [medians(times, batch["blocks"]) for times in timed.times]
+        blocks = [block_means(times, batch["blocks"]) for times in timed.times]
         line = {"passes": passes, "short": blocks[0] if len(blocks) == 2 else [], "long": blocks[-1], **timed.memory}
         if timed.has_steps:
             walks = timed.program.walks()  # type: ignore[attr-defined]
-            line["steps"] = [medians([*map(sum, runs)], batch["blocks"]) for runs in zip(*walks, strict=True)]
+            line["steps"] = [block_means([*map(sum, runs)], batch["blocks"]) for runs in zip(*walks, strict=True)]
             line["kernels"] = [len(kernels) for kernels in walks[0]]
         say(event="program", batch=index, key=timed.key, **line)
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
