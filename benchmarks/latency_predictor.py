@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/latency_predictor.py resnet50 --subnets 50 --runtime ncnn --cores 1
 
 For each network, 50 random SubNets are converted and measured whole, in rounds, and between the rounds their operators
-in place, in other SubNets. The median of the rounds is what counts; the difference of the last one to the first, at
+in place, in other SubNets. The mean of the rounds is what counts; the difference of the last one to the first, at
 least a minute before, is the noise floor. The alternatives get as much measuring time as the operators took.
 ``--operators all`` measures the operators of the whole space, not only those that the 50 SubNets hold. Everything is
 kept in the work folder, so that a run that is stopped goes on where it was; first operators and SubNets of all networks
@@ -63,7 +63,7 @@ def judge(one: Subject, device: DeviceConfig, options: argparse.Namespace) -> ta
         "fusion_ignored": missed,
     }
     places = np.array([len(net.sequence(s, fusion)) for s in subnets], dtype=np.float64)
-    return table.Judged(np.median(measured, axis=0), again, predicted, places, facts)
+    return table.Judged(measured.mean(axis=0), again, predicted, places, facts)
 
 
 def main() -> None:

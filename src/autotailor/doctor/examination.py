@@ -156,9 +156,9 @@ def judge_noise(records: list[Record]) -> Finding:
         return Finding("noise", Verdict.FAILED, "the runtime has not measured the anchor operator", "see its log")
     blocks = np.array([block for record in records for block in record.blocks])
     variation = float(blocks.std(ddof=1) / blocks.mean())
-    ends = [float(np.median(record.blocks)) for record in (records[0], records[-1])]
+    ends = [float(np.mean(record.blocks)) for record in (records[0], records[-1])]
     drift = ends[1] / ends[0] - 1
-    said = f"anchor {np.median(blocks):.4f} ms, coefficient of variation {variation:.1%}, drift {drift:+.1%}"
+    said = f"anchor {blocks.mean():.4f} ms, coefficient of variation {variation:.1%}, drift {drift:+.1%}"
     remedy = "stop what else runs there, pin cores (device.cores), hold the clock, keep it cool"
     if max(variation, abs(drift)) > NOISE_LIMIT:
         return Finding("noise", Verdict.FAILED, f"{said} (limit {NOISE_LIMIT:.0%})", remedy)

@@ -42,7 +42,7 @@ class Power:
 
     Attributes:
         watts: mean power above idle.
-        latency_ms: median latency of the batch's programs' long runs, by key.
+        latency_ms: mean latency of the batch's programs' long runs, by key.
     """
 
     watts: float
@@ -80,7 +80,7 @@ def measure_power(
         line = {} if watch.take(text) else _parse(text)
         if line.get("event") == "program":
             ends.setdefault(line["batch"], watch.now)
-            latencies.setdefault(line["batch"], {})[line["key"]] = float(np.median(line["long"])) / NS_PER_MS
+            latencies.setdefault(line["batch"], {})[line["key"]] = float(np.mean(line["long"])) / NS_PER_MS
 
     batches = [Batch(tuple(programs), seconds) for programs in groups.values()]
     path = session.send(batches, (), session.runtime.settings() | {"evict_mb": 0.0})
