@@ -61,7 +61,7 @@ inline ncnn::Mat random_input(const std::vector<int>& shape) {
     return mat;
 }
 
-// The mean of each of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
+// Means of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
 inline std::vector<double> block_means(const std::vector<int64_t>& times, int blocks) {
     constexpr size_t interrupted = 20;
     std::vector<size_t> order(times.size());

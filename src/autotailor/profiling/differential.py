@@ -2,8 +2,8 @@
 
 Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what timing its kernels costs,
 which is what all steps of a batch's networks take longer than these networks at once. What makes a whole walk slow is
-taken out by its steps, drift by the anchor operator of the same batch. What is left is averaged: only means of operators
-add up to that of their network, where a core has two speeds because others use it at times.
+taken out by its steps, drift by the anchor operator of the same batch. What is left is averaged: only means of
+operators add up to that of their network, where a core has two speeds because others use it at times.
 """
 
 from __future__ import annotations

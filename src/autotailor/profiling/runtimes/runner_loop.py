@@ -110,7 +110,7 @@ def heap_mb() -> float:
 
 
 def block_means(times: Sequence[float], blocks: int) -> list[float]:
-    """The mean of each of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
+    """Means of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
 
     A core that others use at times has two speeds, and what runs longer than they stay sees both in one run. Means of
     operators add up to that of their network at any mixture of the two, medians and quantiles do not: they jump.
