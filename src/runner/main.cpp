@@ -11,6 +11,7 @@
 #include <iostream>
 #include <set>
 
+#include "blocks.h"
 #include "machine.h"
 #include "network.h"
 #include "platform.h"

@@ -87,32 +87,6 @@ def test_a_network_settles_before_it_is_timed(
     assert walked == [untimed + 3] * 12
 
 
-def test_blocks_are_means_of_what_was_not_interrupted() -> None:
-    rng = np.random.default_rng(0)
-    slow = np.repeat(rng.random(50) < 0.4, 4)  # others use the core at times
-    first, second = np.where(slow, 150, 100), np.where(slow, 260, 200)
-    blocks = [runner_loop.block_means(times.tolist(), 8) for times in (first, second, first + second)]
-    np.testing.assert_allclose(np.add(blocks[0], blocks[1]), blocks[2], rtol=1e-12)
-    interrupted = first.copy()
-    interrupted[[17, 90, 91]] = 10_000
-    assert np.mean(runner_loop.block_means(interrupted.tolist(), 8)) == pytest.approx(np.mean(blocks[0]), rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("times", "means"),
-    [
-        ([5], [5.0]),
-        ([4, 8], [6.0]),
-        ([4, 90, 8], [6.0]),
-        ([4, 8, 90, 6], [6.0, 6.0]),
-        ([4, 4, 90, 6, 2], [4.0, 4.0]),
-        ([7] * 40, [7.0] * 8),
-    ],
-)
-def test_no_block_is_empty(times: list[int], means: list[float]) -> None:
-    assert runner_loop.block_means(times, 8) == means
-
-
 def test_what_slows_a_whole_walk_down_is_taken_out() -> None:
     rng = np.random.default_rng(0)
     usual = np.geomspace(5e3, 5e6, 40)[:, None]
