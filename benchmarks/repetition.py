@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/repetition.py --cores 1
 
-SubNets of two networks run in turn with the anchor, as the runner does it, in several processes one after another. For
-each statistic: the standard deviation over the processes, in percent, of latencies as they are and in units of the
+SubNets of two networks run in turn with the anchor, a visit of each as the runner makes it, in several processes. For
+each statistic: the standard deviation over the processes, as a share, of latencies as they are and in units of the
 anchor of the same process. Prints the table and writes ``repetition.csv`` beside this file.
 """
 

@@ -9,23 +9,24 @@
 
 // Means of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
 inline std::vector<double> block_means(const std::vector<int64_t>& times, int blocks) {
-    constexpr size_t interrupted = 20;
+    constexpr double interrupted = 0.05, hardly = 1e-9;
     std::vector<size_t> order(times.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] < times[b]; });
-    std::vector<bool> kept(times.size(), true);
-    for (size_t i = times.size() > 2 ? std::max<size_t>(1, times.size() / interrupted) : 0; i > 0; --i)
-        kept[order[times.size() - i]] = false;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] > times[b]; });
+    std::vector<double> weights(times.size());
+    for (size_t i = 0; i < times.size(); ++i)
+        weights[order[i]] = std::clamp(i + 1 - interrupted * times.size(), hardly, 1.0);
     std::vector<double> result;
-    const size_t count = std::max<size_t>(1, std::min<size_t>(blocks, times.size() / 2));
+    const size_t count = std::min<size_t>(blocks, times.size());
     size_t begin = 0;
     for (size_t i = 0; i < count; ++i) {
         const size_t end = begin + times.size() / count + (i < times.size() % count);
-        double sum = 0.0;
-        int runs = 0;
-        for (; begin < end; ++begin)
-            if (kept[begin]) sum += static_cast<double>(times[begin]), ++runs;
-        result.push_back(sum / runs);
+        double sum = 0.0, weight = 0.0;
+        for (; begin < end; ++begin) {
+            sum += weights[begin] * times[begin];
+            weight += weights[begin];
+        }
+        result.push_back(sum / weight);
     }
     return result;
 }

@@ -22,7 +22,7 @@ from autotailor.profiling.runtimes.base import Program
 
 NS_PER_MS = 1e6
 TRIMMED = 0.1
-"""Share of the blocks that is left out at each end."""
+"""Share of the blocks that is left out at each end, where there are ten and more."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,11 @@ def block_latencies(program: Program, short: Sequence[float], long: Sequence[flo
 
 
 def steady(steps: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:
-    """Times of steps without what made all of them slow at once.
+    """Times of steps as if what makes all of them slow at once had been the same, its mean, in every block.
 
-    Each block is divided by its slowness: the median over the steps of their time over their usual one. Its mean over
-    the blocks is what counts. Steps that the clock does not see do not count.
+    The slowness of a block is the median over the steps of their time over their usual one. A step that does not slow
+    down as the others comes out a little off: by 3.5 % at most, where three blocks of ten are slow by half and it alone
+    is not. Steps that the clock does not see do not count.
 
     Args:
         steps: nanoseconds for each step and block.
@@ -126,19 +127,19 @@ def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:
     """Mean of block estimates without a tenth at each end, and its standard error (infinite for a single block).
 
     No median and no narrower mean: while a core is slow for about half of the time, those jump from one of its speeds
-    to the other, in one network further than in the next. In eight processes, medians of networks of 0.1 to 0.25 ms
-    differed by 5.6 % (one standard deviation, in units of the anchor; of one of 10 ms: 1.7 %), means by 2.1 % (1.1 %).
+    to the other, in one network further than in the next (``benchmarks/repetition.py``).
     """
     values = np.asarray(blocks, dtype=np.float64)
-    error = float(trimmed_stde(values, (TRIMMED, TRIMMED))) if len(values) > 1 else float("inf")
+    trimmed = (int(TRIMMED * len(values)) + 1e-6) / len(values)  # what is left out; SciPy takes a share at its word
+    error = float(trimmed_stde(values, (trimmed, trimmed))) if len(values) > 1 else float("inf")
     return Estimate(float(trim_mean(values, TRIMMED)), error, repeats)
 
 
 def estimates(records: Iterable[Record], anchor: str) -> dict[str, Estimate]:
-    """Program key to its latency, drift corrected: every batch is scaled so that the anchor takes its median."""
+    """Program key to its latency, drift corrected: every batch is scaled so that the anchor takes its mean."""
     records = list(records)
     anchors = [record.anchor_ms for record in records if record.key == anchor]
-    reference = float(np.median(anchors)) if anchors else 1.0
+    reference = float(np.mean(anchors)) if anchors else 1.0
     blocks: dict[str, list[float]] = {}
     passes: dict[str, int] = {}
     for record in records:

@@ -23,11 +23,12 @@ def test_the_estimate_survives_outliers() -> None:
     assert 0.0005 < estimate.standard_error < 0.005
 
 
-def test_standard_error_covers_what_repetition_shows() -> None:
+@pytest.mark.parametrize("blocks", [8, 10, 16, 64])
+def test_standard_error_covers_what_repetition_shows(blocks: int) -> None:
     rng = np.random.default_rng(1)
-    runs = [robust(rng.normal(1.0, 0.1, 64), 1) for _ in range(400)]
+    runs = [robust(rng.normal(1.0, 0.1, blocks), 1) for _ in range(4000)]
     spread = np.std([run.latency_ms for run in runs])
-    assert np.mean([run.standard_error for run in runs]) == pytest.approx(spread, rel=0.15)
+    assert np.sqrt(np.mean([run.standard_error**2 for run in runs])) == pytest.approx(spread, rel=0.08)
 
 
 def test_a_single_block_says_nothing_of_its_error() -> None:
