@@ -17,7 +17,7 @@ from autotailor.compiler.sources import create_network, export_module
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
-from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.device import PROTOCOL, DeviceConfig
 from autotailor.profiling.validation import converted
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -90,7 +90,8 @@ def subject(name: str, count: int, workdir: Path, runtime: str) -> Subject:
         path.parent.mkdir(parents=True, exist_ok=True)
         compile_network(SUBJECTS[name]).save(path)
     net = autotailor.load(path)
-    return Subject(name, net, sample(net, count, SEED), workdir / runtime / name)
+    folder = workdir / runtime / f"{name}-{PROTOCOL}"  # what another protocol has measured is not comparable
+    return Subject(name, net, sample(net, count, SEED), folder)
 
 
 def compile_network(source: str) -> SuperNet:

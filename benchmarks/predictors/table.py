@@ -25,8 +25,8 @@ class Judged:
     """Predictions of one network's SubNets beside their measured latency.
 
     Attributes:
-        measured: latency ``[n]``, in anchors: times that of the anchor operator.
-        again: relative difference of the second round to the first ``[n]``.
+        measured: latency ``[n]``, in anchors: times that of the anchor operator; mean of the rounds.
+        again: relative difference of the last round to the first ``[n]``.
         predicted: name of the predictor to anchors ``[n]``.
         places: operators that run in each SubNet ``[n]``.
         facts: further columns of its rows.

@@ -119,10 +119,9 @@ def block_means(times: Sequence[float], blocks: int) -> list[float]:
     mixture of the two (within 2 %, because of the twentieth); medians jump, and not together.
     """
     runs = np.array(times, dtype=np.float64)
+    slowest_first = np.argsort(-runs, kind="stable")
     weights = np.empty(len(runs))
-    weights[np.argsort(-runs, kind="stable")] = np.clip(
-        np.arange(1, len(runs) + 1) - INTERRUPTED * len(runs), HARDLY, 1
-    )
+    weights[slowest_first] = np.clip(np.arange(1, len(runs) + 1) - INTERRUPTED * len(runs), HARDLY, 1)
     parts = np.array_split(np.arange(len(runs)), min(blocks, len(runs)))
     return [float(np.average(runs[part], weights=weights[part])) for part in parts]
 
