@@ -82,13 +82,14 @@ def spread(values: Times) -> float:
 
 def rows(found: Sequence[Sequence[Times]]) -> pd.DataFrame:
     """A row for each statistic; ``found``: runs of anchor and SubNets, for each process."""
-    names = [name for name, count in NETWORKS.items() for _ in range(count)]
     table = []
     for statistic, function in STATISTICS.items():
         latencies = np.array([[function(runs) for runs in process] for process in found])
         row: dict[str, str | float] = {"statistic": statistic, "anchor": spread(latencies[:, :1])}
-        for name in NETWORKS:
-            own = latencies[:, [i + 1 for i, other in enumerate(names) if other == name]]
+        begin = 1
+        for name, count in NETWORKS.items():
+            own = latencies[:, begin : begin + count]
+            begin += count
             row |= {name: spread(own), f"{name} / anchor": spread(own / latencies[:, :1])}
         table.append(row)
     return pd.DataFrame(table)
