@@ -9,10 +9,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from autotailor import doctor, inspection
+from autotailor import doctor, inspection, luts
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (inspection, doctor)
+COMMANDS = (inspection, doctor, luts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

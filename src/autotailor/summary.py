@@ -122,7 +122,8 @@ def summarise(
             measured and their columns stay empty.
 
     Returns:
-        Columns name, subnet (id), latency_ms_predicted, latency_ms_measured, latency_ms_standard_error,
+        Columns name, subnet (id), latency_ms_predicted, latency_ms_measured (scaled by the anchor operator to the
+        machine's speed while the LUT was measured), latency_ms_standard_error, latency_ms_raw (as it came),
         accuracy_predicted, accuracy_measured (test set, percent), accuracy_standard_error (clustered by base
         image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an
         inference above that of a network of nothing), energy_mj_predicted (above idle; empty without a sensor).
@@ -135,7 +136,7 @@ def summarise(
         [
             "name",
             "subnet",
-            *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error")),
+            *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
             *(f"accuracy_{kind}" for kind in ("predicted", "measured", "standard_error")),
             "parameters_m",
             "macs_m",
@@ -167,15 +168,16 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
 
 
 def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
-    """Latency (ms) with its standard error, and peak memory of an inference (MiB); NaN without a LUT."""
+    """Latency (ms) with its standard error and as it came, and peak memory of an inference (MiB); NaN without a LUT."""
     table = pd.DataFrame({"name": list(networks)})
-    table[["latency_ms_measured", "latency_ms_standard_error", "memory_mb_measured"]] = np.nan
+    table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
     if lut is not None:
         with Session(device) as session:
             rows = measure_networks(networks, session, seconds_each=SECONDS_EACH, lut=lut)
             table["memory_mb_measured"] = list(_measured_memory(networks, session).values())
         table["latency_ms_measured"] = [row.latency_ms for row in rows]
         table["latency_ms_standard_error"] = [row.standard_error for row in rows]
+        table["latency_ms_raw"] = [row.raw_ms for row in rows]
     return table
 
 

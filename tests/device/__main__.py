@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from device.adb_daemon import AdbDaemon
+from device.adb_faults import KINDS
 from device.ssh_server import SshServer, find_sshd
 
 
@@ -27,17 +28,33 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="(adb)")
     parser.add_argument("--nobody", action="store_true", help="nobody accepts this computer's key (adb)")
     parser.add_argument("--reboot", type=float, help="seconds after which it restarts, being away for 5 (adb)")
-    parser.add_argument("--fault", action="append", default=[], metavar="KIND[:AFTER[:TIMES[:SECONDS]]]", help="(adb)")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        type=planned,
+        metavar="KIND[:AFTER[:TIMES[:SECONDS]]]",
+        help="what goes wrong, after how many occasions, how often, for how long (adb): "
+        + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()),
+    )
     chosen = parser.parse_args()
     serve_adb(chosen) if chosen.kind == "adb" else serve_ssh(chosen.folder.absolute())
+
+
+def planned(text: str) -> tuple[str, int, int, float]:
+    """A fault of the command line."""
+    given = text.split(":")
+    kind, after, times, seconds = (*given, *("", "0", "1", "0.5")[len(given) :])
+    if kind not in KINDS:
+        raise argparse.ArgumentTypeError(f"unknown kind {kind!r}, expected one of {', '.join(KINDS)}")
+    return kind, int(after), int(times), float(seconds)
 
 
 def serve_adb(chosen: argparse.Namespace) -> None:
     root = chosen.folder.absolute()
     with AdbDaemon(root, prompt=None if chosen.nobody else 0.0, machine=chosen.machine, port=chosen.port) as daemon:
         for fault in chosen.fault:
-            kind, *numbers = fault.split(":")
-            daemon.faults.plan(kind, *(int(number) for number in numbers))
+            daemon.faults.plan(*fault)
         print(f"an ADB daemon listens at {daemon.address}", flush=True)
         if chosen.reboot is not None:
             signal.signal(signal.SIGALRM, lambda *_: daemon.reboot(5))

@@ -21,14 +21,19 @@ class Fault:
     seconds: float = 0.5
 
 
-class Faults:
-    """What a daemon is told to do wrong, by kind; thread safe.
+KINDS = {
+    "refuse": "connections are closed at once",
+    "drop": "the connection breaks after a message of data",
+    "stall": "nothing is answered for some seconds",
+    "corrupt": "a byte of a message's data is wrong",
+    "damage": "a byte of a file is wrong though all checksums hold",
+    "cut": "half of a command's output, properly closed",
+    "full": "no space for a file",
+}
 
-    Kinds: ``refuse`` (connections are closed at once), ``drop`` (the connection breaks after a message of data),
-    ``stall`` (nothing is answered for some seconds), ``corrupt`` (a byte of a message's data is wrong), ``damage`` (a
-    byte of a file is wrong though all checksums hold), ``cut`` (half of a command's output, properly closed), ``full``
-    (no space for a file). A device is restarted with ``AdbDaemon.reboot``.
-    """
+
+class Faults:
+    """What a daemon is told to do wrong, by kind (`KINDS`); thread safe. ``AdbDaemon.reboot`` restarts a device."""
 
     def __init__(self) -> None:
         self._faults: dict[str, Fault] = {}
@@ -36,7 +41,9 @@ class Faults:
         self.happened: dict[str, int] = {}
 
     def plan(self, kind: str, after: int = 0, times: int = 1, seconds: float = 0.5) -> None:
-        """Tells the daemon to do something wrong."""
+        """Tells the daemon to do something wrong; raises ValueError for what it cannot do."""
+        if kind not in KINDS:
+            raise ValueError(f"unknown fault {kind!r}, expected one of {', '.join(KINDS)}")
         with self._lock:
             self._faults[kind] = Fault(after, times, seconds)
 

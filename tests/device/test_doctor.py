@@ -19,7 +19,7 @@ def remote_checks(device: DeviceConfig) -> dict[str, Verdict]:
     found: dict[str, Verdict] = {}
     for finding in examine(device):
         found[finding.check] = finding.verdict
-        if finding.check == "lock":
+        if finding.check == "energy":
             break
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -47,11 +48,15 @@ def examine(device: DeviceConfig, root: PurePosixPath = ROOT) -> Iterator[Findin
             yield finding
         if not reached:
             return
-        free = True
-        for finding in _check_state(device, transport, root):
-            free &= finding.check != "lock" or finding.verdict is Verdict.GOOD
-            yield finding
-    yield from _check_runtime(device, free)
+        try:
+            with _held(device, transport) as user:
+                yield _lock_finding(user)
+                if user is None:
+                    yield from _check_state(device, transport, root)
+        except DeviceError as error:
+            yield _failure("answers", device, error)
+            return
+    yield from _check_runtime(device, free=user is None)
 
 
 def _failure(check: str, device: DeviceConfig, error: Exception) -> Finding:
@@ -76,14 +81,10 @@ def _check_transport(device: DeviceConfig, transport: Transport) -> Iterator[Fin
 
 
 def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath) -> Iterator[Finding]:
-    """Space, processor, energy, and who uses the device."""
-    try:
-        yield _check_space(transport)
-        machine = look(transport, root)
-        sensor = find_sensor(transport, root)
-    except DeviceError as error:
-        yield _failure("answers", device, error)
-        return
+    """Space, processor and energy; raises DeviceError when it no longer answers."""
+    yield _check_space(transport)
+    machine = look(transport, root)
+    sensor = find_sensor(transport, root)
     yield check_cores(device, machine)
     yield check_frequency(device, machine)
     yield check_temperature(machine)
@@ -91,7 +92,6 @@ def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath
         yield Finding("energy", Verdict.UNAVAILABLE, "no sensor that this user may read (RAPL: root only)")
     else:
         yield Finding("energy", Verdict.GOOD, sensor.name)
-    yield _check_lock(device, transport)
 
 
 def _check_space(transport: Transport) -> Finding:
@@ -110,13 +110,24 @@ def _check_space(transport: Transport) -> Finding:
     )
 
 
-def _check_lock(device: DeviceConfig, transport: Transport) -> Finding:
-    """Whether another run uses the device."""
+@contextmanager
+def _held(device: DeviceConfig, transport: Transport) -> Iterator[str | None]:
+    """Holds the device, so that no run is disturbed and none starts meanwhile; else says who uses it."""
     lock = DeviceLock(transport.identity, device.name)
-    if lock.is_held():
-        said = f"in use by {lock.holder() or 'another process'}"
-        return Finding("lock", Verdict.WARNING, said, "wait until it is done; a run would wait, too")
-    return Finding("lock", Verdict.GOOD, "free")
+    if not lock.try_acquire():
+        yield str(lock.holder() or "another process")
+        return
+    try:
+        yield transport.claim()
+    finally:
+        lock.release()
+
+
+def _lock_finding(user: str | None) -> Finding:
+    """Whether another run uses the device."""
+    if user is None:
+        return Finding("lock", Verdict.GOOD, "free")
+    return Finding("lock", Verdict.WARNING, f"in use by {user}", "wait until it is done; a run would wait, too")
 
 
 def _check_runtime(device: DeviceConfig, free: bool) -> Iterator[Finding]:

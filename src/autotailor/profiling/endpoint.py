@@ -75,7 +75,13 @@ def read_table(path: Path, device: DeviceConfig) -> LUT:
     lut = LUT.read(path.expanduser())
     if not len(lut):
         raise LUTError(f"{path}: no operators in it; export it again")
-    if lut.device is not None and (differences := _differences(lut.device, device)):
+    if lut.device is None:
+        logger.warning(
+            "%s does not say on what device and how it was measured (column device): that it fits %s is not checked",
+            path,
+            device.name,
+        )
+    elif differences := _differences(lut.device, device):
         raise LUTError(
             f"{path} was measured otherwise than conf/device/{device.name}.yaml says: {'; '.join(differences)}. "
             "Change the device's configuration, or ask for a table that was measured with it"

@@ -67,10 +67,16 @@ class DeviceLock:
                 holder = self.holder() or "another process"
                 logger.warning("device %s is in use by %s: waiting until it is free", self._name, holder)
                 wait = self._remind
-        holder = Holder(os.getpid(), _user(), time.time(), " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:80])
-        with suppress(OSError):  # the note is a courtesy, the lock is what counts
-            self._note.unlink(missing_ok=True)
-            self._note.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+        self._leave_note()
+
+    def try_acquire(self) -> bool:
+        """Takes the device if nobody else holds it at this moment; whether it did."""
+        try:
+            self._lock.acquire(timeout=0.0)
+        except Timeout:
+            return False
+        self._leave_note()
+        return True
 
     def is_held(self) -> bool:
         """Whether somebody else holds the device at this moment."""
@@ -94,6 +100,12 @@ class DeviceLock:
             return Holder(**json.loads(self._note.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
+
+    def _leave_note(self) -> None:
+        holder = Holder(os.getpid(), _user(), time.time(), " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:80])
+        with suppress(OSError):  # the note is a courtesy, the lock is what counts
+            self._note.unlink(missing_ok=True)
+            self._note.write_text(json.dumps(asdict(holder)), encoding="utf-8")
 
     def __enter__(self) -> DeviceLock:
         self.acquire()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.profiling.cooling import wait_until_cool
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates, robust
 from autotailor.profiling.errors import ProfilingError
@@ -119,7 +120,7 @@ def measure_rounds(
 def _measure_round(
     session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
 ) -> list[Record]:
-    """The records of one round, one for each network besides the anchor's.
+    """The records of one round, one for each network besides the anchor's; a device that throttles is left to cool.
 
     Args:
         session: on the device.
@@ -138,6 +139,7 @@ def _measure_round(
 
     left = list(programs)
     for _ in range(ATTEMPTS):
+        wait_until_cool(session.transport, session.device.name)
         for record in _measured(session, left, seconds_each):
             if record.key == session.anchor.key:
                 anchors.append(record)

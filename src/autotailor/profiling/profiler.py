@@ -7,7 +7,7 @@ import logging
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.energy.power import measure_kinds
-from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.errors import ProfilingError, UnreachableError
 from autotailor.profiling.lut import LUT
 from autotailor.profiling.machine import Machine
 from autotailor.profiling.programs import InPlace, Programs, Replicas
@@ -103,7 +103,7 @@ def profile(
     operators = list(dict.fromkeys(operators))
     uses = dict(zip(operators, places, strict=True)) if places else {}
     kept = Store(store)
-    with Session(device, notes=kept.path.parent) as session:
+    with Session(device, notes=kept.path.parent) as session, _saying_what_is_kept():
         features = {f.id: f for f in sorted(operators, key=lambda f: -uses.get(f, 0))}
         programs = InPlace(session.runtime, features, net, avoid) if net else Replicas(session.runtime, features)
         seen = net.operators(fusion=session.runtime.fusion) if net else ()
@@ -119,13 +119,25 @@ def profile(
     return kept.lut(fingerprint, operators)
 
 
+@contextlib.contextmanager
+def _saying_what_is_kept() -> Iterator[None]:
+    """Adds to the error for a device that stays away that its measurements are not lost."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise UnreachableError(f"{error}; what was measured is kept, run again to go on") from error
+
+
 def _keep_what_was_left(session: Session, store: Store) -> None:
     """Puts into the store what the device measured for an earlier run after that had ended."""
     known = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
-    left = [record for record in session.left_behind() if (record.key, record.blocks) not in known]
-    if left:
-        logger.info("device %s: %d measurements of an earlier run were still there", session.device.name, len(left))
-        store.append(left)
+
+    def keep(records: list[Record]) -> None:
+        if left := [record for record in records if (record.key, record.blocks) not in known]:
+            logger.info("device %s: %d measurements of an earlier run were still there", session.device.name, len(left))
+            store.append(left)
+
+    session.take_left(keep)
 
 
 def _measure_energy(session: Session, store: Store, operators: Sequence[OperatorFeature]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,12 +32,17 @@ logger = logging.getLogger(__name__)
 BLOCKS = 8
 LOST_RUNS = 3
 """Runs of the runner in a row that may be lost before anything is finished."""
+MANIFEST = "manifest.json"
 LEAST_PASSES = 8
 NETWORK_PASSES = 3
 """Least passes of whole networks: a run of those is as long as many of an operator."""
 ANCHOR_SHARE = 0.1
 """Share of a pass that the anchor is brought up to: the speed that it shows is that of all that ran beside it."""
 SINK, HARNESS = "sink", "harness"
+TURN_SECONDS = (2.0, 8.0)
+"""Least and most seconds until a device is claimed again that another run uses."""
+REMIND_SECONDS = 60.0
+"""Between two messages while waiting for it."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +85,21 @@ class Session:
         self._lock = DeviceLock(self.transport.identity, device.name)
         self._networks: dict[Path, str] = {}
         self._states: list[MachineState] = []
-        self._note = note_path(notes, self.transport.identity) if notes and self.runtime.resumes else None
-        self._left: tuple[Unfinished, str] | None = None
+        self._notes = notes if self.runtime.resumes else None
+        self._note: Path | None = None
+        self._noted = 0
 
     def __enter__(self) -> Session:
         self._lock.acquire()
         try:
             self.runtime.check()
             self.transport.check()
+            self._wait_for_turn()
             hardware = self.transport.probe()
-            if self._note and (left := read_note(self._note)):
-                self._left = left, self.transport.rescue(left.journal)
             self.runtime.prepare(self.transport, hardware)
             self.fingerprint = fingerprint(self.device, hardware, self.runtime.facts(), self.anchor.key)
+            if self._notes:
+                self._note = note_path(self._notes, self.transport.identity, self.fingerprint.id)
         except BaseException:
             self.__exit__()
             raise
@@ -103,6 +112,15 @@ class Session:
             self._lock.release()
         if self._states:
             logger.info("device %s: %s", self.device.name, change(self._states))
+
+    def _wait_for_turn(self) -> None:
+        """Until no other run works on the device: one through another address, or of another computer."""
+        told = -REMIND_SECONDS
+        while user := self.transport.claim():
+            if time.monotonic() - told >= REMIND_SECONDS:
+                logger.warning("device %s is in use by %s: waiting until it is free", self.device.name, user)
+                told = time.monotonic()
+            time.sleep(random.uniform(*TURN_SECONDS))
 
     def network(self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]]) -> Program:
         """A converted network, its files on the device: they go there once in a session.
@@ -117,17 +135,23 @@ class Session:
             self._networks[directory] = self.transport.share(directory, self.runtime.files, name)
         return self.runtime.network(key, directory, inputs, self._networks[directory])
 
-    def left_behind(self) -> list[Record]:
-        """Records of what an earlier session with the same notes has started, those that it has read among them."""
+    def take_left(self, keep: Callable[[list[Record]], None]) -> None:
+        """Hands on what an earlier session with the same notes and fingerprint has started, then forgets it.
+
+        Args:
+            keep: stores the records, those that the earlier session has read among them.
+        """
+        left = read_note(self._note) if self._note else None
+        if left is None or self._note is None:
+            return
         records: list[Record] = []
-        if self._left is None or self._left[0].fingerprint != self.fingerprint.id:
-            return records
-        left, journal = self._left
         lines = Lines()
         batches = [Batch(programs, 0.0) for programs in left.batches]
-        for text in journal.splitlines():
+        for text in self.transport.rescue(left.journal).splitlines():
             self._read(text, 0, batches, lines, records.extend)
-        return records
+        keep(records)
+        self.transport.forget(left.journal)
+        self._note.unlink(missing_ok=True)
 
     def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
         """Measures batches; hands on the records of each as soon as it is done.
@@ -158,8 +182,6 @@ class Session:
                 waiting = [replace(batch, programs=(p,), seconds=each) for p in batch.programs] + waiting
             else:
                 failures[batch.programs[0].key] = f"the runtime crashed (signal {-code})"
-        if self._note:
-            self._note.unlink(missing_ok=True)  # everything was read
         return failures
 
     def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
@@ -169,7 +191,9 @@ class Session:
             before = lines.finished
             on_line = partial(self._read, first=first, batches=batches, lines=lines, on_records=on_records)
             try:
-                return self.transport.run(self.runtime.runner(path), on_line)
+                code = self.transport.run(self.runtime.runner(path), on_line)
+                self._all_was_read(path)
+                return code
             except RunLostError as error:
                 lost = 1 if lines.finished > before else lost + 1
                 if lost >= LOST_RUNS:
@@ -180,19 +204,34 @@ class Session:
 
     def _push_manifest(self, batches: Sequence[Batch]) -> str:
         """The manifest of some batches on the device: its path there."""
-        path = self.send(batches, self._helpers, self.runtime.settings())
-        if self._note:
-            programs = tuple(batch.programs for batch in batches)
-            write_note(self._note, Unfinished(self.fingerprint.id, journal_of(path), programs))
+        if self._note is None:
+            return self.send(batches, self._helpers, self.runtime.settings())
+        # No manifest has the name, and so the journal, of one before: a note is never read with another's journal.
+        name, self._noted = f"profile-{self._noted}.json", self._noted + 1
+        path = self.send(batches, self._helpers, self.runtime.settings(), name)
+        write_note(self._note, Unfinished(journal_of(path), tuple(batch.programs for batch in batches)))
         return path
 
-    def send(self, batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> str:
+    def _all_was_read(self, path: str) -> None:
+        """Removes the note about a manifest, the manifest and its journal."""
+        if self._note:
+            self._note.unlink(missing_ok=True)
+            self.transport.discard(path, journal_of(path))
+
+    def send(
+        self,
+        batches: Sequence[Batch],
+        helpers: Sequence[Program],
+        settings: Mapping[str, Any],
+        name: str = MANIFEST,
+    ) -> str:
         """Writes a manifest of batches onto the device; returns its path there.
 
         Args:
             batches: what is measured.
             helpers: programs that are added to each, the anchor first; none: nothing runs between the others.
             settings: of the runner.
+            name: of the file; one of the same name is replaced.
         """
         manifest = {
             "settings": dict(settings),
@@ -207,13 +246,13 @@ class Session:
                 for batch in batches
             ],
         }
-        return self._push(manifest)
+        return self._push(manifest, name)
 
-    def _push(self, manifest: Mapping[str, Any]) -> str:
+    def _push(self, manifest: Mapping[str, Any], name: str = MANIFEST) -> str:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write(self.runtime.manifest(manifest))
             file.flush()
-            return self.transport.push(Path(file.name), "manifest.json")
+            return self.transport.push(Path(file.name), name)
 
     @retry(retry=retry_if_exception_type(RunLostError), stop=stop_after_attempt(LOST_RUNS), reraise=True)
     def weigh(self, program: Program) -> Mapping[str, float]:

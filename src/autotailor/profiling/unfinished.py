@@ -22,25 +22,23 @@ class Unfinished:
     """One manifest that a runner was started with.
 
     Attributes:
-        fingerprint: id of the device's.
         journal: path on the device.
         batches: the programs of each batch, without their networks.
     """
 
-    fingerprint: str
     journal: str
     batches: tuple[tuple[Program, ...], ...]
 
 
-def note_path(folder: Path, identity: str) -> Path:
-    """Where the note about a device is kept (``Transport.identity``)."""
-    return folder / f"unfinished-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}.json"
+def note_path(folder: Path, identity: str, fingerprint: str) -> Path:
+    """Where the note about a device (``Transport.identity``) is kept that measures as its fingerprint says."""
+    return folder / f"unfinished-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}-{fingerprint}.json"
 
 
 def write_note(path: Path, unfinished: Unfinished) -> None:
     """Replaces the note about a device, whole or not at all."""
     batches = [[_to_json(program) for program in batch] for batch in unfinished.batches]
-    text = json.dumps({"fingerprint": unfinished.fingerprint, "journal": unfinished.journal, "batches": batches})
+    text = json.dumps({"journal": unfinished.journal, "batches": batches})
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -50,7 +48,7 @@ def read_note(path: Path) -> Unfinished | None:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         batches = tuple(tuple(_from_json(program) for program in batch) for batch in said["batches"])
-        return Unfinished(said["fingerprint"], said["journal"], batches)
+        return Unfinished(said["journal"], batches)
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

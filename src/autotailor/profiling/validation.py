@@ -19,7 +19,7 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.lut import LUT
 from autotailor.profiling.networks import Measurement, convert, measure_rounds
 
-COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms")
+COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error")
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
 """What a run without the device knows of whole SubNets."""
 
@@ -59,7 +59,7 @@ def validate(
     Returns:
         One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms``, ``relative_error`` (predicted over
         measured, minus 1), ``noise_floor`` (relative difference between the two rounds), ``raw_ms`` (measured, not
-        drift corrected).
+        drift corrected), ``raw_error`` (predicted over that, minus 1).
     """
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
@@ -95,6 +95,7 @@ def table(
     a = np.array([m.latency_ms for m in first])
     b = np.array([m.latency_ms for m in second])
     measured = (a + b) / 2
+    raw = np.array([(m.raw_ms + n.raw_ms) / 2 for m, n in zip(first, second, strict=True)])
     return pd.DataFrame(
         {
             "subnet": [subnet.id for subnet in subnets],
@@ -102,7 +103,8 @@ def table(
             "measured_ms": measured,
             "relative_error": predicted / measured - 1,
             "noise_floor": np.abs(a - b) / measured,
-            "raw_ms": [(m.raw_ms + n.raw_ms) / 2 for m, n in zip(first, second, strict=True)],
+            "raw_ms": raw,
+            "raw_error": predicted / raw - 1,
         }
     )[list(COLUMNS)]
 

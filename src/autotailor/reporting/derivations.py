@@ -176,6 +176,11 @@ DERIVATIONS: dict[str, Derivation] = {
         "median of the absolute relative error",
         _of("validation", lambda t: t["relative_error"].abs().median()),
     ),
+    "latency_raw_error": Derivation(
+        ("validation",),
+        "median of the absolute relative error, the machine's drift since profiling not corrected",
+        _of("validation", lambda t: (t["predicted_ms"] / t["raw_ms"] - 1).abs().median()),
+    ),
     "latency_bias": Derivation(
         ("validation",), "mean of the relative error", _of("validation", lambda t: t["relative_error"].mean())
     ),

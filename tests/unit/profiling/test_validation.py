@@ -31,6 +31,8 @@ def test_table_compares_prediction_and_both_rounds(net: autotailor.SuperNet) -> 
     assert frame["measured_ms"].tolist() == pytest.approx([2.1, 1.0])
     assert frame["noise_floor"].tolist() == pytest.approx([0.2 / 2.1, 0.0])
     assert np.allclose(frame["predicted_ms"] / frame["measured_ms"] - 1, frame["relative_error"])
+    assert frame["raw_ms"].tolist() == pytest.approx([2.2, 1.0])
+    assert np.allclose(frame["predicted_ms"] / [2.2, 1.0] - 1, frame["raw_error"])
     assert kendall_tau(frame) == 1.0
 
 

@@ -26,12 +26,14 @@ def test_latency_predictor(inputs: ReportInputs) -> None:
             "measured_ms": [1.0, 2.0, 3.0, 4.0, 5.0],
             "relative_error": [0.04, 0.08, 0.0, 0.0, 0.2],
             "noise_floor": [0.01, 0.02, 0.03, 0.04, 0.05],
+            "raw_ms": [1.0, 2.0, 2.0, 4.0, 5.0],
         }
     )
     frame.to_csv(inputs.validation, index=False)
     assert compute("latency_within_5", inputs) == pytest.approx(3 / 5)
     assert compute("latency_within_10", inputs) == pytest.approx(4 / 5)
     assert compute("latency_median_error", inputs) == pytest.approx(0.04)
+    assert compute("latency_raw_error", inputs) == pytest.approx(0.08)
     assert compute("latency_bias", inputs) == pytest.approx(0.064)
     assert compute("latency_noise_floor", inputs) == pytest.approx(0.03)
     assert compute("latency_tau", inputs) == pytest.approx(1)

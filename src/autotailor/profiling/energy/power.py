@@ -4,8 +4,7 @@ Sensors renew their values 1 to 100 times a second, operators take microseconds:
 less than seconds, and there are thousands. But the power of a processor depends on what it does far less than
 latencies do: on the kind of operator. So a few operators of each kind, spread over its latencies, are run in turn for
 ``device.energy_seconds``, and an operator's energy is the power of its kind times its latency. That costs one time
-``energy_seconds`` for each kind, whatever the number of operators. How well sums of them stand for whole SubNets is
-measured like latencies are: each SubNet of some is run alone for as long (``validation.csv``).
+``energy_seconds`` for each kind, whatever the number of operators.
 """
 
 from __future__ import annotations

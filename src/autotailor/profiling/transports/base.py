@@ -77,9 +77,23 @@ class Transport(ABC):
     def pull(self, name: str, target: Path) -> None:
         """Copies a file of the device's folder here, verified; nothing half written stays."""
 
+    def claim(self) -> str | None:
+        """Makes the device's folder, unless another run works on the device that holds another lock.
+
+        Returns:
+            Who that is: under another address, or from another computer; None: nobody, the device is this one's.
+        """
+        return None
+
     def rescue(self, path: str) -> str:
         """Stops what a dead run left in the folder of a file, and returns the file's text; empty: it is gone."""
         return ""
+
+    def forget(self, path: str) -> None:  # noqa: B027 (nothing is left behind where a run ends with its computer)
+        """Removes the folder of a dead run's file: it was rescued, and what it says is kept here."""
+
+    def discard(self, manifest: str, journal: str) -> None:  # noqa: B027
+        """Removes a manifest and its journal, which was read; a device that is away is left as it is."""
 
     @abstractmethod
     def cleanup(self) -> None:

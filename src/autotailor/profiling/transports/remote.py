@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import platform
 import re
 import secrets
 import shlex
@@ -23,7 +21,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_bef
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError, TransientError, UnreachableError
-from autotailor.profiling.transports import facts, scripts
+from autotailor.profiling.transports import facts, runs, scripts
 from autotailor.profiling.transports.base import Transport, overdue
 from autotailor.profiling.transports.link import Link, Patience
 from autotailor.profiling.transports.scripts import fill
@@ -56,9 +54,7 @@ class RemoteTransport(Transport):
         self.link = link
         self.base = device.folder or base
         self.patience = patience
-        host = re.sub(r"[^A-Za-z0-9]+", "_", platform.node() or "unknown")
-        self._host = f"{host}_{os.getuid() if hasattr(os, 'getuid') else 0}"
-        self._name = f"run-{self._host}-{secrets.token_hex(4)}"
+        self._name = runs.new_name()
         self._folder: str | None = None
         self._runs = 0
         self._answered = False
@@ -88,12 +84,28 @@ class RemoteTransport(Transport):
 
     @property
     def folder(self) -> str:
-        """The folder of this session on the device, made when first needed; stale ones of dead runs are removed."""
+        """The folder of this session on the device, made when first needed; what dead runs left is removed."""
         if self._folder is None:
-            code, text = self._call(fill(scripts.PREPARE, base=self.base, host=self._host, name=self._name))
+            code, text = self._call(fill(scripts.CLAIM, base=self.base, name=self._name))
             self._say_error(code, text, f"cannot make the folder {self.base}/{self._name}")
             self._folder = text.strip().splitlines()[-1]
+            for run in self._others():
+                if run.is_dead:
+                    script = scripts.REMOVE if run.is_old else scripts.TIDY
+                    self._call(fill(script, folder=f"{self.base}/{run.name}"))
         return self._folder
+
+    def claim(self) -> str | None:
+        self.folder  # noqa: B018 (made before looking: of two that claim at once, none goes on)
+        user = next((run.owner for run in self._others() if run.is_at_work), None)
+        if user:
+            self.cleanup()
+        return user
+
+    def _others(self) -> list[runs.RunFolder]:
+        code, text = self._call(fill(scripts.RUNS, base=self.base))
+        self._say_error(code, text, f"cannot look into {self.base}")
+        return [run for run in runs.parse(text) if run.name != self._name]
 
     def push(self, source: Path, name: str) -> str:
         path = f"{self.folder}/{name}"
@@ -180,6 +192,12 @@ class RemoteTransport(Transport):
         code, text = self._call(fill(scripts.RESCUE, folder=path.rpartition("/")[0], path=path))
         self._say_error(code, text, f"cannot read {path}")
         return text
+
+    def forget(self, path: str) -> None:
+        self._call(fill(scripts.REMOVE, folder=path.rpartition("/")[0]))
+
+    def discard(self, manifest: str, journal: str) -> None:
+        self._attempt_once(fill(scripts.DISCARD, manifest=manifest, journal=journal))
 
     def cleanup(self) -> None:
         if self._folder is not None:
@@ -269,8 +287,7 @@ class RemoteTransport(Transport):
             return result
         except TransientError as error:
             tried = f"tried {retrying.statistics['attempt_number']} times in {time.monotonic() - started:.0f} s"
-            after = "; what was measured is kept, run again to go on" if self._answered else ""
-            raise UnreachableError(f"{error} ({tried}{after})") from error
+            raise UnreachableError(f"{error} ({tried})") from error
 
     def _act(self, action: Callable[[], Result]) -> Result:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 
 USABLE = """
-for t in cat df dirname head readlink sha256sum tail; do
+for t in cat date df dirname head readlink sha256sum stat tail; do
   command -v $t >/dev/null || {{ echo "$t: not found"; exit 1; }}
 done
 d={base}
@@ -24,16 +24,40 @@ stop() { for p in $(cat "$1"/run.*/pid 2>/dev/null); do
 """
 """A command's process runs in its folder: no other one is ever taken for it, or killed, when its number comes back."""
 
-PREPARE = (
+CLAIM = "mkdir -p {base}/{name} && cd {base}/{name} && pwd -P"
+"""Makes the folder ``name`` in ``base``, prints its path."""
+
+RUNS = (
     ALIVE
     + """
-mkdir -p {base} && cd {base} || exit 1
-here=$(pwd -P)
-for d in run-{host}-*; do [ -d "$d" ] && [ "$d" != {name} ] || continue; stop "$here/$d"; rm -rf "$d"; done
-mkdir -p {name} && cd {name} && pwd -P
+cd {base} 2>/dev/null || exit 0
+here=$(pwd -P); now=$(date +%s)
+for d in run-*; do
+  [ -d "$d" ] || continue
+  works=0
+  for p in $(cat "$d"/run.*/pid 2>/dev/null); do if alive "$p" "$here/$d"; then works=1; fi; done
+  changed=$(stat -c %Y "$d" 2>/dev/null) && echo "$d $works $((now - changed))"
+done
+true
 """
 )
-"""Makes the folder ``name`` in ``base``, prints its path; stops and removes what dead runs left."""
+"""All runs' folders: name, 1 where a command works in it, seconds since something was made in it."""
+
+TIDY = (
+    ALIVE
+    + """
+cd {folder} 2>/dev/null || exit 0
+here=$(pwd -P); stop "$here"
+for f in * .[!.]*; do
+  case "$f" in
+    profile-*.journal) [ -s "$f" ] || rm -f "$f" ;;
+    *) rm -rf "$f" ;;
+  esac
+done
+cd .. && rmdir "$here" 2>/dev/null || true
+"""
+)
+"""Stops and removes what a dead run left, but for journals that nobody may have read."""
 
 ROOM = "mkdir -p {folder} && df -Pk {folder} | tail -n 1"
 """The line of df about the file system of a folder."""
@@ -90,6 +114,8 @@ STOP = ALIVE + 'here={folder}\nstop "$here"\n'
 
 RESCUE = ALIVE + 'here={folder}\nif [ -d "$here" ]; then stop "$here"; cat {path} 2>/dev/null || true; fi\n'
 """Stops what a dead run left in a folder, and prints a file of it."""
+
+DISCARD = "rm -f {manifest} {journal}"
 
 REMOVE = ALIVE + 'here={folder}\nstop "$here"\nrm -rf "$here"\n'
 
