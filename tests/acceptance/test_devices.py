@@ -143,7 +143,7 @@ def test_no_phone(tmp_path: Path, home: Path, port: int) -> None:
     seconds = time.monotonic() - start
     assert done.returncode != 0
     assert f"no ADB daemon answers at 127.0.0.1:{port}" in done.stderr
-    assert seconds < 60  # of which 6 are for the phone; the rest is starting Snakemake
+    assert seconds < 60  # 15 are promised: 4 for the phone, the rest is starting Snakemake, longer on a busy machine
     assert not (tmp_path / "results").exists()
 
 

@@ -9,9 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autotailor.compiler.normalise import normalise
-from autotailor.compiler.parser import parse
-from autotailor.compiler.sources import read_onnx
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.executor import GraphModule
 from autotailor.ir.feature import FusionRules, OperatorFeature
@@ -77,6 +74,11 @@ class TorchRuntime(WheelRuntime):
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """Records the calls of the network, with its weights beside them."""
+        # Imported here: whether a device can be used is asked at the start, and that needs no compiler.
+        from autotailor.compiler.normalise import normalise
+        from autotailor.compiler.parser import parse
+        from autotailor.compiler.sources import read_onnx
+
         directory.mkdir(parents=True, exist_ok=True)
         try:
             graph = parse(normalise(read_onnx(onnx_path)), onnx_path.stem)

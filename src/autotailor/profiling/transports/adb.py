@@ -17,7 +17,7 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.adb_keys import signer
 from autotailor.profiling.transports.adb_tcp import WholeBufferTcp
-from autotailor.profiling.transports.adb_usb import no_access, open_usb
+from autotailor.profiling.transports.adb_usb import open_usb, usb_fault
 from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.link import Link, Patience
 from autotailor.profiling.transports.remote import RemoteTransport, refusal
@@ -143,22 +143,19 @@ class AdbLink(Link):
             text = bytes(reason).decode(errors="replace") if isinstance(reason, bytes | bytearray) else str(reason)
             raise refusal(self.name, "a file cannot be written or read", text) from error
         except BROKEN as error:
-            cause = getattr(error, "usb_error", None) or error
-            match type(cause).__name__:
-                case "USBErrorAccess":
-                    raise no_access(self.name) from error
-                case "USBErrorBusy":
-                    raise DeviceError(
-                        f"device {self.name}: another program holds it on USB: stop a running adb server with "
-                        "`adb kill-server` (and Android Studio), or set device.address"
-                    ) from error
-            if what == "lost":
-                raise TransientError(f"device {self.name}: the connection to {self.where} broke ({cause})") from error
-            raise TransientError(
-                f"device {self.name}: no ADB daemon answers at {self.where} ({cause}): is it switched on, on this "
-                "network, and listening (`adb tcpip 5555` over USB once, or its wireless debugging), and is "
-                "device.address right?"
-            ) from error
+            raise self._fault(getattr(error, "usb_error", None) or error, what) from error
+
+    def _fault(self, cause: Exception, what: str) -> DeviceError:
+        """The error for a device that does not answer, or does so no more."""
+        if what == "lost":
+            return TransientError(f"device {self.name}: the connection to {self.where} broke ({cause})")
+        if self.tcp is None:
+            return usb_fault(self.name, cause)
+        return TransientError(
+            f"device {self.name}: no ADB daemon answers at {self.where} ({cause}): is it switched on, on this "
+            "network, and listening (`adb tcpip 5555` over USB once, or its wireless debugging), and is "
+            "device.address right?"
+        )
 
 
 def _host_and_port(name: str, address: str) -> tuple[str, int]:

@@ -1,12 +1,46 @@
-"""Devices on USB: which one is meant."""
+"""Devices on USB: which one is meant, and what is said where USB fails."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from adb_shell.exceptions import UsbReadFailedError
 from adb_shell.transport.base_transport import BaseTransport
 
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
+
+
+class GuardedUsb(BaseTransport):  # type: ignore[misc]
+    """Unlike adb-shell's own, it raises what it raises elsewhere where libusb refuses to connect.
+
+    Args:
+        transport: adb-shell's own.
+    """
+
+    def __init__(self, transport: BaseTransport) -> None:
+        self._transport = transport
+
+    def connect(self, transport_timeout_s: float | None) -> None:
+        """Claims the device; raises UsbReadFailedError with libusb's error."""
+        import usb1
+
+        try:
+            self._transport.connect(transport_timeout_s)
+        except usb1.USBError as error:
+            raise UsbReadFailedError("cannot be opened", error) from error
+
+    def close(self) -> None:
+        """Lets go; safe to call twice."""
+        self._transport.close()
+
+    def bulk_read(self, numbytes: int, transport_timeout_s: float | None) -> bytes:
+        """What has come; raises UsbReadFailedError."""
+        return bytes(self._transport.bulk_read(numbytes, transport_timeout_s))
+
+    def bulk_write(self, data: bytes, transport_timeout_s: float | None) -> int:
+        """Sends it; raises UsbWriteFailedError."""
+        return int(self._transport.bulk_write(data, transport_timeout_s))
 
 
 def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
@@ -18,23 +52,31 @@ def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
         timeout: of reading and writing, in seconds.
 
     Raises:
-        TransientError: it is not there.
+        TransientError: it is not there, or does not answer.
         AuthorisationError: this user may not open it.
-        DeviceError: several are and none is chosen, or USB cannot be used.
+        DeviceError: several are and none is chosen, another program holds it, or USB cannot be used.
     """
     try:
         import usb1
         from adb_shell.transport.usb_transport import UsbTransport
-    except (ImportError, OSError) as error:
+    except Exception as error:  # no package, no library, or a library that cannot start here
         raise DeviceError(
             f"device {name}: USB cannot be used ({error}): install libusb (Debian: apt-get install libusb-1.0-0), "
             "or set device.address to reach it over the network"
         ) from error
+    found: dict[str, Any] = {}
+    unreadable: list[Exception] = []
     try:
-        found = {transport.serial_number: transport for transport in UsbTransport.find_all_adb_devices(timeout)}
-    except usb1.USBErrorAccess as error:
-        raise no_access(name) from error
-    return found[choose(name, serial, sorted(found))]
+        for transport in UsbTransport.find_all_adb_devices(timeout):
+            try:
+                found[transport.serial_number or ""] = transport
+            except usb1.USBError as error:
+                unreadable.append(error)
+    except usb1.USBError as error:
+        raise usb_fault(name, error) from error
+    if unreadable and serial not in found:  # it may be the one that is meant
+        raise usb_fault(name, unreadable[0]) from unreadable[0]
+    return GuardedUsb(found[choose(name, serial, sorted(found))])
 
 
 def choose(name: str, serial: str | None, found: Sequence[str]) -> str:
@@ -55,9 +97,30 @@ def choose(name: str, serial: str | None, found: Sequence[str]) -> str:
     )
 
 
-def no_access(name: str) -> AuthorisationError:
-    """The error for a device that this user may not open."""
-    return AuthorisationError(
-        f"device {name}: no permission to open it on USB: install the udev rules for Android devices "
-        "(Debian: apt-get install android-sdk-platform-tools-common), add yourself to the group plugdev, log in again"
+def usb_fault(name: str, cause: Exception) -> DeviceError:
+    """The error for a device on USB that cannot be reached.
+
+    Args:
+        name: of the device, for messages.
+        cause: libusb's error, or what adb-shell says of the silence.
+
+    Returns:
+        AuthorisationError: this user may not open it.
+        TransientError: trying again can help.
+        DeviceError: another program holds it.
+    """
+    match type(cause).__name__:  # without libusb its classes cannot be named
+        case "USBErrorAccess":
+            return AuthorisationError(
+                f"device {name}: no permission to open it on USB: install the udev rules for Android devices (Debian: "
+                "apt-get install android-sdk-platform-tools-common), add yourself to the group plugdev, log in again"
+            )
+        case "USBErrorBusy":
+            return DeviceError(
+                f"device {name}: another program holds it on USB, most likely a running adb server: stop that with "
+                "`adb kill-server` (and close Android Studio), or set device.address to reach it over the network"
+            )
+    return TransientError(
+        f"device {name}: no ADB daemon answers on USB ({cause}): unlock the device, see that USB debugging is switched "
+        "on, plug it in again (another cable or port may help), or set device.address to reach it over the network"
     )

@@ -21,8 +21,8 @@ class Patience:
         pause: before the second attempt, at most; it doubles with each further one.
     """
 
-    connect: float = 4.0
-    first: float = 6.0
+    connect: float = 3.5
+    first: float = 3.5
     lost: float = 180.0
     answer: float = 15.0
     prompt: float = 60.0

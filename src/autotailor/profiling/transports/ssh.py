@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ BASE = ".cache/autotailor"
 SLOWEST = 200_000
 """Bytes a second; a file that takes longer is taken for stalled."""
 BEATS = 3
+GREETING = 1.5
+"""Times the patience for one connection within which a server has said what it is: a silent port is no device."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,24 @@ class Done:
     code: int
     stdout: bytes
     stderr: bytes
+
+
+class Peer(asyncssh.SSHClient):
+    """How far a login has come.
+
+    Attributes:
+        connection: there once the other end has accepted the connection.
+    """
+
+    connection: asyncssh.SSHClientConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self.connection = conn
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether an SSH server has said its version."""
+        return self.connection is not None and bool(self.connection.get_extra_info("server_version"))
 
 
 class SshLink(Link):
@@ -62,18 +82,53 @@ class SshLink(Link):
 
     def open(self) -> None:
         self.close()
-        connecting = asyncssh.connect(
+        with self._errors(f"no SSH server answers at {self.where}", "is it switched on, and is device.address right?"):
+            self._connection = self._wait(self._log_in(), 2 * self._longest)  # it ends by itself before
+
+    @property
+    def _longest(self) -> float:
+        """Seconds that a server which is there may take to let this user in."""
+        return GREETING * self.patience.connect + self.patience.answer
+
+    async def _log_in(self) -> asyncssh.SSHClientConnection:
+        """Connects and logs in: whether something is there shows soon, a slow board may take its time.
+
+        Raises:
+            TimeoutError: nothing is there, or nothing that speaks SSH.
+            TransientError: a server is there, and the login does not end.
+        """
+        peer, brief = Peer(), self.patience.connect
+        login: asyncio.Future[asyncssh.SSHClientConnection] = asyncio.ensure_future(_awaited(self._connect(peer)))
+        try:
+            await asyncio.wait([login], timeout=brief)
+            if not login.done() and peer.connection is None:
+                raise TimeoutError(f"no connection within {brief:g} s")
+            await asyncio.wait([login], timeout=(GREETING - 1) * brief)
+            if not login.done() and not peer.has_spoken:
+                raise TimeoutError(f"connected, and not greeted within {GREETING * brief:.0f} s")
+            await asyncio.wait([login], timeout=self.patience.answer)
+            if not login.done():
+                raise TransientError(
+                    f"device {self.name}: the SSH server at {self.where} answers, but the login did not end within "
+                    f"{self._longest:.0f} s: is the board overloaded, or does it wait for a name server (then set "
+                    "`UseDNS no` in its sshd_config)?"
+                )
+            return await login
+        finally:
+            login.cancel()
+
+    def _connect(self, peer: Peer) -> Any:
+        return asyncssh.connect(
             self.host,
             self.port or (),
             username=self.user or (),
             client_keys=[str(Path(self.key).expanduser())] if self.key else (),
-            connect_timeout=self.patience.connect,
-            login_timeout=self.patience.answer,
+            client_factory=lambda: peer,
+            connect_timeout=None,  # asyncssh's covers the login too
+            login_timeout=0,
             keepalive_interval=self.patience.answer / BEATS,
             keepalive_count_max=BEATS,
         )
-        with self._errors(f"no SSH server answers at {self.where}", "is it switched on, and is device.address right?"):
-            self._connection = self._wait(_awaited(connecting), self.patience.connect + self.patience.answer)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -109,10 +164,9 @@ class SshLink(Link):
     def _wait(self, work: Coroutine[Any, Any, Any], timeout: float) -> Any:
         future = asyncio.run_coroutine_threadsafe(work, background_loop())
         try:
-            return future.result(timeout)
-        except TimeoutError as error:
-            future.cancel()
-            raise TimeoutError(f"no answer within {timeout:.0f} s") from error
+            if not wait([future], timeout).done:
+                raise TimeoutError(f"no answer within {timeout:.0f} s")
+            return future.result()
         except BaseException:
             future.cancel()
             raise
