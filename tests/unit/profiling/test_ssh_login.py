@@ -83,7 +83,7 @@ def configured(port: socket.socket) -> DeviceConfig:
 
 def test_a_port_that_says_nothing_is_reported_in_time(port: socket.socket) -> None:
     started = time.monotonic()
-    words = r"no SSH server answers at 127\.0\.0\.1:\d+ \(connected, and not greeted within 5 s\).*tried \d+ times in \d+ s"
+    words = r"no SSH server answers at 127.* \(connected, and not greeted within 5 s\).*tried \d+ times in \d+ s"
     with SshTransport(configured(port)) as transport, pytest.raises(UnreachableError, match=words):
         transport.check()
     assert time.monotonic() - started < PROMISED
@@ -117,8 +117,8 @@ def test_a_slow_login_succeeds(port: socket.socket, serve: Callable[..., None]) 
 
 
 def test_a_late_greeting_succeeds(port: socket.socket, serve: Callable[..., None]) -> None:
-    serve(silence=1.5)
-    link = SshLink(configured(port), Patience(connect=1.0))
+    serve(silence=2.3)
+    link = SshLink(configured(port), Patience(connect=2.0))
     link.open()
     assert link.is_open
     link.close()
