@@ -35,7 +35,7 @@ def judge(one: Subject, device: DeviceConfig, options: argparse.Namespace) -> ta
     operators = space if options.operators == "all" else used
     lut, minutes, rounds = measuring.interleaved(one, device, operators, options.seconds)
     naive = measuring.naive(one, device, used, minutes)
-    training = measuring.training(one, device, minutes, options.seconds)
+    training = measuring.training(one, device, minutes)
     missed = measuring.fusionless(one, device, options.seconds)
     unclaimed, layers = measuring.unclaimed(one, device)
     rounds = [found.set_index("subnet").loc[[s.id for s in one.subnets]] for found in rounds]
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--subnets", type=int, default=50)
     parser.add_argument("--operators", choices=("sampled", "all"), default="sampled")
     parser.add_argument("--minutes", type=float, default=0.75, help="of profiling, more where each operator needs it")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of measuring for each SubNet and round")
+    parser.add_argument("--seconds", type=float, default=0.6, help="of measuring for each SubNet and round")
     parser.add_argument("--cores", type=int, nargs="*", default=[])
     parser.add_argument("--workdir", type=Path, default=Path("results/latency_predictor"))
     parser.add_argument("--csv", type=Path, help="default: latency_predictor_RUNTIME.csv here")

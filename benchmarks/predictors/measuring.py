@@ -36,6 +36,8 @@ FUSIONLESS = 5
 """SubNets that are measured with fusion ignored."""
 FUSIONLESS_ROUNDS = 5
 """How many times as long as in a round of whole SubNets each of them is measured."""
+TRAINING_SECONDS = 0.2
+"""Of measuring, for each SubNet that the alternatives learn from: the more of them, the better they learn."""
 CHUNK = 8
 RUNS = 8
 PARTS = 3
@@ -106,7 +108,7 @@ def naive(
     return dict(zip(frame.operator, frame.anchors, strict=True))
 
 
-def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_each: float) -> pd.DataFrame:
+def training(subject: Subject, device: DeviceConfig, minutes: float) -> pd.DataFrame:
     """As many whole random SubNets as some minutes are enough for: ``subnet`` (JSON), ``anchors``."""
 
     def measure() -> pd.DataFrame:
@@ -117,7 +119,7 @@ def training(subject: Subject, device: DeviceConfig, minutes: float, seconds_eac
                 chunk, others = others[:CHUNK], others[CHUNK:]
                 programs = [_whole_program(subject, session, device, subnet) for subnet in chunk]
                 begin = time.monotonic()
-                latencies = _measured(session, programs, lambda count: seconds_each * count)
+                latencies = _measured(session, programs, lambda count: TRAINING_SECONDS * count)
                 left -= time.monotonic() - begin
                 rows += [(subnet.to_json(), latencies[subnet.id]) for subnet in chunk]
         return pd.DataFrame(rows, columns=["subnet", "anchors"])
