@@ -64,8 +64,11 @@ def write(options: argparse.Namespace) -> None:
             f"{', '.join(known) or 'none'}; see `python -m autotailor lut list`"
         )
     lut = store.lut(chosen[0])
-    options.path.parent.mkdir(parents=True, exist_ok=True)
-    lut.write(options.path)
+    try:
+        options.path.parent.mkdir(parents=True, exist_ok=True)
+        lut.write(options.path)
+    except OSError as error:
+        raise LutCommandError(f"{options.path}: cannot be written ({error.strerror}); name another file") from error
     print(f"{options.path}: {len(lut):,} operators of device {chosen[0]}")
 
 

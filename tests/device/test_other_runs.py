@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from autotailor.doctor.examination import examine
@@ -131,7 +130,7 @@ def test_another_computer_is_waited_for_and_never_stopped(phone: AdbDaemon, adb:
     other = base / "run-elsewhere_abc123_0-77_1-00000000"
     (other / "run.0").mkdir(parents=True)
     assert adb.claim() == "another computer or user (elsewhere_abc123)"
-    quiet = time.time() - 300
+    quiet = time.time() - 400
     os.utime(other, (quiet, quiet))
     assert adb.claim() is None
     with subprocess.Popen(["sleep", "60"], cwd=other) as process:
@@ -152,19 +151,37 @@ def test_what_dead_runs_have_not_told_is_kept_for_a_month(phone: AdbDaemon, adb:
         then = time.time() - 86400 * days
         os.utime(base / f"{dead}-{name}", (then, then))
     assert adb.claim() is None
-    assert sorted(path.name for path in base.iterdir()) == sorted([f"{dead}-fresh", Path(adb.folder).name])
+    assert not (base / f"{dead}-empty").exists()
+    assert [path.name for path in (base / f"{dead}-old").iterdir()] == [
+        "profile-0.json.journal"
+    ]  # may still be asked for
+    adb.cleanup()
+    assert [path.name for path in base.iterdir()] == [f"{dead}-fresh"]
     assert [path.name for path in (base / f"{dead}-fresh").iterdir()] == ["profile-0.json.journal"]
 
 
 def test_processes_are_told_apart_by_when_they_started() -> None:
-    parent = psutil.Process(os.getppid())
-    name, started = new_name(), int(parent.create_time())
-    computer = name.split("-")[1]
-    alive = RunFolder(f"run-{computer}-{parent.pid}_{started}-00000000", works=False, idle_seconds=0)
-    assert (alive.is_dead, alive.is_at_work) == (False, True)
-    assert (replace(alive, idle_seconds=300).is_dead, replace(alive, idle_seconds=300).is_at_work) == (False, False)
-    reused = RunFolder(f"run-{computer}-{parent.pid}_{started - 60}-00000000", works=True, idle_seconds=0)
-    assert (reused.is_dead, reused.is_at_work) == (True, False)
+    make = [
+        sys.executable,
+        "-c",
+        "from autotailor.profiling.transports.runs import new_name\nprint(new_name()); input()",
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(make, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        other = RunFolder(process.stdout.readline().strip(), works=False, idle_seconds=0)
+        assert (other.is_dead, other.is_at_work) == (False, True)
+        for seconds in (400, -400):  # the device's clock may have been set back
+            assert (replace(other, idle_seconds=seconds).is_dead, replace(other, idle_seconds=seconds).is_at_work) == (
+                False,
+                False,
+            )
+        reused = replace(other, name=other.name.replace(f"-{process.pid}_", f"-{process.pid}_1"), works=True)
+        assert (reused.is_dead, reused.is_at_work) == (True, False)
+        process.communicate("\n")
+    assert (other.is_dead, other.is_at_work) == (True, False)
+    name = new_name()
+    assert RunFolder(name, works=True, idle_seconds=0).is_dead  # this process has another one by now
     assert parse(f"cannot stat\nrun-x 0\n{name} 1 -3\r\n") == [RunFolder(name, works=True, idle_seconds=-3)]
 
 
@@ -206,6 +223,41 @@ def test_a_run_with_other_settings_does_not_cost_what_a_run_has_left(
     counts = sorted(found.operators for found in Store(tmp_path).devices())
     assert counts == [2, len(OPERATORS) + 1]
     assert len(visits(tmp_path)) == len(OPERATORS) + 1
+
+
+def test_a_journal_that_makes_no_sense_is_given_up(
+    phone: AdbDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    built("host")
+    leave_unread(phone, tmp_path, monkeypatch)
+    (journal,) = phone.phone.tmp.rglob("*.journal")
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if '"sink"' not in line))
+    profile(OPERATORS, config(phone), tmp_path)
+    assert "an earlier run's journal is not whole" in caplog.text
+    assert visits(tmp_path) == ONCE
+    assert left_on(phone) == ["kept"]
+
+
+def test_a_journal_of_a_store_that_is_gone_is_given_up(
+    phone: AdbDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built("host")
+    leave_unread(phone, tmp_path, monkeypatch)
+    for file in tmp_path.glob("operators.sqlite*"):
+        file.unlink()
+    profile(OPERATORS[:1], config(phone), tmp_path)
+    assert visits(tmp_path) == [OPERATORS[0].id]
+    assert left_on(phone) == ["kept"]
+    assert not list(tmp_path.glob("unfinished-*"))
+
+
+def test_sending_files_shows_that_a_run_is_at_work(phone: AdbDaemon, adb: AdbTransport, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("something")
+    folder, quiet = Path(adb.folder), time.time() - 400
+    os.utime(folder, (quiet, quiet))
+    adb.push(tmp_path / "file", "networks/1/file")
+    assert time.time() - folder.stat().st_mtime < 60
 
 
 def test_no_journal_is_taken_for_another_ones(

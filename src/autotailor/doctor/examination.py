@@ -120,6 +120,7 @@ def _held(device: DeviceConfig, transport: Transport) -> Iterator[str | None]:
     try:
         yield transport.claim()
     finally:
+        transport.cleanup()
         lock.release()
 
 

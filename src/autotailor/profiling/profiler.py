@@ -129,11 +129,16 @@ def _saying_what_is_kept() -> Iterator[None]:
 
 
 def _keep_what_was_left(session: Session, store: Store) -> None:
-    """Puts into the store what the device measured for an earlier run after that had ended."""
+    """Puts into the store what the device measured for an earlier run after that had ended.
+
+    Operators that the store does not know are of a store that is gone: nobody can say what they are.
+    """
+    operators = store.operators()
     known = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
 
     def keep(records: list[Record]) -> None:
-        if left := [record for record in records if (record.key, record.blocks) not in known]:
+        new = [record for record in records if (record.key, record.blocks) not in known]
+        if left := [record for record in new if record.key in operators]:
             logger.info("device %s: %d measurements of an earlier run were still there", session.device.name, len(left))
             store.append(left)
 

@@ -39,7 +39,7 @@ NETWORK_PASSES = 3
 ANCHOR_SHARE = 0.1
 """Share of a pass that the anchor is brought up to: the speed that it shows is that of all that ran beside it."""
 SINK, HARNESS = "sink", "harness"
-TURN_SECONDS = (2.0, 8.0)
+TURN_SECONDS = (5.0, 15.0)
 """Least and most seconds until a device is claimed again that another run uses."""
 REMIND_SECONDS = 60.0
 """Between two messages while waiting for it."""
@@ -147,8 +147,11 @@ class Session:
         records: list[Record] = []
         lines = Lines()
         batches = [Batch(programs, 0.0) for programs in left.batches]
-        for text in self.transport.rescue(left.journal).splitlines():
-            self._read(text, 0, batches, lines, records.extend)
+        try:
+            for text in self.transport.rescue(left.journal).splitlines():
+                self._read(text, 0, batches, lines, records.extend)
+        except (ProfilingError, LookupError) as error:
+            logger.warning("device %s: an earlier run's journal is not whole (%s)", self.device.name, error)
         keep(records)
         self.transport.forget(left.journal)
         self._note.unlink(missing_ok=True)

@@ -194,6 +194,10 @@ class Store:
         query = f"SELECT {', '.join((*VISIT, *EXTRAS))} FROM visits WHERE fingerprint = ? ORDER BY number"
         return [Record(f, key, tuple(json.loads(b)), *rest) for f, key, b, *rest in self._select(query, fingerprint)]
 
+    def operators(self) -> frozenset[str]:
+        """Ids of all operators that are registered."""
+        return frozenset(key for (key,) in self._select("SELECT id FROM operators"))
+
     def powers(self, fingerprint: str) -> dict[str, float]:
         """Kind of operator to power above idle in watts, where it was measured."""
         return dict(self._select("SELECT kind, watts FROM powers WHERE fingerprint = ?", fingerprint))

@@ -56,6 +56,7 @@ class RemoteTransport(Transport):
         self.patience = patience
         self._name = runs.new_name()
         self._folder: str | None = None
+        self._old: list[str] = []
         self._runs = 0
         self._answered = False
 
@@ -89,18 +90,24 @@ class RemoteTransport(Transport):
             code, text = self._call(fill(scripts.CLAIM, base=self.base, name=self._name))
             self._say_error(code, text, f"cannot make the folder {self.base}/{self._name}")
             self._folder = text.strip().splitlines()[-1]
-            for run in self._others():
+            others = self._others()
+            self._old = [run.name for run in others if run.is_old]
+            for run in others:
                 if run.is_dead:
-                    script = scripts.REMOVE if run.is_old else scripts.TIDY
-                    self._call(fill(script, folder=f"{self.base}/{run.name}"))
+                    self._call(fill(scripts.TIDY, folder=f"{self.base}/{run.name}"))
         return self._folder
 
     def claim(self) -> str | None:
-        self.folder  # noqa: B018 (made before looking: of two that claim at once, none goes on)
-        user = next((run.owner for run in self._others() if run.is_at_work), None)
-        if user:
-            self.cleanup()
+        if user := self._user():
+            return user
+        folder = self.folder  # made before looking again: of two that claim at once, none goes on
+        if user := self._user():
+            self._attempt_once(fill(scripts.REMOVE, folder=folder))
+            self._folder = None
         return user
+
+    def _user(self) -> str | None:
+        return next((run.owner for run in self._others() if run.is_at_work), None)
 
     def _others(self) -> list[runs.RunFolder]:
         code, text = self._call(fill(scripts.RUNS, base=self.base))
@@ -202,6 +209,8 @@ class RemoteTransport(Transport):
     def cleanup(self) -> None:
         if self._folder is not None:
             self._attempt_once(fill(scripts.REMOVE, folder=self._folder))
+            for name in self._old:
+                self._attempt_once(fill(scripts.REMOVE, folder=f"{self.base}/{name}"))
             self._folder = None
         self.link.close()
 
@@ -234,7 +243,8 @@ class RemoteTransport(Transport):
                 time.sleep(self.patience.poll)
 
     def _check_room(self, folder: str, size: int, name: str) -> None:
-        code, text = self._call(fill(scripts.ROOM, folder=folder))
+        working = fill(scripts.WORKING, folder=self._folder) if self._folder else ""
+        code, text = self._call(working + fill(scripts.ROOM, folder=folder))
         self._say_error(code, text, f"cannot make the folder {folder}")
         columns = text.split()
         if len(columns) >= 4 and columns[3].isdigit() and int(columns[3]) * 1024 < size:

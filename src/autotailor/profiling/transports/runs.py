@@ -12,18 +12,19 @@ import platform
 import re
 import secrets
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import psutil
 
-QUIET_SECONDS = 120.0
+QUIET_SECONDS = 300.0
 """A run that has done nothing on the device for so long does not use it at this moment."""
 OLD_SECONDS = 30 * 24 * 3600.0
-"""A dead run's journal that nobody has asked for in so long is given up."""
-SAME_SECONDS = 2.0
-"""By which the start of one process may seem to differ: the system's clock is set now and then."""
+"""What a run has left that nobody has asked for in so long is given up."""
+TICKS = 19
+"""Place of a process's start behind its name in ``/proc/PID/stat``."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,13 @@ class RunFolder:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether its run uses the device at this moment."""
-        return not self.is_dead and (self.works or self.idle_seconds < QUIET_SECONDS)
+        """Whether its run uses the device at this moment; a device's clock may have been set back since."""
+        return not self.is_dead and (self.works or abs(self.idle_seconds) < QUIET_SECONDS)
 
     @property
     def is_old(self) -> bool:
-        """Whether what it measured is given up."""
-        return self.idle_seconds > OLD_SECONDS
+        """Whether what it has left is given up."""
+        return not self.works and self.idle_seconds > OLD_SECONDS
 
     @property
     def owner(self) -> str:
@@ -84,27 +85,37 @@ def parse(text: str) -> list[RunFolder]:
 
 @cache
 def _computer() -> str:
-    """This computer and user; other computers may have the same name, they have another number."""
+    """This computer and user; others, and containers of it, may have the same name, they have another number."""
     name = re.sub(r"[^A-Za-z0-9]+", "_", platform.node() or "unknown")
-    try:
-        number = Path("/etc/machine-id").read_text(encoding="utf-8").strip()
-    except OSError:
-        number = ""
-    digest = hashlib.sha256((number or str(uuid.getnode())).encode()).hexdigest()[:6]
+    number = _text("/etc/machine-id") or str(uuid.getnode())
+    with suppress(OSError):  # no Linux, no containers
+        number += str(Path("/proc/self/ns/pid").readlink())
+    digest = hashlib.sha256(number.encode()).hexdigest()[:6]
     return f"{name}_{digest}_{os.getuid() if hasattr(os, 'getuid') else 0}"
 
 
 def _is_alive(process: str) -> bool:
     """Whether a process other than this one, written ``PID_START``, still exists."""
     number, _, started = process.partition("_")
-    if not (number.isdigit() and started.isdigit()) or int(number) == os.getpid():
-        return False
-    return abs(_started(int(number)) - int(started)) <= SAME_SECONDS
+    return number.isdigit() and int(number) != os.getpid() and started == _started(int(number))
 
 
-def _started(process: int) -> int:
-    """When a process was started, in seconds since 1970; 0: there is none."""
+def _started(process: int) -> str:
+    """When a process was started, so that no other one with its number has the same; empty: there is none.
+
+    On Linux ticks since the start of the system, and which start that was: setting the clock does not change them.
+    """
+    if said := _text(f"/proc/{process}/stat"):
+        return f"{said.rpartition(')')[2].split()[TICKS]}_{_text('/proc/sys/kernel/random/boot_id')[:8]}"
     try:
-        return int(psutil.Process(process).create_time())
+        return str(int(psutil.Process(process).create_time()))
     except psutil.Error:
-        return 0
+        return ""
+
+
+def _text(path: str) -> str:
+    """What a file says; empty where it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -62,6 +62,9 @@ cd .. && rmdir "$here" 2>/dev/null || true
 ROOM = "mkdir -p {folder} && df -Pk {folder} | tail -n 1"
 """The line of df about the file system of a folder."""
 
+WORKING = "touch {folder} 2>/dev/null || true\n"
+"""Shows other runs that the run with this folder is at work, though no command runs there."""
+
 SETTLE = """
 cd {folder} || exit 1
 [ -f {part} ] || {{ echo "{part}: No such file or directory"; exit 1; }}
@@ -117,7 +120,7 @@ RESCUE = ALIVE + 'here={folder}\nif [ -d "$here" ]; then stop "$here"; cat {path
 
 DISCARD = "rm -f {manifest} {journal}"
 
-REMOVE = ALIVE + 'here={folder}\nstop "$here"\nrm -rf "$here"\n'
+REMOVE = ALIVE + 'cd {folder} 2>/dev/null || exit 0\nhere=$(pwd -P)\nstop "$here"\ncd / && rm -rf "$here"\n'
 
 ERRORS = "tail -n 5 {folder}/{run}/err 2>/dev/null || true"
 
