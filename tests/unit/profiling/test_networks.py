@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from autotailor.profiling import DeviceConfig, measure_rounds
+from autotailor.profiling import DeviceConfig, measure_rounds, networks
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.transports.local import LocalTransport
 
 ANCHOR_MS = 2.0
 LUT: Any = SimpleNamespace(latencies=lambda: {"anchor": ANCHOR_MS})
@@ -23,6 +24,7 @@ class Unsteady(Session):
 
     def __init__(self, slowness: Sequence[float]) -> None:
         self.device = DeviceConfig.from_section({"name": "test", "drift": 0.2})
+        self.transport = LocalTransport(self.device)
         self.anchor = Program("anchor", "", (), "out0")
         self.slowness: Iterator[float] = iter(slowness)
         self.batches: list[list[str]] = []
@@ -40,9 +42,9 @@ class Unsteady(Session):
 
 
 def measured(device: Session, count: int, lut: Any = LUT) -> list[float]:
-    networks = {f"n{i}": (Path(), (1, 3, 8, 8)) for i in range(count)}
-    (found,) = measure_rounds(networks, device, 1, lut=lut)
-    assert [measurement.key for measurement in found] == list(networks)
+    folders = {f"n{i}": (Path(), (1, 3, 8, 8)) for i in range(count)}
+    (found,) = measure_rounds(folders, device, 1, lut=lut)
+    assert [measurement.key for measurement in found] == list(folders)
     return [measurement.latency_ms for measurement in found]
 
 
@@ -57,6 +59,14 @@ def test_the_batch_nearest_to_the_speed_of_the_lut_counts(
     assert measured(device, 2) == pytest.approx([expected_ms] * 2)
     assert device.batches == [["n0", "n1"]] * attempts
     assert ("2 networks were measured while the anchor was off by more than 20 %" in caplog.text) == (attempts == 3)
+
+
+def test_a_device_may_cool_down_before_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Unsteady((1.5, 1.0))
+    measured_before: list[int] = []
+    monkeypatch.setattr(networks, "wait_until_cool", lambda transport, name: measured_before.append(len(device.batches)))
+    assert measured(device, 2) == pytest.approx([1.0] * 2)
+    assert measured_before == [0, 1]
 
 
 def test_only_what_drifted_is_measured_again() -> None:
