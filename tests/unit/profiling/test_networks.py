@@ -63,10 +63,10 @@ def test_the_batch_nearest_to_the_speed_of_the_lut_counts(
 
 def test_a_device_may_cool_down_before_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Unsteady((1.5, 1.0))
-    measured_before: list[int] = []
-    monkeypatch.setattr(networks, "wait_until_cool", lambda transport, name: measured_before.append(len(device.batches)))
+    before: list[int] = []
+    monkeypatch.setattr(networks, "wait_until_cool", lambda transport, name: before.append(len(device.batches)))
     assert measured(device, 2) == pytest.approx([1.0] * 2)
-    assert measured_before == [0, 1]
+    assert before == [0, 1]
 
 
 def test_only_what_drifted_is_measured_again() -> None:
