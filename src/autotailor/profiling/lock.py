@@ -59,33 +59,25 @@ class DeviceLock:
     def acquire(self) -> None:
         """Takes the device; says for whom it waits."""
         wait = 0.0
-        while True:
-            try:
-                self._lock.acquire(timeout=wait)
-                break
-            except Timeout:
-                holder = self.holder() or "another process"
-                logger.warning("device %s is in use by %s: waiting until it is free", self._name, holder)
-                wait = self._remind
+        while not self._try(wait):
+            holder = self.holder() or "another process"
+            logger.warning("device %s is in use by %s: waiting until it is free", self._name, holder)
+            wait = self._remind
         self._leave_note()
 
     def try_acquire(self) -> bool:
         """Takes the device if nobody else holds it at this moment; whether it did."""
-        try:
-            self._lock.acquire(timeout=0.0)
-        except Timeout:
-            return False
-        self._leave_note()
-        return True
+        free = self._try(0.0)
+        if free:
+            self._leave_note()
+        return free
 
     def is_held(self) -> bool:
         """Whether somebody else holds the device at this moment."""
-        try:
-            self._lock.acquire(timeout=0.0)
-        except Timeout:
-            return True
-        self._lock.release()
-        return False
+        free = self._try(0.0)
+        if free:
+            self._lock.release()
+        return not free
 
     def release(self) -> None:
         """Gives the device back; safe to call twice."""
@@ -100,6 +92,14 @@ class DeviceLock:
             return Holder(**json.loads(self._note.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
+
+    def _try(self, seconds: float) -> bool:
+        """Waits for the lock for some seconds; whether it was got."""
+        try:
+            self._lock.acquire(timeout=seconds)
+        except Timeout:
+            return False
+        return True
 
     def _leave_note(self) -> None:
         holder = Holder(os.getpid(), _user(), time.time(), " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:80])

@@ -78,7 +78,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "memory_mb_measured",
         "energy_mj_predicted",
     ),
-    "validation": ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms"),
+    "validation": ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_error"),
     "accuracy_validation": ("subnet", "predicted", "measured", "standard_error"),
     "sensitivity": ("variable", "choice", "accuracy_drop", "standard_error"),
     "operators": ("id", "kind", "feature", "places"),

@@ -26,7 +26,7 @@ def test_latency_predictor(inputs: ReportInputs) -> None:
             "measured_ms": [1.0, 2.0, 3.0, 4.0, 5.0],
             "relative_error": [0.04, 0.08, 0.0, 0.0, 0.2],
             "noise_floor": [0.01, 0.02, 0.03, 0.04, 0.05],
-            "raw_ms": [1.0, 2.0, 2.0, 4.0, 5.0],
+            "raw_error": [0.04, -0.08, 0.5, 0.0, 0.2],
         }
     )
     frame.to_csv(inputs.validation, index=False)
