@@ -187,9 +187,19 @@ def test_processes_are_told_apart_by_when_they_started() -> None:
 
 def leave_unread(phone: AdbDaemon, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose device goes away for too long; the phone works on by itself until all is measured."""
-    monkeypatch.setitem(TRANSPORTS, "adb", lambda device: AdbTransport(device, replace(IMPATIENT, lost=0.5)))
+    transports: list[AdbTransport] = []
+
+    def opened(device: DeviceConfig) -> AdbTransport:
+        transports.append(AdbTransport(device, IMPATIENT))
+        return transports[-1]
+
+    def go_away() -> None:
+        phone.stop()
+        transports[-1].patience = replace(IMPATIENT, lost=0.5)
+
+    monkeypatch.setitem(TRANSPORTS, "adb", opened)
     with monkeypatch.context() as patch:
-        after_a_batch(store, phone.stop, patch)
+        after_a_batch(store, go_away, patch)
         with pytest.raises(Exception, match="what was measured is kept, run again to go on"):
             profile(OPERATORS, config(phone), store)
     (journal,) = phone.phone.tmp.rglob("*.journal")
