@@ -85,7 +85,7 @@ class Builder:
 
     def decomposed_group_norm(self, x: str, channels: int, side: int) -> str:
         """As PyTorch exports it."""
-        groups = self.choose(1, 2, 4)
+        groups = self.choose(*(groups for groups in (1, 2, 4) if channels % groups == 0))
         grouped = self.run("Reshape", x, self.constant(np.array([0, groups, -1], dtype=np.int64)))
         ones, zeros = (self.constant(np.full(groups, value, dtype=np.float32)) for value in (1, 0))
         normal = self.run("InstanceNormalization", grouped, ones, zeros, epsilon=1e-2)
