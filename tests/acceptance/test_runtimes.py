@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from acceptance.pipeline import MODEL, assert_finished, pipeline
+from autotailor.profiling.validation import kendall_tau
 
 pytestmark = [pytest.mark.sweep, pytest.mark.timeout(1500)]
 
@@ -19,4 +20,4 @@ def test_a_runtime(runtime: str, tmp_path: Path) -> None:
     assert_finished(tmp_path, "host")
     validation = pd.read_csv(tmp_path / "results" / MODEL / "host" / "validation.csv")
     assert (validation["predicted_ms"] > 0).all()
-    assert validation["relative_error"].abs().median() < 0.5  # one thread of a busy machine; the tables are exact
+    assert kendall_tau(validation) == 1  # a busy machine makes all slower; the SubNets differ by more than a third
