@@ -61,17 +61,7 @@ def precision(operators: set[str], lut: LUT, target: float) -> dict[str, float]:
 
 def render(frame: pd.DataFrame) -> Table:
     """The rows as a table for a person."""
-    heads = (
-        "network",
-        "runtime",
-        "operators",
-        "minutes",
-        "within",
-        "of the latency",
-        "median error",
-        "95th percentile",
-    )
-    table = Table(*heads, title="Full spaces profiled from nothing; standard errors of the operators")
+    table = Table(*HEADS, title="Full spaces profiled from nothing; standard errors of the operators")
     for row in frame.itertuples(index=False):
         shares = (row.within_target, row.latency_within_target, row.median_error, row.error_95)
         cells = (row.network, row.runtime, f"{row.operators:,}", f"{row.minutes:.1f}")

@@ -85,6 +85,7 @@ def _torchvision(name: str) -> nn.Module:
 _FACTORIES: dict[str, Callable[[str], nn.Module]] = {"timm": _timm, "torchvision": _torchvision}
 _STATISTICS = (nn.BatchNorm1d, nn.BatchNorm2d)
 _MATRICES = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
+"""Modules whose outputs are seen; ``nn.MultiheadAttention`` reads its matrices by itself."""
 
 
 @torch.no_grad()
@@ -103,8 +104,19 @@ def randomise(network: nn.Module) -> nn.Module:
             parameter.uniform_(-1, 1)
         else:
             parameter.normal_()
+    for module in network.modules():
+        if isinstance(module, nn.MultiheadAttention):
+            _scale_attention(module)
     _settle(network)
     return network
+
+
+def _scale_attention(module: nn.MultiheadAttention) -> None:
+    """Scales the matrices of an attention that is called as one operator by their inputs, which are normalised."""
+    projections = (module.in_proj_weight, module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+    for weight in (*projections, module.out_proj.weight):
+        if weight is not None:
+            weight.mul_(weight.shape[1] ** -0.5)
 
 
 def _settle(network: nn.Module) -> None:
