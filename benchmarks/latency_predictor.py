@@ -83,7 +83,12 @@ def main() -> None:
     options.csv = options.csv or Path(__file__).with_name(f"latency_predictor_{options.runtime}.csv")
     torch.set_num_threads(1)
     device = DeviceConfig(
-        "host", runtime=options.runtime, cores=tuple(options.cores), max_minutes=options.minutes, precision_target=0.02
+        "host",
+        runtime=options.runtime,
+        cores=tuple(options.cores),
+        min_minutes=0,  # operators are measured in parts, minutes apart
+        max_minutes=options.minutes,
+        precision_target=0.02,
     )
     judged: dict[str, table.Judged] = {}
     subjects = [subject(n, options.subnets, options.workdir, options.runtime) for n in options.networks or SUBJECTS]

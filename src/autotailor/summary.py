@@ -24,9 +24,10 @@ from autotailor.profiling import (
     Session,
     convert,
     fusion_rules,
+    mean_of_rounds,
     measure_baseline,
     measure_memory,
-    measure_networks,
+    measure_rounds,
 )
 from autotailor.sensitivity import accuracy
 
@@ -35,7 +36,9 @@ logger = logging.getLogger(__name__)
 Networks = Mapping[str, tuple[Path, tuple[int, ...]]]
 """Name to the folder with a network's files and the shape of its input."""
 ORIGINAL = "original"
+ROUNDS = 5
 SECONDS_EACH = 1.0
+"""Of measuring each network in each round."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | Non
     table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
     if lut is not None:
         with Session(device) as session:
-            rows = measure_networks(networks, session, seconds_each=SECONDS_EACH, lut=lut)
+            rows = mean_of_rounds(measure_rounds(networks, session, ROUNDS, seconds_each=SECONDS_EACH, lut=lut))
             table["memory_mb_measured"] = list(_measured_memory(networks, session).values())
         table["latency_ms_measured"] = [row.latency_ms for row in rows]
         table["latency_ms_standard_error"] = [row.standard_error for row in rows]

@@ -32,6 +32,8 @@ SMALL = [
     "device.threads=1",
     "device.warmup=1",
     "device.precision_target=0.9",
+    "device.min_minutes=0",
+    "validate.rounds=2",
     "device.drift=10",
     "device.energy_seconds=0",
 ]

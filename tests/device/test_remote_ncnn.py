@@ -56,7 +56,15 @@ OPERATORS = [made(side) for made in (relu, conv) for side in range(4, 13)]  # tw
 
 
 def config(phone: AdbDaemon, **values: object) -> DeviceConfig:
-    chosen = {"warmup": 1, "evict_mb": 0, "energy_seconds": 0, "precision_target": 0.9, "drift": 10, **values}
+    chosen = {
+        "warmup": 1,
+        "evict_mb": 0,
+        "energy_seconds": 0,
+        "precision_target": 0.9,
+        "drift": 10,
+        "min_minutes": 0,
+        **values,
+    }
     return DeviceConfig.from_section({"name": "phone", "transport": "adb", "address": phone.address, **chosen})
 
 
@@ -310,7 +318,7 @@ logging.basicConfig(level=logging.WARNING, format="%(message)s")
 address, store, first, last = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 shapes = [(1, 8, side, side) for side in range(first, last)]
 device = {"name": "phone", "transport": "adb", "address": address, "warmup": 1, "evict_mb": 0}
-device |= {"precision_target": 0.9, "drift": 10}
+device |= {"precision_target": 0.9, "drift": 10, "min_minutes": 0}
 operators = [OperatorFeature("Relu", (shape,), (shape,)) for shape in shapes]
 profile(operators, DeviceConfig.from_section(device), store)
 """
@@ -358,7 +366,7 @@ def test_a_killed_run_is_finished_by_the_next(phone: AdbDaemon, runner: Path, tm
 
 def test_over_ssh(board: SshServer, runner: Path, tmp_path: Path) -> None:
     section = {"name": "board", "transport": "ssh", "address": board.address, "folder": str(tmp_path / "files")}
-    device = DeviceConfig.from_section({**section, "precision_target": 0.9, "drift": 10})
+    device = DeviceConfig.from_section({**section, "precision_target": 0.9, "drift": 10, "min_minutes": 0})
     check(device)
     profile(OPERATORS[:3], device, tmp_path / "store")
     assert visits(tmp_path / "store") == sorted(feature.id for feature in OPERATORS[:3])

@@ -23,6 +23,7 @@ def config(board: SshServer, folder: Path, **options: object) -> DeviceConfig:
         "evict_mb": 0,
         "energy_seconds": 0,
         "precision_target": 0.9,
+        "min_minutes": 0,
         "drift": 10,
     }
     return DeviceConfig.from_section(section | {"options": {"python": sys.executable, **options}})

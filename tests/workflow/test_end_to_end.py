@@ -28,12 +28,14 @@ SMALL = [
     "finetune.calibration.images=128",
     "model.space.resolution=[24]",
     "model.space.width=[]",
+    "device.min_minutes=0",
     "device.max_minutes=5",
     "device.precision_target=0.5",
     "search.population=20",
     "search.generations=5",
     "sensitivity.validate_subnets=4",
     "validate.subnets=4",
+    "validate.rounds=2",
 ]
 
 

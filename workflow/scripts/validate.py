@@ -15,9 +15,12 @@ with stage(snakemake) as this:
     device = profiling.DeviceConfig.from_section(this.params["device"])
     lut = profiling.LUT.read(Path(snakemake.input.lut))
     latency = net.latency(lut.latencies(), profiling.fusion_rules(device))
-    subnets = validation_subnets(net.space, this.params["validate"]["subnets"], this.params["validate"]["seed"])
+    chosen = this.params["validate"]
+    subnets = validation_subnets(net.space, chosen["subnets"], chosen["seed"])
     measured = not this.params["imported"]
-    table = profiling.validate(net, latency, subnets, device, this.work, lut=lut) if measured else NOT_MEASURED
+    table = NOT_MEASURED
+    if measured:
+        table = profiling.validate(net, latency, subnets, device, this.work, lut=lut, rounds=chosen["rounds"])
     with artifacts.atomic(snakemake.output.validation) as path:
         table.to_csv(path, index=False)
     if measured:
@@ -27,7 +30,7 @@ with stage(snakemake) as this:
             f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%} "
             f"({raw:.1%} where the machine's drift since profiling is not corrected)"
         )
-        promise = Promise.from_section(this.params["validate"]["promise"])
+        promise = Promise.from_section(chosen["promise"])
         this.run.metrics({"share_within_promise": promise.share_within(table), "promise_kept": promise.is_kept(table)})
         log = logging.info if promise.is_kept(table) else logging.warning
         log("latency predictor: %s", promise.verdict(table))

@@ -14,6 +14,7 @@ from autotailor.sections import check_integers
 PRECISIONS = ("fp32", "fp16")
 PROTOCOL = 5
 """Of measuring: raised when the same operator would come out differently, so that the LUT store measures it anew."""
+MOST_MIN_MINUTES = 60
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 
 
@@ -38,6 +39,8 @@ class DeviceConfig:
         precision_target: relative standard error at which an operator is known well enough.
         drift: share of its median, or of what the LUT says, by which the anchor may be off in a batch; operators and
             networks that were measured only where it was more are measured again.
+        min_minutes: how long new operators are visited at least: one visit can be off as a whole, which no standard
+            error shows, so that those of a small network are visited several times; ``max_minutes`` where that is less.
         max_minutes: time budget of profiling, in minutes.
         evict_mb: memory that is read before each timed run of replicas, in MiB, so that their weights come from
             where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
@@ -61,6 +64,7 @@ class DeviceConfig:
     warmup: int = 3
     precision_target: float = 0.03
     drift: float = 0.2
+    min_minutes: float = 0.75
     max_minutes: float = 3.0
     evict_mb: float = 2.0
     energy_seconds: float = 8.0
@@ -81,6 +85,8 @@ class DeviceConfig:
             self._refuse("precision_target", self.precision_target, "a relative standard error between 0 and 1")
         if not float(self.drift) > 0:
             self._refuse("drift", self.drift, "a positive share of the anchor's latency, for instance 0.2")
+        if not 0 <= float(self.min_minutes) <= MOST_MIN_MINUTES:
+            self._refuse("min_minutes", self.min_minutes, f"a number of minutes between 0 and {MOST_MIN_MINUTES}")
         if not float(self.max_minutes) > 0:
             self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
         if not 0 <= float(self.evict_mb) <= 1024:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +117,22 @@ def measure_rounds(
         usual_ms = lut.latencies().get(anchor) if lut else None
         found = [_measure_round(session, programs, seconds_each, usual_ms) for _ in range(rounds)]
     return [_measurements(list(networks), records, anchor, anchor_ms or usual_ms) for records in found]
+
+
+def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+    """What several rounds say of each network: means, and the standard error that the rounds' differences show.
+
+    Args:
+        rounds: as `measure_rounds` returns them, two or more.
+    """
+    return [_mean(found) for found in zip(*rounds, strict=True)]
+
+
+def _mean(found: Sequence[Measurement]) -> Measurement:
+    latencies = [m.latency_ms for m in found]
+    error = statistics.stdev(latencies) / math.sqrt(len(found))
+    raw_ms = statistics.mean(m.raw_ms for m in found)
+    return Measurement(found[0].key, statistics.mean(latencies), error, sum(m.repeats for m in found), raw_ms)
 
 
 def _measure_round(

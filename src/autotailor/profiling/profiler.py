@@ -79,7 +79,8 @@ def profile(
     What the store knows of the device is not measured again. First every operator is visited, for ``max_minutes`` of
     this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough,
     or only from batches in which the machine had drifted, are visited again, while that helps and less than
-    ``max_minutes`` have been spent on them in all runs together.
+    ``max_minutes`` have been spent on them in all runs together. Where the first visit takes less than ``min_minutes``,
+    it is repeated until they are over (their share, where the store knows some operators).
 
     Args:
         operators: distinct fused operators, as the runtime's fusion rules make them.
@@ -189,6 +190,7 @@ class _Run:
         earlier = store.records(session.fingerprint.id)
         self.digest(earlier)
         self.budget = session.device.max_minutes * 60
+        self.least = min(session.device.min_minutes * 60, self.budget)
         self.spent = sum(record.seconds for record in earlier if record.key in uses)
         self.spent_now = 0.0
         self.machine: Machine | None = None
@@ -235,10 +237,12 @@ class _Run:
             self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.uses))
             self.show()
             with contextlib.suppress(_TimeUpError):
-                if missing := self.missing():
-                    each = 0.6 * max(0.0, self.budget - self.spent) / len(missing)
-                    least, most = self.programs.seconds
-                    self.visit(missing, min(max(each, least), most))
+                least, most = self.programs.seconds
+                if new := self.missing():
+                    each = 0.6 * max(0.0, self.budget - self.spent) / len(new)
+                    self.visit(new, min(max(each, least), most))
+                while self.spent_now < self.least * len(new) / max(1, len(self.uses)):
+                    self.visit(new, most)
                 while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
                     affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
                     self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)

@@ -63,12 +63,15 @@ class InPlace:
     ) -> None:
         self.runtime, self.operators, self.net, self.avoid = runtime, operators, net, avoid
         self.replicas = Replicas(runtime, operators)
+        self.visits = 0
 
     def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
-        """Whole SubNets that cover the operators; replicas of those that none was found for."""
+        """Whole SubNets that cover the operators, others in each visit; replicas of those that none was found for."""
         left, unknown = set(keys), set(unweighed)
         programs = []
-        for subnet in cover(self.net, self.runtime.fusion, [self.operators[key] for key in keys], avoid=self.avoid):
+        features, seed = [self.operators[key] for key in keys], self.visits
+        self.visits += 1
+        for subnet in cover(self.net, self.runtime.fusion, features, avoid=self.avoid, seed=seed):
             sequence = self.net.sequence(subnet, self.runtime.fusion)
             held = {operator.feature.id for operator in sequence}
             program = self.runtime.in_place(subnet.id, sequence, self._image(subnet), held & unknown)

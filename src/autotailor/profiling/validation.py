@@ -17,7 +17,7 @@ from autotailor.ir.term import Metric
 from autotailor.ir.variable import Space
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.lut import LUT
-from autotailor.profiling.networks import Measurement, convert, measure_rounds
+from autotailor.profiling.networks import Measurement, convert, mean_of_rounds, measure_rounds
 
 COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error")
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
@@ -43,9 +43,10 @@ def validate(
     workdir: Path,
     *,
     lut: LUT | None = None,
+    rounds: int = 5,
     seconds_each: float = 0.3,
 ) -> pd.DataFrame:
-    """Measures whole SubNets twice, interleaved, and compares them with what the LUT predicts.
+    """Measures whole SubNets in rounds, interleaved, and compares them with what the LUT predicts.
 
     Args:
         net: the SuperNet; only its weights' shapes matter here.
@@ -54,18 +55,18 @@ def validate(
         device: where.
         workdir: for converted networks; what is there is used again.
         lut: corrects the machine's drift since it was measured, by the anchor operator.
+        rounds: how often, two or more; one alone can be off as a whole, relative to the anchor.
         seconds_each: seconds of measuring for each SubNet and round.
 
     Returns:
-        One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms``, ``relative_error`` (predicted over
-        measured, minus 1), ``noise_floor`` (relative difference between the two rounds), ``raw_ms`` (measured, not
-        drift corrected), ``raw_error`` (predicted over that, minus 1).
+        One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
+        ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (relative difference of the last round to
+        the first), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over that, minus 1).
     """
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
-    first, second = measure_rounds(networks, device, 2, seconds_each=seconds_each, lut=lut)
-    return table(subnets, metric, first, second)
+    return table(subnets, metric, measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut))
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:
@@ -87,22 +88,19 @@ def input_shape(net: Any, subnet: SubNet) -> tuple[int, ...]:
     return tuple(net.input_shape)
 
 
-def table(
-    subnets: Sequence[SubNet], metric: Metric, first: Sequence[Measurement], second: Sequence[Measurement]
-) -> pd.DataFrame:
-    """The rows of ``validation.csv``."""
+def table(subnets: Sequence[SubNet], metric: Metric, rounds: Sequence[Sequence[Measurement]]) -> pd.DataFrame:
+    """The rows of ``validation.csv``, from two rounds or more."""
     predicted = metric.predict(stack(subnets))
-    a = np.array([m.latency_ms for m in first])
-    b = np.array([m.latency_ms for m in second])
-    measured = (a + b) / 2
-    raw = np.array([(m.raw_ms + n.raw_ms) / 2 for m, n in zip(first, second, strict=True)])
+    first, last = (np.array([m.latency_ms for m in found]) for found in (rounds[0], rounds[-1]))
+    means = mean_of_rounds(rounds)
+    measured, raw = (np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms"))
     return pd.DataFrame(
         {
             "subnet": [subnet.id for subnet in subnets],
             "predicted_ms": predicted,
             "measured_ms": measured,
             "relative_error": predicted / measured - 1,
-            "noise_floor": np.abs(a - b) / measured,
+            "noise_floor": np.abs(last - first) / measured,
             "raw_ms": raw,
             "raw_error": predicted / raw - 1,
         }

@@ -41,6 +41,8 @@ def test_every_configured_device_is_read(path: Path) -> None:
         ({"precision_target": 3}, "between 0 and 1"),
         ({"drift": 0}, "a positive share"),
         ({"max_minutes": 0}, "positive"),
+        ({"min_minutes": -1}, "between 0 and 60"),
+        ({"min_minutes": float("nan")}, "between 0 and 60"),
         ({"evict_mb": -1}, "MiB"),
         ({"fusion": {"addd": []}}, "add and remove"),
         ({"thread": 1}, "unknown keys thread; known are name"),

@@ -18,7 +18,7 @@ from autotailor.profiling.runtimes.reference_network import reference_operators
 from autotailor.profiling.session import ANCHOR_SHARE
 from autotailor.profiling.validation import input_shape
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "max_minutes": 2})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "min_minutes": 0})
 RUNTIME = open_runtime(DEVICE)
 
 

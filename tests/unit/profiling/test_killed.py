@@ -17,7 +17,7 @@ import autotailor
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.9, "drift": 10, "max_minutes": 2})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.9, "drift": 10, "min_minutes": 0})
 RUNTIME = open_runtime(DEVICE)
 ANCHOR = RUNTIME.anchor().id
 KILLS = 20

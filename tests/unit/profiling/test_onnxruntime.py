@@ -154,7 +154,14 @@ def test_kernels_without_a_step_belong_to_the_next_one() -> None:
 def test_operators_are_measured_in_subnets_that_hold_them(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
     judged = (resnet_net.largest(), resnet_net.smallest())
     wanted = list(dict.fromkeys(f for s in judged for f in resnet_net.operators(s, RUNTIME.fusion)))
-    section = {"name": "test", "runtime": "onnxruntime", "precision_target": 0.5, "drift": 10, "max_minutes": 2}
+    section = {
+        "name": "test",
+        "runtime": "onnxruntime",
+        "precision_target": 0.5,
+        "drift": 10,
+        "min_minutes": 0,
+        "max_minutes": 2,
+    }
     lut = profile(wanted, DeviceConfig.from_section(section), tmp_path, net=resnet_net, avoid=judged)
     known = lut.latencies()
     assert known.keys() >= {feature.id for feature in wanted}

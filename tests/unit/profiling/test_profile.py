@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import LUT, DeviceConfig, ProfilingError, Store, open_runtime, profile
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "max_minutes": 2})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "min_minutes": 0})
 ANCHOR = open_runtime(DEVICE).anchor().id
 
 
@@ -155,6 +156,28 @@ def test_the_time_budget_goes_to_the_most_used_first(
     assert {feature.id for feature in operators} <= set(lut.latencies())
     visits = [key for key in keys(tmp_path) if key != ANCHOR]
     assert sorted(visits) == sorted(feature.id for feature in operators)
+
+
+def test_new_operators_are_visited_for_a_least_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
+) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 31)]
+    first, second = operators[:15], operators[15:]  # a batch each
+    patient = replace(DEVICE, min_minutes=0.05)
+    monkeypatch.setattr(simulated, "seconds", 1.1)
+    for wanted in (first, first, operators):
+        profile(wanted, patient, tmp_path)
+    visits = Counter(key for key in keys(tmp_path) if key != ANCHOR)
+    assert visits == {feature.id: 3 for feature in first} | {feature.id: 2 for feature in second}  # half of the time
+
+
+def test_the_least_time_is_no_more_than_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
+) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 16)]
+    monkeypatch.setattr(simulated, "seconds", 1.1)
+    profile(operators, replace(DEVICE, min_minutes=60, max_minutes=0.05), tmp_path)
+    assert Counter(key for key in keys(tmp_path) if key != ANCHOR) == {feature.id: 3 for feature in operators}
 
 
 @pytest.mark.parametrize(("noise", "each"), [(0.0, 1), (0.8, 2)])

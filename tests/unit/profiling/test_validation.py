@@ -22,11 +22,12 @@ def test_chosen_subnets_hold_the_ends_and_are_the_same_every_time(net: autotailo
     assert len({subnet.id for subnet in chosen}) == 8
 
 
-def test_table_compares_prediction_and_both_rounds(net: autotailor.SuperNet) -> None:
+def test_table_compares_prediction_and_the_mean_of_the_rounds(net: autotailor.SuperNet) -> None:
     subnets = (net.largest(), net.smallest())
     first = [Measurement("a", 2.0, 0.0, 1, 2.1), Measurement("b", 1.0, 0.0, 1, 1.0)]
-    second = [Measurement("a", 2.2, 0.0, 1, 2.3), Measurement("b", 1.0, 0.0, 1, 1.0)]
-    frame = table(subnets, net.macs(), first, second)
+    between = [Measurement("a", 2.1, 0.0, 1, 2.2), Measurement("b", 1.0, 0.0, 1, 1.0)]
+    last = [Measurement("a", 2.2, 0.0, 1, 2.3), Measurement("b", 1.0, 0.0, 1, 1.0)]
+    frame = table(subnets, net.macs(), [first, between, last])
     assert tuple(frame.columns) == COLUMNS
     assert frame["measured_ms"].tolist() == pytest.approx([2.1, 1.0])
     assert frame["noise_floor"].tolist() == pytest.approx([0.2 / 2.1, 0.0])
