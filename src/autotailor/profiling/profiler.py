@@ -241,14 +241,24 @@ class _Run:
                 if new := self.missing():
                     each = 0.6 * max(0.0, self.budget - self.spent) / len(new)
                     self.visit(new, min(max(each, least), most))
-                while self.spent_now < self.least * len(new) / max(1, len(self.uses)):
-                    self.visit(new, most)
+                self.visit_again(new, most)
                 while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
                     affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
                     self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
                     if len(self.vague()) > STALLED * len(vague):
                         logger.info("device %s: noisier than the precision target", self.session.device.name)
                         break
+
+    def visit_again(self, new: Sequence[str], seconds_each: float) -> None:
+        """Repeats the visit of new operators until their share of the least time is over."""
+        least = self.least * len(new) / max(1, len(self.uses))
+        if self.spent_now >= least:
+            return
+        repeated = self.bar.add_task("seconds of visiting them again", total=round(least - self.spent_now))
+        begin = self.spent_now
+        while self.spent_now < least:
+            self.visit(new, seconds_each)
+            self.bar.update(repeated, completed=round(self.spent_now - begin))
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
         """Measures some operators once, with pauses where the device throttles."""
