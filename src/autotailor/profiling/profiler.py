@@ -254,11 +254,11 @@ class _Run:
         least = self.least * len(new) / max(1, len(self.uses))
         if self.spent_now >= least:
             return
-        repeated = self.bar.add_task("seconds of visiting them again", total=round(least - self.spent_now))
-        begin = self.spent_now
+        begin, total = self.spent_now, round(least - self.spent_now)
+        repeated = self.bar.add_task("seconds of visiting them again", total=total)
         while self.spent_now < least:
             self.visit(new, seconds_each)
-            self.bar.update(repeated, completed=round(self.spent_now - begin))
+            self.bar.update(repeated, completed=min(total, round(self.spent_now - begin)))
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
         """Measures some operators once, with pauses where the device throttles."""
