@@ -12,7 +12,7 @@ import autotailor
 from autotailor.profiling import DeviceConfig, measure_baseline, measure_memory, open_runtime, profile
 from autotailor.profiling.session import Session
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.9, "max_minutes": 2, "warmup": 1})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.9, "min_minutes": 0, "warmup": 1})
 RUNTIME = open_runtime(DEVICE)
 
 

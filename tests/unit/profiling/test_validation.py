@@ -7,7 +7,7 @@ import autotailor
 from autotailor.profiling import DeviceConfig, Measurement, fusion_rules, profile, validate
 from autotailor.profiling.validation import COLUMNS, kendall_tau, table, validation_subnets
 
-DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.2, "max_minutes": 0.2})
+DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.2, "min_minutes": 0, "max_minutes": 0.2})
 
 
 @pytest.fixture(scope="module")
