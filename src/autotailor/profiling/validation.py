@@ -16,6 +16,7 @@ from autotailor.ir.subnet import SubNet, largest, sample, smallest, stack
 from autotailor.ir.term import Metric
 from autotailor.ir.variable import Space
 from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.lut import LUT
 from autotailor.profiling.networks import Measurement, convert, mean_of_rounds, measure_rounds
 
@@ -62,7 +63,13 @@ def validate(
         One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
         ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (relative difference of the last round to
         the first), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over that, minus 1).
+
+    Raises:
+        DeviceError: the device cannot be used.
+        ProfilingError: fewer than two rounds, or the runtime cannot run a SubNet.
     """
+    if rounds < 2:
+        raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: the noise is what rounds differ by")
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))

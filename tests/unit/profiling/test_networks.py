@@ -7,9 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import sem
 
-from autotailor.profiling import DeviceConfig, measure_rounds, networks
+from autotailor.profiling import DeviceConfig, mean_of_rounds, measure_rounds, networks
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
@@ -79,3 +81,15 @@ def test_only_what_drifted_is_measured_again() -> None:
 def test_without_a_lut_nothing_is_measured_again() -> None:
     device = Unsteady((1.5,))
     assert measured(device, 2, lut=None) == pytest.approx([2.0] * 2)
+
+
+def test_rounds_are_averaged_and_differ_by_their_standard_error() -> None:
+    device = Unsteady([1.0, 1.1, 1.05, 0.9])
+    rounds = measure_rounds({"n0": (Path(), (1, 3, 8, 8))}, device, 4)
+    (mean,) = mean_of_rounds(rounds)
+    latencies = [found.latency_ms for (found,) in rounds]
+    assert mean.key == "n0"
+    assert mean.latency_ms == pytest.approx(np.mean(latencies))
+    assert mean.standard_error == pytest.approx(sem(latencies))
+    assert mean.raw_ms == pytest.approx(np.mean([1.0, 1.2, 1.1, 0.8]))
+    assert mean.repeats == 12

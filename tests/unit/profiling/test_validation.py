@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import autotailor
-from autotailor.profiling import DeviceConfig, Measurement, fusion_rules, profile, validate
+from autotailor.profiling import DeviceConfig, Measurement, ProfilingError, fusion_rules, profile, validate
 from autotailor.profiling.validation import COLUMNS, kendall_tau, table, validation_subnets
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.2, "min_minutes": 0, "max_minutes": 0.2})
@@ -35,6 +35,11 @@ def test_table_compares_prediction_and_the_mean_of_the_rounds(net: autotailor.Su
     assert frame["raw_ms"].tolist() == pytest.approx([2.2, 1.0])
     assert np.allclose(frame["predicted_ms"] / [2.2, 1.0] - 1, frame["raw_error"])
     assert kendall_tau(frame) == 1.0
+
+
+def test_one_round_shows_no_noise(net: autotailor.SuperNet, tmp_path: Path) -> None:
+    with pytest.raises(ProfilingError, match="rounds is 1, expected 2 or more"):
+        validate(net, net.macs(), (net.largest(),), DEVICE, tmp_path, rounds=1)
 
 
 def test_sums_of_operators_are_near_whole_subnets(net: autotailor.SuperNet, tmp_path: Path) -> None:
