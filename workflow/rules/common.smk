@@ -65,7 +65,7 @@ MEASURING_THREADS = (
     if CONFIG["device"]["transport"] == "local"
     else 1
 )
-PRETRAINING_THREADS = CONFIG["model"].get("pretrain", CONFIG)["threads"]
+PRETRAINING_THREADS = (CONFIG["model"]["pretrain"] or CONFIG)["threads"]
 SHARING_THREADS = CONFIG["threads"] * CONFIG["workers"]
 workflow.global_resources[f"device_{DEVICE}"] = 1
 
