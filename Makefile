@@ -1,6 +1,8 @@
 # make run    sets everything up, runs the pipeline, prints the front and where the report is
 # make test   sets everything up, runs the test suite
 #
+# make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
+#
 # make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2'
 
 MODEL ?= resnet_digits
@@ -38,8 +40,10 @@ $(READY): requirements.lock pyproject.toml
 test: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+# Killed or interrupted, it goes on behind what passed; changed code begins anew (tests/sessions/resume.py).
+PART ?=
 test-full: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m ""
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "" --resume $(PART)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -66,8 +70,9 @@ compare: run
 	@$(BIN)/python workflow/finish.py $(MODEL) $(DEVICE)
 
 # The operator runner for devices: build/runner/{host,aarch64}/autotailor-runner (src/runner/build.py).
+TARGETS ?= host aarch64
 runner:
-	@$(PYTHON) src/runner/build.py
+	@$(PYTHON) src/runner/build.py $(TARGETS)
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --extra dev --python-version 3.11 --no-emit-index-url --output-file requirements.lock pyproject.toml

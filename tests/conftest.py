@@ -7,8 +7,17 @@ import torch
 
 import autotailor
 import networks
+from sessions import resume, skips
 
 torch.set_num_threads(1)  # files run side by side
+
+
+pytest_addoption = resume.add_option
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for plugin in (resume, skips):
+        config.pluginmanager.register(plugin)
 
 
 @pytest.fixture(scope="session", params=sorted(networks.NETWORKS))

@@ -3,6 +3,9 @@
 Fetches ncnn's source distribution (version and hash in ``ncnn.txt``), unpacks it, and leaves
 ``build/runner/TARGET/autotailor-runner``. What is up to date is left alone: ninja builds what changed in the runner's
 sources, and a changed ``ncnn.txt`` starts from the beginning.
+
+A build takes minutes, so each binary is also kept in the user's cache folder, under the hash of everything that the
+binary is made from (``cache_key``). Another checkout of the same sources takes its binary from there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ BUILD = SOURCES.parent.parent / "build" / "runner"
 PIN = SOURCES / "ncnn.txt"
 TARGETS = ("host", "aarch64")
 CROSS = "aarch64-linux-gnu"
+BINARY = "autotailor-runner"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autotailor" / "runner"
 
 
 def pinned() -> str:
@@ -76,6 +81,39 @@ def toolchain(target: str) -> list[str]:
     return ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", *compilers]
 
 
+def compiler(target: str) -> str:
+    """What the target's compiler says of itself: another compiler gives another binary."""
+    if target != "host" and (ndk := os.environ.get("ANDROID_NDK")):
+        return (Path(ndk) / "source.properties").read_text()
+    name = "g++" if target == "host" else f"{CROSS}-g++"
+    return subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def cache_key(target: str) -> str:
+    """Hash of what a binary is made from: the files of this folder (this one and ncnn's pin too), target, compiler."""
+    files = sorted(path for path in SOURCES.iterdir() if path.suffix in {".txt", ".cpp", ".h", ".py"})
+    parts = [target, *toolchain(target), compiler(target), *(f"{path.name}\n{path.read_text()}" for path in files)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def place(source: Path, target: Path) -> None:
+    """Copies a binary; another process sees it whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        copied = Path(shutil.copy2(source, folder))
+        copied.replace(target)
+
+
+def obtain(target: str) -> Path:
+    """The binary of one target: the one in the cache where there is one, else built and put there."""
+    binary, cached = BUILD / target / BINARY, CACHE / cache_key(target) / BINARY
+    if not cached.exists():
+        place(build(target), cached)
+    elif not binary.exists() or binary.read_bytes() != cached.read_bytes():
+        place(cached, binary)
+    return binary
+
+
 def build(target: str) -> Path:
     """Builds one target; returns the binary."""
     require("cmake", "cmake")
@@ -86,13 +124,13 @@ def build(target: str) -> Path:
     wanted = "\n".join([str(source), *options])
     if folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
         shutil.rmtree(folder)
-    if not folder.exists():
+    if not stamp.exists():
         date = pinned().split()[0].rpartition(".")[2]
         command = ["cmake", "-S", str(SOURCES), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
         run([*command, f"-DNCNN_SOURCE={source}", f"-DNCNN_VERSION={date}", *options], f"cmake for {target}")
         stamp.write_text(wanted)
-    run(["ninja", "-C", str(folder), *os.environ.get("RUNNER_JOBS", "").split(), "autotailor-runner"], f"{target}")
-    return folder / "autotailor-runner"
+    run(["ninja", "-C", str(folder), *os.environ.get("RUNNER_JOBS", "").split(), BINARY], f"{target}")
+    return folder / BINARY
 
 
 def run(command: list[str], what: str) -> None:
@@ -106,4 +144,4 @@ if __name__ == "__main__":
     for name in sys.argv[1:] or TARGETS:
         if name not in TARGETS:
             sys.exit(f"unknown target {name}; known are {', '.join(TARGETS)}")
-        print(build(name))
+        print(obtain(name))

@@ -31,5 +31,5 @@ def needed(program: str, package: str) -> str:
     """The path of a program; the test is skipped, naming the package, where there is none."""
     path = shutil.which(program)
     if path is None:
-        pytest.skip(f"{program} is missing: install it with: apt-get install -y {package}")
+        pytest.skip(f"{program} is missing: apt-get install -y {package}")
     return path

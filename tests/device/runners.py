@@ -14,5 +14,5 @@ def built(target: str) -> Path:
     """The binary of a target, ``host`` or ``aarch64``; the test is skipped where it is not built."""
     binary = Path(os.environ.get(VARIABLES[target], FOLDER / target / NAME))
     if not binary.exists():
-        pytest.skip(f"{binary} is not built: build it with: make runner")
+        pytest.skip(f"{binary} is not built: make runner")
     return binary
