@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from autotailor.compiler.expansions import without_needless_expansions
+from autotailor.compiler.global_pools import with_global_pools
 from autotailor.compiler.slices import slices_as_splits
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.canonical import canonical
@@ -63,7 +64,7 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
             )
-        return canonical(slices_as_splits(without_needless_expansions(graph)))
+        return canonical(slices_as_splits(with_global_pools(without_needless_expansions(graph))))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""
