@@ -6,15 +6,38 @@ them), and what a static operator needs shows only when it is executed.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from autotailor.compiler.library import reason
 from autotailor.ir.errors import GraphError
 from autotailor.ir.executor import GraphModule
+from autotailor.ir.graph import Graph
 from autotailor.ir.operator import Tensor
 from autotailor.ir.supernet import SuperNet
 
 AMPLIFIED = 0.1
+BOUNDING = frozenset({"Add", "Where", "Max", "Min", "Clip", "Pad"})  # an infinite constant masks or bounds there
+
+
+def check_weights(graph: Graph) -> None:
+    """Refuses weights that are no numbers: what training that diverged leaves behind.
+
+    Raises:
+        GraphError: NaN, or infinity where it is no mask.
+    """
+    for node in graph.nodes:
+        for name in node.inputs:
+            weight = graph.weights.get(name)
+            if weight is None or not np.issubdtype(weight.dtype, np.floating) or np.isfinite(weight).all():
+                continue
+            nan = int(np.isnan(weight).sum())
+            if nan or node.kind not in BOUNDING:
+                count = f"{nan} NaN" if nan else f"{int(np.isinf(weight).sum())} infinite values"
+                raise GraphError(
+                    f"graph {graph.name}: weight {name} of {node.kind} {node.name} has {count} among {weight.size}; "
+                    f"export the network from a checkpoint before its training diverged"
+                )
 
 
 def check_network(net: SuperNet) -> None:
@@ -30,6 +53,11 @@ def check_network(net: SuperNet) -> None:
     alone = _run(net, module, images[1:], "cannot be executed", "check that onnxruntime runs the file")
     if tuple(alone.shape) != net.graph.shapes[net.graph.output]:
         raise GraphError(f"graph {net.name}: it returns {list(alone.shape)}, not what its operators say")
+    if alone.is_floating_point() and not alone.isfinite().all():
+        raise GraphError(
+            f"graph {net.name}: it returns NaN or infinity for an image of normally distributed noise; check its "
+            f"weights, for instance the variances of its BatchNorm"
+        )
     if not alone.is_floating_point():
         raise GraphError(f"graph {net.name}: it returns indices; a classifier returns logits, export it up to them")
     remedy = "export it with a dynamic batch axis, and without operators that mix images"

