@@ -25,6 +25,10 @@ class Dataset(ABC):
         """Raises DataError when the data cannot be had, before any work."""
 
     @abstractmethod
+    def fingerprint(self) -> str:
+        """Digest of the content of the data, wherever they lie; cheap where nothing changed."""
+
+    @abstractmethod
     def load(self) -> DataSplits:
         """The three splits."""
 
@@ -87,6 +91,18 @@ def check(section: Mapping[str, Any]) -> None:
     Data that may be downloaded are downloaded here, once, so that no later rule can fail for want of them.
     """
     _dataset(section).check()
+
+
+def fingerprint(section: Mapping[str, Any]) -> str:
+    """Digest of the content of a section's data: sorted relative paths with the hashes of the files.
+
+    It depends neither on times nor on where the data lie, nor on the section's other parameters. A file is read again
+    only where its path, size or times changed.
+
+    Raises:
+        DataError: the data cannot be had.
+    """
+    return _dataset(section).fingerprint()
 
 
 def read_config(config: type[Config], section: Mapping[str, Any]) -> Config:

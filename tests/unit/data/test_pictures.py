@@ -71,7 +71,7 @@ def test_a_test_folder_is_used_where_there_is_one(root: Path) -> None:
 def test_missing_folders_are_named_before_any_work(tmp_path: Path, root: Path) -> None:
     with pytest.raises(data.DataError, match=r"set data\.root"):
         data.check({"name": "mine", "kind": "folder", "resolution": 16})
-    with pytest.raises(data.DataError, match=r"nowhere/train is missing.*put images there"):
+    with pytest.raises(data.DataError, match=r"nowhere does not exist; put images there"):
         data.check(section(tmp_path / "nowhere"))
     (root / "val" / "dog").rename(root / "val" / "wolf")
     with pytest.raises(data.DataError, match="other classes"):
@@ -80,7 +80,7 @@ def test_missing_folders_are_named_before_any_work(tmp_path: Path, root: Path) -
 
 def test_an_empty_class_folder_is_named(root: Path) -> None:
     (root / "train" / "empty").mkdir()
-    with pytest.raises(data.DataError, match="at least one image"):
+    with pytest.raises(data.DataError, match="at least one picture.*empty has none"):
         data.load(section(root))
 
 

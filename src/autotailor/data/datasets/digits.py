@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +153,13 @@ class Digits(Dataset):
 
     def check(self) -> None:
         """Nothing can be missing: the images come with scikit-learn."""
+
+    def fingerprint(self) -> str:
+        """SHA-256 of scikit-learn's table, uncompressed."""
+        import sklearn
+
+        table = Path(sklearn.__file__).parent / "datasets" / "data" / "digits.csv.gz"
+        return hashlib.sha256(gzip.decompress(table.read_bytes())).hexdigest()
 
     def load(self) -> DataSplits:
         """See Dataset."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from autotailor.data.errors import DataError
+from autotailor.data.contents import read_contents
+from autotailor.data.layout import read_layout
+from autotailor.data.listing import Listing
 from autotailor.data.pictures import PictureConfig, Pictures, splits
 from autotailor.data.registry import Dataset, read_config, register
 from autotailor.data.splits import DataSplits
@@ -36,38 +37,28 @@ class Folder(Dataset):
 
     def check(self) -> None:
         """Raises DataError naming the folder that is missing or empty."""
-        if not self._config.root:
-            raise DataError(f"data {self._config.name}: set data.root to the folder that holds train/ and val/")
-        for part in ("train", "val"):
-            folder = Path(self._config.root).expanduser() / part
-            if not folder.is_dir() or not any(child.is_dir() for child in folder.iterdir()):
-                raise DataError(
-                    f"data {self._config.name}: {folder} is missing or has no class folders; put images there as "
-                    f"{part}/CLASS/IMAGE.jpg, or set data.root to where they are"
-                )
+        read_layout(self._config.name, self._config.root)
+
+    def fingerprint(self) -> str:
+        """See Dataset."""
+        layout = read_layout(self._config.name, self._config.root)
+        return layout.digest(read_contents(layout.files(), f"reading {self._config.name}"))
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        root = Path(self._config.root).expanduser()
-        train, held = _read(root / "train"), _read(root / "val")
-        test = _read(root / "test") if (root / "test").is_dir() else None
-        for part, classes in (("val", held[1]), ("test", test[1] if test else train[1])):
-            if classes != train[1]:
-                different = sorted(set(classes) ^ set(train[1]))[:5]
-                raise DataError(f"data {self._config.name}: {part} has other classes than train: {different} ...")
-        return splits(self._config, len(train[1]), train[0], held[0], test[0] if test else None)
+        layout = read_layout(self._config.name, self._config.root)
+        parts = {part: _pictures(listing) for part, listing in layout.parts.items()}
+        return splits(self._config, len(layout.classes), parts["train"], parts["val"], parts.get("test"))
 
 
-def _read(folder: Path) -> tuple[Pictures, list[str]]:
-    from torchvision.datasets import ImageFolder
+def _pictures(listing: Listing) -> Pictures:
+    return Pictures(partial(_open, tuple(map(str, listing.files()))), np.array(listing.labels, dtype=np.int64))
 
-    try:
-        images = ImageFolder(str(folder))
-    except (FileNotFoundError, OSError) as error:
-        raise DataError(f"{folder}: every class folder needs at least one image: {error}") from error
-    paths = [path for path, _ in images.samples]
-    labels: npt.NDArray[np.int64] = np.array(images.targets, dtype=np.int64)
-    return Pictures(lambda index: images.loader(paths[index]), labels), list(images.classes)
+
+def _open(paths: Sequence[str], index: int) -> Any:
+    from torchvision.datasets.folder import default_loader
+
+    return default_loader(paths[index])
 
 
 @register("folder")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from autotailor.data.contents import digest, read_contents
 from autotailor.data.errors import DataError
 from autotailor.data.pictures import PictureConfig, Pictures, splits
 from autotailor.data.registry import Dataset, read_config, register
 from autotailor.data.splits import DataSplits
+
+FOLDERS = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python", "STL10": "stl10_binary"}
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,31 @@ class Torchvision(Dataset):
 
     def __init__(self, config: TorchvisionConfig) -> None:
         self._config = config
-        self._class = _dataset_class(config)
+
+    @cached_property
+    def _class(self) -> Any:
+        return _dataset_class(self._config)
 
     def check(self) -> None:
         """Raises DataError naming the files and the folder, after trying a download where that is allowed."""
         for train in (True, False):
             self._open(train)
+
+    def fingerprint(self) -> str:
+        """SHA-256 over the relative paths and the contents of the dataset's files below ``root``."""
+        folder = self._folder()
+        if not (files := _files_below(folder)):
+            self.check()
+            files = _files_below(folder := self._folder())
+        contents = read_contents([folder / name for name in files], f"reading {self._config.name}")
+        return digest(files, contents)
+
+    def _folder(self) -> Path:
+        """The folder of this dataset below ``root``, or ``root`` where torchvision puts the files there directly."""
+        root = Path(self._config.root).expanduser()
+        wanted = {_plain(self._config.dataset), _plain(FOLDERS.get(self._config.dataset, ""))}
+        folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+        return next((path for path in folders if _plain(path.name) in wanted), root)
 
     def load(self) -> DataSplits:
         """See Dataset."""
@@ -83,6 +106,16 @@ class Torchvision(Dataset):
         names = [str(getattr(self._class, key)) for key in ("filename", "base_folder") if hasattr(self._class, key)]
         source = f" (from {', '.join(map(str, urls))})" if urls else ""
         return (" or ".join(names) or f"the files of {self._config.dataset}") + source
+
+
+def _plain(name: str) -> str:
+    """``food-101`` and ``Food101`` are the same dataset."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+def _files_below(folder: Path) -> list[str]:
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in files if not any(part.startswith(".") for part in path.parts))
 
 
 def _dataset_class(config: TorchvisionConfig) -> Any:

@@ -1,0 +1,107 @@
+"""Which pictures a folder holds: one subfolder per class, pictures anywhere below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotailor.data.errors import DataError
+
+# What people mean to be a picture; whether it can be read is another question, and one that is answered aloud.
+SUFFIXES = frozenset(
+    f".{suffix}"
+    for suffix in (
+        *("jpg", "jpeg", "jpe", "jfif", "png", "apng", "gif", "webp", "tif", "tiff", "bmp", "dib", "avif", "avifs"),
+        *("ppm", "pgm", "pbm", "pnm", "heic", "heif", "jp2", "j2k", "jxl", "psd", "tga", "ico"),
+        *("raw", "cr2", "nef", "dng", "arw"),
+    )
+)
+NOT_CLASSES = frozenset({"__MACOSX", "@eaDir", "lost+found"})
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Pictures of one folder, in the order of their relative paths.
+
+    Attributes:
+        folder: that holds the class folders.
+        classes: names of the class folders, sorted; the label of a picture is the position of its class.
+        paths: of the pictures, relative to the folder, with ``/``.
+        labels: as many.
+        others: files that are no pictures by their suffix, relative to the folder.
+    """
+
+    folder: Path
+    classes: tuple[str, ...]
+    paths: tuple[str, ...]
+    labels: tuple[int, ...]
+    others: tuple[str, ...]
+
+    def files(self) -> list[Path]:
+        """The pictures' paths."""
+        return [self.folder / path for path in self.paths]
+
+
+def class_folders(folder: Path) -> list[str]:
+    """Names of the subfolders that count as classes, sorted; hidden ones and those that systems make do not."""
+    with os.scandir(folder) as entries:
+        return sorted(
+            e.name for e in entries if e.is_dir() and not e.name.startswith(".") and e.name not in NOT_CLASSES
+        )
+
+
+def list_pictures(folder: Path) -> Listing:
+    """The pictures of a folder.
+
+    Raises:
+        DataError: there are no class folders, or one holds no picture.
+    """
+    try:
+        classes = class_folders(folder)
+        files = [(label, f"{name}/{path}") for label, name in enumerate(classes) for path in _walk(folder / name)]
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
+    pictures = [(path, label) for label, path in files if _is_picture(path)]
+    others = [path for _, path in files if not _is_picture(path)]
+    empty = sorted(set(range(len(classes))) - {label for _, label in pictures})
+    if empty or not classes:
+        named = f"{folder / classes[empty[0]]} has none" if empty else f"{folder} has no class folders"
+        raise DataError(
+            f"{folder}: every class folder needs at least one picture (.jpg, .png ...); {named}. "
+            f"Put pictures there as CLASS/IMAGE.jpg, or take the folder away"
+        )
+    return Listing(
+        folder,
+        tuple(classes),
+        tuple(path for path, _ in pictures),
+        tuple(label for _, label in pictures),
+        tuple(others),
+    )
+
+
+def _is_picture(path: str) -> bool:
+    """By its suffix."""
+    return f".{path.rpartition('.')[2].lower()}" in SUFFIXES
+
+
+def _walk(folder: Path) -> Iterator[str]:
+    """Relative paths of the visible files below a folder, sorted; links are followed."""
+    seen: set[str] = set()
+    found: list[str] = []
+    for where, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
+        real = os.path.realpath(where)
+        if real in seen:  # a link to a folder above
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inside = os.path.relpath(where, folder)
+        prefix = "" if inside == "." else inside.replace(os.sep, "/") + "/"
+        found += [prefix + name for name in names if not name.startswith(".")]
+    yield from sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,51 @@
+"""Progress on standard error: a bar on a terminal, a line now and then elsewhere, nothing for what takes a moment."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+MOMENT_SECONDS = 1.0
+LINE_SECONDS = 30.0
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yields a function to call after each of ``total`` steps."""
+    if not sys.stderr.isatty():
+        yield _lines(title, total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=total)
+    started, shown = time.monotonic(), False
+
+    def advance() -> None:
+        nonlocal shown
+        if not shown and time.monotonic() - started > MOMENT_SECONDS:
+            bar.start()
+            shown = True
+        bar.advance(task)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
+
+
+def _lines(title: str, total: int) -> Callable[[], None]:
+    done, said = 0, time.monotonic()
+
+    def advance() -> None:
+        nonlocal done, said
+        done += 1
+        if time.monotonic() - said > LINE_SECONDS:
+            said = time.monotonic()
+            print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    return advance
