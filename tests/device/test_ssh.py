@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -131,3 +133,23 @@ def test_nobody_there(home: Path) -> None:
 def test_an_address_is_needed(home: Path) -> None:
     with pytest.raises(DeviceError, match=r"set device\.address to \[user@\]host\[:port\]"):
         open_transport(DeviceConfig(name="board", transport="ssh"))
+
+
+def test_the_console_and_the_log_get_nothing_of_what_asyncssh_says(board: SshServer, tmp_path: Path) -> None:
+    code = (
+        "import sys, logging; from autotailor import logs; logs.send_to(sys.argv[1])\n"
+        "from autotailor.profiling import DeviceConfig, open_transport\n"
+        "logging.getLogger('autotailor.profiling').info('measuring')\n"
+        "logging.getLogger('some.library').info('chatter')\n"
+        "logging.getLogger('some.library').warning('beware')\n"
+        "device = DeviceConfig(name='board', transport='ssh', address=sys.argv[2], folder=sys.argv[3])\n"
+        "with open_transport(device) as transport:\n"
+        "    transport.check()\n"
+        "    assert transport.run(['sh', '-c', 'echo a script of ours'], print) == 0\n"
+    )
+    log = tmp_path / "rule.log"
+    arguments = [sys.executable, "-c", code, str(log), board.address, str(tmp_path / "board")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert done.stdout == "a script of ours\n"
+    assert done.stderr.splitlines() == ["measuring", "beware"]
+    assert log.read_text().splitlines() == ["measuring", "chatter", "beware"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from autotailor import artifacts, tracking
+from autotailor import artifacts, logs, tracking
 from autotailor.config import flatten
 from autotailor.ir.errors import AutoTailorError
 
@@ -57,15 +57,6 @@ def _follow_snakemake() -> None:
             return
 
 
-def _log_to(path: str | None) -> None:
-    """Messages go to the console and to the rule's log."""
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
-    if path:
-        handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
-    logging.captureWarnings(True)
-
-
 def _sweep(outputs: list[Path]) -> None:
     """Removes what a killed run left of its temporary files."""
     for output in outputs:
@@ -93,7 +84,7 @@ def stage(snakemake):
     PyTorch gets the threads that the configuration gives to the rule, one otherwise: its sums depend on them.
     """
     _follow_snakemake()
-    _log_to(snakemake.log[0] if snakemake.log else None)
+    logs.send_to(snakemake.log[0] if snakemake.log else None)
     params = snakemake.params.sections
     torch.set_num_threads(params.get("threads", 1))
     record = Path(snakemake.output.provenance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.background import background_loop
 from autotailor.profiling.transports.link import Link, Patience
 from autotailor.profiling.transports.remote import RemoteTransport, refusal
+
+logging.getLogger("asyncssh").setLevel(logging.WARNING)  # below it asyncssh repeats every script, hundreds in a run
 
 BASE = ".cache/autotailor"
 """In the user's home: ``/tmp`` may forbid execution."""
