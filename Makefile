@@ -58,7 +58,7 @@ format: setup
 	$(BIN)/snakefmt Snakefile workflow
 
 ui: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mlflow ui --workers 1 --backend-store-uri sqlite:///mlflow.db
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m autotailor.tracking.ui mlflow.db
 
 report: run
 	@$(LAUNCH) --quiet all $(CONFIG) --report $(OUT)/snakemake.html

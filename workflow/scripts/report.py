@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, reporting
+from autotailor import artifacts, reporting, tracking
 
 with stage(snakemake) as this:
     folder = Path(snakemake.log[0]).parent
     logs = sorted([*folder.parent.glob("*.tsv"), *folder.glob("*.tsv")], key=lambda log: log.stat().st_mtime)
     with artifacts.atomic(snakemake.output.configuration) as path:
-        path.write_text(json.dumps(this.params["configuration"], indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(tracking.public(this.params["configuration"]), indent=2) + "\n", encoding="utf-8")
     with artifacts.atomic(snakemake.output.timings) as path:
         rows = [
             (log.stem, pd.read_csv(log, sep="\t")["s"].iloc[0])

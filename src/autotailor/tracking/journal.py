@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autotailor.tracking.private import public
+
 JOURNALS = "journals"
 
 
@@ -65,7 +67,8 @@ class Child:
     def start(self, run: RunKey, tags: Mapping[str, str], params: Mapping[str, Any]) -> None:
         """Who it is: the parent's key, tags, and the rule's parameters, flattened."""
         host = {"pid": os.getpid(), "host": platform.node()}
-        self._append("start", **host, run=asdict(run), tags=dict(tags), params=dict(params))
+        parent = {**asdict(run), "params": public(run.params)}
+        self._append("start", **host, run=parent, tags=public(tags), params=public(params))
 
     def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
         """Metrics, at a step for those that form a curve."""

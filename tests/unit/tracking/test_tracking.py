@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from autotailor import tracking
 from autotailor.tracking import RunKey
 from autotailor.tracking.journal import JOURNALS
-from autotailor.tracking.recorder import Reader
+from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
 
 RUN = RunKey("net", "host", "abc123", {"finetune.epochs": 1})
@@ -26,8 +27,9 @@ def _runs(store: Store) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Store:
     folder = tmp_path_factory.mktemp("mlflow")
+    shutil.copy(empty_store, folder / "mlflow.db")
     return Store(folder / "mlflow.db", folder / "store.lock")
 
 

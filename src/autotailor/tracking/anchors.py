@@ -1,0 +1,56 @@
+"""Where the store looks for artifacts, after its folder was moved or copied.
+
+MLflow writes the absolute address of each experiment's artifacts into its tables, and makes relative ones absolute. A
+folder with ``mlflow.db`` and ``mlruns`` that moves elsewhere therefore shows runs without artifacts, and the next
+recorder would write into the old place. The tables are corrected before the store is used.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+ARTIFACTS = "mlruns"
+
+
+def artifact_root(database: Path) -> Path:
+    """The folder of all artifacts, beside the store."""
+    return database.resolve().parent / ARTIFACTS
+
+
+def anchor(database: Path) -> int:
+    """Makes the store's experiments and runs look for their artifacts in ``mlruns`` beside the store.
+
+    Experiments that are not the recorder's (their artifacts lie elsewhere than in a folder ``mlruns/NAME``) stay as
+    they are. The correction is one transaction: it happens whole or not at all.
+
+    Args:
+        database: the SQLite file; nothing is done where there is none.
+
+    Returns:
+        The number of experiments that were corrected.
+
+    Raises:
+        sqlite3.Error: the file is no SQLite store of MLflow.
+    """
+    if not database.exists():
+        return 0
+    root, moved = artifact_root(database).as_uri(), 0
+    with closing(sqlite3.connect(database, timeout=20)) as connection, connection:
+        rows = connection.execute("SELECT experiment_id, name, artifact_location FROM experiments").fetchall()
+        for experiment, name, old in rows:
+            new = f"{root}/{quote(name)}"
+            if old == new or not str(old).startswith("file:") or not old.endswith(f"/{ARTIFACTS}/{quote(name)}"):
+                continue
+            moved += 1
+            connection.execute(
+                "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (new, experiment)
+            )
+            connection.execute(
+                "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) "
+                "WHERE experiment_id = ? AND substr(artifact_uri, 1, ?) = ?",
+                (new, len(old) + 1, experiment, len(old) + 1, f"{old}/"),
+            )
+    return moved

@@ -1,0 +1,41 @@
+"""What tracking and reports do not tell: how to reach a device, and who the user is.
+
+Stores and reports are copied, shown and shared. A device's address, its serial number and the path of the key that
+opens it identify a person's machines and are of no use to a reader; a path in a home folder names its user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PRIVATE = frozenset({"address", "serial", "key", "password", "token"})
+"""Last parts of the configuration's keys that are left out."""
+
+_HOMES = re.compile(r"(?<![\w.])(/home|/Users)/[^/\s'\"]+")
+
+
+def public(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, nested or flattened, without private keys and with ``~`` in place of home folders.
+
+    Args:
+        section: plain values; it is not changed.
+    """
+    return {key: _shown(value) for key, value in section.items() if str(key).rpartition(".")[2] not in PRIVATE}
+
+
+def _shown(value: Any) -> Any:
+    """A value as others may see it."""
+    if isinstance(value, Mapping):
+        return public(value)
+    if isinstance(value, (list, tuple)):
+        return [_shown(part) for part in value]
+    return _HOMES.sub("~", _without_own_home(value)) if isinstance(value, str) else value
+
+
+def _without_own_home(text: str) -> str:
+    """A text without this user's home folder, wherever that is; a home folder of / hides nothing."""
+    home = str(Path.home()).rstrip("/")
+    return re.sub(rf"(?<![\w.]){re.escape(home)}(?=/|$)", "~", text) if home else text

@@ -1,0 +1,206 @@
+"""What MLflow refuses, what fails for a moment, and what several recorders do to each other."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
+from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, _validate_param_name
+
+from autotailor import tracking
+from autotailor.tracking.journal import JOURNALS
+from autotailor.tracking.keys import legal
+from autotailor.tracking.reader import Reader
+from autotailor.tracking.store import Store
+
+RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_store: Path) -> Store:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+
+
+def _child(store: Store, rule: str) -> Run:
+    (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
+    return run
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400))
+def test_mlflow_takes_every_mapped_key(key: str) -> None:
+    name = legal(key)
+    _validate_param_name(name)
+    assert len(name) <= MAX_ENTITY_KEY_LENGTH
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("ax_05FD*./%", min_size=1, max_size=30))
+def test_a_mapped_key_can_be_read_back(key: str) -> None:
+    assert re.sub(r"_x([0-9A-F]{4})_", lambda code: chr(int(code[1], 16)), legal(key)) == key
+
+
+def test_a_key_that_mlflow_refuses_is_mapped_and_what_follows_it_is_written(store: Store, tmp_path: Path) -> None:
+    with tracking.child(tmp_path, RUN, {"rule": "compile"}, {"space.width.*": [0.5], "seed": 1}) as run:
+        run.metrics({"width.*": 2.0, "blocks": 9.0})
+        run.metrics({"after": 1.0})
+    Reader(store, tmp_path / JOURNALS).read()
+    child = _child(store, "compile")
+    assert child.data.params == {"space.width._x002A_": "[0.5]", "seed": "1"}
+    assert child.data.metrics == {"width._x002A_": 2.0, "blocks": 9.0, "after": 1.0}
+    assert child.info.status == "FINISHED"
+    parent = store.client.get_run(store.parent(RUN))
+    assert parent.data.params == {"space.width._x002A_": "[0.5, 1.0]", "finetune.epochs": "1"}
+
+
+def test_what_is_refused_for_good_is_left_out_with_a_line_and_the_rest_is_written(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tracking.child(tmp_path, RUN, {"rule": "search"}, {"": "no name", "seed": 1}) as run:
+        run.metrics({"front": 3.0}, step=2**80)  # more than SQLite's integers hold
+        (journal,) = (tmp_path / JOURNALS).iterdir()
+        with journal.open("a") as stream:
+            stream.write('["no event"]\n{"event": "metrics"}\nnot JSON\n')
+        run.metrics({"after": 1.0})
+    (tmp_path / JOURNALS / "0-foreign.jsonl").write_text('{"event": "start"}\n')
+    assert Reader(store, tmp_path / JOURNALS).read()
+    child = _child(store, "search")
+    assert child.data.params == {"seed": "1"}
+    assert child.data.metrics == {"after": 1.0}
+    assert child.info.status == "FINISHED"
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("line 3 of", "line 4 of", "line 5 of", "'front'", "0-foreign.jsonl")), said
+    assert [path.name for path in (tmp_path / JOURNALS).iterdir()] == ["0-foreign.refused"]
+
+
+def test_artifacts_that_cannot_be_written_now_are_written_later(store: Store, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a\n1\n")
+    (tmp_path / "mlruns").write_text("in the way")
+    reader = Reader(store, tmp_path / JOURNALS)
+    with tracking.child(tmp_path, RUN, {"rule": "report"}, {}) as run:
+        run.artifact(table)
+        run.metrics({"after": 1.0})
+    with tracking.child(tmp_path, RUN, {"rule": "export"}, {}):
+        pass
+    assert not reader.read()
+    assert _child(store, "export").info.status == "FINISHED"  # no journal waits for another
+    assert _child(store, "report").info.status == "RUNNING"
+    (tmp_path / "mlruns").unlink()
+    assert reader.read()
+    child = _child(store, "report")
+    assert [found.path for found in store.client.list_artifacts(child.info.run_id)] == ["table.csv"]
+    assert (child.data.metrics, child.info.status) == ({"after": 1.0}, "FINISHED")
+
+
+def test_a_locked_store_is_tried_again(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tracking.child(tmp_path, RUN, {"rule": "measure"}, {}) as run:
+        run.metrics({"latency": 1.0})
+    log_batch: Callable[..., None] = store.client.log_batch
+
+    def locked(*args: object, **kwargs: object) -> None:
+        raise MlflowException("(sqlite3.OperationalError) database is locked", TEMPORARILY_UNAVAILABLE)
+
+    reader = Reader(store, tmp_path / JOURNALS)
+    assert reader.read() is not None
+    with tracking.child(tmp_path, RUN, {"rule": "validate"}, {}) as run:
+        run.metrics({"latency": 1.0})
+    monkeypatch.setattr(store.client, "log_batch", locked)
+    assert not reader.read()
+    monkeypatch.setattr(store.client, "log_batch", log_batch)
+    assert reader.read()
+    assert _child(store, "validate").data.metrics == {"latency": 1.0}
+
+
+def _history(store: Store, run_id: str, key: str) -> list[tuple[int, float]]:
+    return sorted((metric.step, metric.value) for metric in store.client.get_metric_history(run_id, key))
+
+
+def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    for number in range(6):
+        with tracking.child(tmp_path, RUN, {"rule": f"rule{number}"}, {"seed": number}) as run:
+            for step in range(10):
+                run.metrics({"loss": float(step)}, step)
+    errors: list[BaseException] = []
+    start = threading.Barrier(2)
+
+    def record() -> None:
+        try:
+            mine = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+            reader = Reader(mine, tmp_path / JOURNALS)
+            start.wait()
+            for _ in range(3):
+                reader.read()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=record) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    store = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+    runs = store.client.search_runs([store.experiment("net")])
+    names = sorted(str(run.info.run_name) for run in runs)
+    assert names == ["net on host (abc123)", *(f"rule{number}" for number in range(6))]
+    assert {run.info.status for run in runs if run.info.run_name.startswith("rule")} == {"FINISHED"}
+    for number in range(6):
+        child = _child(store, f"rule{number}").info.run_id
+        assert _history(store, child, "loss") == [(step, float(step)) for step in range(10)]
+        expected = [(step, float(step)) for step in range(10)]
+        assert _history(store, store.parent(RUN), f"rule{number}.loss") == expected
+
+
+def test_a_journal_that_is_read_again_from_its_begin_changes_nothing(store: Store, tmp_path: Path) -> None:
+    with tracking.child(tmp_path, RUN, {"rule": "finetune"}, {"seed": 1}) as run:
+        run.metrics({"loss": 2.0}, step=0)
+        run.metrics({"loss": 1.0}, step=1)
+        Reader(store, tmp_path / JOURNALS).read()
+        (note,) = (tmp_path / JOURNALS).glob("*.done")
+        assert note.read_text() == "3"
+        note.unlink()  # a recorder was killed before it noted what it had written
+        Reader(store, tmp_path / JOURNALS).read()
+        child = _child(store, "finetune").info.run_id
+        assert _history(store, child, "loss") == [(0, 2.0), (1, 1.0)]
+        assert _history(store, store.parent(RUN), "finetune.loss") == [(0, 2.0), (1, 1.0)]
+
+
+def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store, tmp_path: Path) -> None:
+    home = str(Path.home())
+    secret = {
+        "device.address": "orin.secret.example",
+        "device.serial": "SERIAL77",
+        "device.key": f"{home}/.ssh/id_secret",
+        "device.name": "orin",
+        "data.folder": f"{home}/photos",
+        "model.source": "/home/somebody/net.onnx",
+        "space": {"layers": [f"{home}/layers"]},
+    }
+    key = tracking.RunKey("net", "orin", "def456", secret)
+    with tracking.child(tmp_path, key, {"rule": "profile", "where": f"{home}/results"}, secret):
+        (journal,) = (tmp_path / JOURNALS).iterdir()
+        told = journal.read_text()
+    Reader(store, tmp_path / JOURNALS).read()
+    for run in (_child(store, "profile"), store.client.get_run(store.parent(key))):
+        assert run.data.params == {
+            "device.name": "orin",
+            "data.folder": "~/photos",
+            "model.source": "~/net.onnx",
+            "space": "{'layers': ['~/layers']}",
+        }
+        told += json.dumps([run.data.params, run.data.tags])
+    for word in ("secret.example", "SERIAL77", "id_secret", f"{home}/", "somebody"):
+        assert word not in told, word
