@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def compare(
     divisor = int((original.space_config or {}).get("divisor", 8))
     graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
     latencies = _latencies(graphs, device, workdir)
-    teacher = original.build(original.largest())
+    teacher = original.build(original.largest(), logits=True)
     rows = []
     matches = _matches(summary, latencies, config.names)
     for width in sorted(set(matches.values())):
@@ -106,8 +107,9 @@ def compare(
             scaled = _scaled_config(training, config, images, seed)
             graph = initialise(graphs[width], seed)
             folder = workdir / f"width_{width:g}_seed_{seed}"
-            result = train_scaled(lambda graph=graph: GraphModule(graph), teacher, data, scaled, folder)  # type: ignore[misc]
-            network = GraphModule(graph)
+            factory = partial(GraphModule, graph, logits=True)
+            result = train_scaled(factory, teacher, data, scaled, folder, original.head.independent)
+            network = factory()
             network.load_state_dict(result.state_dict)
             value, error = accuracy(correctness(network.eval(), data.test), data.test.groups)
             seen, lr = result.metrics["images"], result.metrics["lr"]

@@ -17,6 +17,7 @@ from autotailor.ir.operator import Tensor
 from autotailor.ir.supernet import SuperNet
 
 AMPLIFIED = 0.1
+SHARES = 1e-3  # rounding of a sum of probabilities
 BOUNDING = frozenset({"Add", "Where", "Max", "Min", "Clip", "Pad"})  # an infinite constant masks or bounds there
 
 
@@ -58,6 +59,11 @@ def check_network(net: SuperNet) -> None:
             f"graph {net.name}: it returns NaN or infinity for an image of normally distributed noise; check its "
             f"weights, for instance the variances of its BatchNorm"
         )
+    if not net.head.activation and _are_probabilities(alone):
+        raise GraphError(
+            f"graph {net.name}: it returns probabilities, and they come from no Softmax that could be set aside for "
+            f"training; export it up to its logits, or with a Softmax operator at its end"
+        )
     if not alone.is_floating_point():
         raise GraphError(f"graph {net.name}: it returns indices; a classifier returns logits, export it up to them")
     remedy = "export it with a dynamic batch axis, and without operators that mix images"
@@ -87,6 +93,13 @@ def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, rem
     except Exception as error:
         raise GraphError(f"graph {net.name}: it {complaint}: {reason(error)}; {remedy}") from error
     return logits
+
+
+def _are_probabilities(rows: Tensor) -> bool:
+    """Whether rows ``[n, classes]`` of outputs are shares of 1."""
+    if not rows.is_floating_point() or rows.shape[1] < 2:
+        return False
+    return bool((rows >= 0).all() and (rows.sum(1) - 1).abs().max() < SHARES)
 
 
 def _differ(some: Tensor, others: Tensor) -> bool:

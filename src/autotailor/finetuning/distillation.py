@@ -8,8 +8,19 @@ from torch.nn import functional
 from autotailor.finetuning.config import DistillationConfig
 
 
-def label_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """Cross entropy of logits ``[b, classes]`` and labels ``[b]``."""
+def label_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, independent: bool = False) -> torch.Tensor:
+    """Cross entropy of logits ``[b, classes]`` and labels ``[b]``.
+
+    Args:
+        logits: of one Softmax, or of one Sigmoid for each class.
+        labels: the class of each image.
+        smoothing: of the labels.
+        independent: a Sigmoid for each class: the sum of their binary cross entropies.
+    """
+    if independent:
+        classes = logits.shape[1]
+        hard = functional.one_hot(labels, classes).to(logits.dtype) * (1 - smoothing) + smoothing / classes
+        return _binary(logits, hard)
     return functional.cross_entropy(logits, labels, label_smoothing=smoothing)
 
 
@@ -19,6 +30,7 @@ def distillation_loss(
     teacher: torch.Tensor,
     config: DistillationConfig,
     smoothing: float,
+    independent: bool = False,
 ) -> torch.Tensor:
     """(1 - w) cross entropy + w T^2 KL(teacher / T || logits / T) (Hinton et al., 2015).
 
@@ -28,8 +40,15 @@ def distillation_loss(
         teacher: logits ``[b, classes]``, without gradient.
         config: weight w and temperature T.
         smoothing: of the labels.
+        independent: each class has a Sigmoid of its own: both parts are sums over the classes, KL(teacher || logits)
+            that of yes and no. A common shift of all logits counts, so that a threshold on a probability keeps its
+            meaning.
     """
     t = config.temperature
+    if independent:
+        wanted = torch.sigmoid(teacher / t)
+        soft = _binary(logits / t, wanted) - _binary(teacher / t, wanted)
+        return (1 - config.weight) * label_loss(logits, labels, smoothing, True) + config.weight * t * t * soft
     soft = functional.kl_div(
         functional.log_softmax(logits / t, dim=1),
         functional.log_softmax(teacher / t, dim=1),
@@ -37,3 +56,8 @@ def distillation_loss(
         log_target=True,
     )
     return (1 - config.weight) * label_loss(logits, labels, smoothing) + config.weight * t * t * soft
+
+
+def _binary(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Binary cross entropies, summed over the classes, averaged over the batch."""
+    return functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(1).mean()

@@ -17,6 +17,7 @@ from autotailor.finetuning.evaluation import correctness, percent
 from autotailor.finetuning.loop import Row, Step, deterministic, train
 from autotailor.finetuning.precision import forward
 
+SHARES = 1e-3  # rounding of a sum of probabilities
 StateDict = dict[str, torch.Tensor]
 
 
@@ -89,7 +90,8 @@ def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> 
     size = resolution or data.resolution
     was_training = network.training
     try:
-        shape = tuple(network.eval()(torch.zeros(2, 3, size, size)).shape)
+        outputs = network.eval()(torch.zeros(2, 3, size, size))
+        shape = tuple(outputs.shape)
     except (RuntimeError, ValueError, TypeError) as error:
         raise TrainingError(
             f"{type(network).__name__} cannot read images [n, 3, {size}, {size}] of data {data.name}: {error}"
@@ -100,4 +102,9 @@ def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> 
         raise TrainingError(
             f"{type(network).__name__} gives {list(shape)} for 2 images, expected [2, {data.num_classes}]: data "
             f"{data.name} has {data.num_classes} classes; set model.num_classes"
+        )
+    if (outputs >= 0).all() and (outputs.sum(1) - 1).abs().max() < SHARES:
+        raise TrainingError(
+            f"{type(network).__name__} returns probabilities, and training wants logits; leave its Softmax out "
+            f"(autotailor sets aside only the Softmax of a compiled network)"
         )

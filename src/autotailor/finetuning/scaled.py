@@ -40,16 +40,18 @@ def train_scaled(
     data: DataSplits,
     config: ScaledConfig,
     workdir: Path,
+    independent: bool = False,
 ) -> ScaledResult:
     """Trains one network for each learning rate and keeps the one that is best on the validation set.
 
     Args:
-        factory: the uniformly scaled network, untrained; it is called once for each learning rate and draws its
-            weights under ``config.seed``.
+        factory: the uniformly scaled network (images to logits), untrained; it is called once for each learning rate
+            and draws its weights under ``config.seed``.
         teacher: the original network (images at the data's resolution to logits).
         data: the splits; the test set is looked at once, with the network that was kept.
         config: of the training.
         workdir: for one checkpoint per learning rate; made where it is missing.
+        independent: each class has a Sigmoid of its own (``distillation_loss``).
 
     Raises:
         TrainingError: a network does not fit the data, or training cannot go on.
@@ -61,7 +63,9 @@ def train_scaled(
     trials: list[Row] = []
     best: tuple[dict[str, float], nn.Module] | None = None
     for lr in config.lrs:
-        network, history = _train_one(factory, teacher, data, replace(config, lr=lr, epochs=epochs), Path(workdir))
+        network, history = _train_one(
+            factory, teacher, data, replace(config, lr=lr, epochs=epochs), Path(workdir), independent
+        )
         found = accuracies(network, data, config.threads, config.resolution)
         metrics = found | training_metrics(history, data, config.batch_size) | {"lr": lr}
         trials.append({key: metrics[key] for key in ("lr", "validation_accuracy", "loss")})
@@ -78,6 +82,7 @@ def _train_one(
     data: DataSplits,
     config: ScaledConfig,
     workdir: Path,
+    independent: bool,
 ) -> tuple[nn.Module, list[Row]]:
     """One network at one learning rate."""
     with torch.random.fork_rng(devices=[]):
@@ -90,7 +95,9 @@ def _train_one(
             targets = forward(teacher, batch.images, config.precision)
         images = resize(batch.images, config.resolution) if config.resolution else batch.images
         logits = forward(network, images, config.precision)
-        loss = distillation_loss(logits, batch.labels, targets, config.distillation, config.label_smoothing)
+        loss = distillation_loss(
+            logits, batch.labels, targets, config.distillation, config.label_smoothing, independent
+        )
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 

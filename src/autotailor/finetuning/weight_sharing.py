@@ -57,18 +57,18 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
         TrainingError: the SuperNet does not fit the data, the strategy is unknown, or training cannot go on.
     """
     strategy = sampling.create(config.strategy, net.space, stages_of(net.space, net.stages), config.subnets)
-    teacher = net.build(net.largest()).eval().requires_grad_(False)
+    teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
     check_network(teacher, data, resolution_of(net.largest()))
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net)
     if config.sort:
         net = net.sort_channels()
-    module = net.module()
+    module = net.module(logits=True)
     identity = fingerprint(
         ["finetune", config.identity, data.fingerprint, repr(net.space), torch.__version__],
         module.state_dict(),
     )
-    step = WeightSharing(module, teacher, strategy, config)
+    step = WeightSharing(module, teacher, strategy, config, net.head.independent)
     history = train(module, data.train, config, step, Path(workdir) / "finetune.ckpt", identity, "finetune")
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())
@@ -87,9 +87,14 @@ class WeightSharing:
     """
 
     def __init__(
-        self, module: ElasticModule, teacher: torch.nn.Module, strategy: Strategy, config: FinetuneConfig
+        self,
+        module: ElasticModule,
+        teacher: torch.nn.Module,
+        strategy: Strategy,
+        config: FinetuneConfig,
+        independent: bool = False,
     ) -> None:
-        self._strategy, self._config = strategy, config
+        self._strategy, self._config, self._independent = strategy, config, independent
         self._teacher = teacher.to(memory_format=torch.channels_last)
         self._largest = largest(strategy.space)
         self._module = module
@@ -116,7 +121,9 @@ class WeightSharing:
                 first.set_result(logits.detach())
             targets = first.result() if teaching and position else original.result()
             config = self._config
-            loss = distillation_loss(logits, batch.labels, targets, config.distillation, config.label_smoothing)
+            loss = distillation_loss(
+                logits, batch.labels, targets, config.distillation, config.label_smoothing, self._independent
+            )
             weights = _trained(self._views[position])
             return loss.item(), torch.autograd.grad(loss / len(subnets), weights, allow_unused=True)
 

@@ -40,6 +40,8 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     macs = net.macs()
     shape = _times(net.input_shape[1:])
     console.print(f"[bold]{net.name}[/]   {shape} in, {net.num_classes} classes out", highlight=False)
+    if net.head.activation:
+        console.print(f"Ends in {net.head.activation}: trained on the logits before it, exported with it.")
     console.print()
     console.print(_stages(net) if net.blocks else "Blocks: none that a template knows.")
     console.print(_variables(net, proposed) if len(net.space) else "Variables: none.")

@@ -15,6 +15,7 @@ def describe(net: SuperNet) -> dict[str, Any]:
         "network": net.name,
         "input_shape": list(net.input_shape),
         "classes": net.num_classes,
+        "final_activation": net.head.activation or None,
         "modifications": space.num_modifications,
         "variants": str(space.num_variants),
         "distinct_variants": str(space.num_distinct),

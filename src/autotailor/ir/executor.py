@@ -22,6 +22,7 @@ from autotailor.ir.architecture import Architecture
 from autotailor.ir.block import Block
 from autotailor.ir.bypass import bypass
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.head import Head, find_head
 from autotailor.ir.operator import Tensor, rules
 from autotailor.ir.operators.normalization import EPSILON
 from autotailor.ir.propagation import Propagation
@@ -53,11 +54,16 @@ class GraphModule(nn.Module):
     """One graph as a module; input ``[n, 3, r, r]``, output ``[n, classes]``.
 
     Weights that are trainable are parameters, the rest buffers; ``weight_names`` maps the graph's names to theirs.
+
+    Args:
+        graph: to be run.
+        logits: leave out the final activation, where there is one.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, logits: bool = False) -> None:
         super().__init__()
         self.graph = graph
+        self._head = find_head(graph) if logits else Head(graph.output)
         self.weight_names: dict[str, str] = {}
         frozen = _untrainable(graph)
         for i, (name, weight) in enumerate(graph.weights.items()):
@@ -74,13 +80,14 @@ class GraphModule(nn.Module):
             if self._is_static(node):
                 self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
                 self._bypassed[key] = bypass(graph, node)
-        self._schedule(graph.nodes, graph.output)
+        self._schedule(graph.nodes, self._head.logits)
 
     def _is_static(self, node: Node) -> bool:
         return rules.find(node.kind) is None
 
     def _schedule(self, nodes: tuple[Node, ...], output: str) -> None:
         """Says what to run, what to return, and when each activation has been read for the last time."""
+        nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
         self._nodes, self._output = nodes, output
         last: dict[str, int] = {}
         for position, node in enumerate(nodes):
@@ -110,7 +117,8 @@ class GraphModule(nn.Module):
                 values.update(zip(node.outputs, result, strict=False))
             for name in last.get(position, ()):
                 values.pop(name, None)
-        return values[self._output]
+        result = values[self._output]
+        return result.flatten(1) if self._head.activation else result  # logits may be maps of one pixel
 
     def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
         if node.name in self._bypass_keys:
@@ -171,14 +179,19 @@ class ElasticNetwork(Protocol):
 
     def kept_nodes(self, removed: Sequence[Block]) -> tuple[Node, ...]: ...
 
-    def output(self, removed: Sequence[Block]) -> str: ...
+    def output(self, removed: Sequence[Block], logits: bool = False) -> str: ...
 
 
 class ElasticModule(GraphModule):
-    """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs."""
+    """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs.
 
-    def __init__(self, supernet: ElasticNetwork) -> None:
-        super().__init__(supernet.graph)
+    Args:
+        supernet: whose weights it copies.
+        logits: leave out the final activation, where there is one.
+    """
+
+    def __init__(self, supernet: ElasticNetwork, logits: bool = False) -> None:
+        super().__init__(supernet.graph, logits)
         self.supernet = supernet
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None
@@ -192,7 +205,7 @@ class ElasticModule(GraphModule):
         self._subnet = subnet
         self._sizes = self.supernet.architecture.sizes(subnet.assignment)
         nodes = tuple(self._follow(node) for node in self.supernet.kept_nodes(removed))
-        self._schedule(nodes, self.supernet.output(removed))
+        self._schedule(nodes, self.supernet.output(removed, bool(self._head.activation)))
         self._axes.clear()
         self.statistics = None
         return self

@@ -31,6 +31,7 @@ from autotailor.ir.executor import NORMALISATION, ElasticModule, GraphModule, St
 from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
 from autotailor.ir.fusion import FusedGroup, Place, find_place, fuse
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.head import Head, find_head
 from autotailor.ir.importance import channel_orders
 from autotailor.ir.memory import PeakMemory, peak_memory
 from autotailor.ir.onnx_writer import to_onnx
@@ -128,6 +129,11 @@ class SuperNet:
         return self.graph.shapes[self.graph.output][-1]
 
     @cached_property
+    def head(self) -> Head:
+        """The final activation, where there is one, and where the logits are."""
+        return find_head(self.graph)
+
+    @cached_property
     def gates(self) -> dict[str, Gate]:
         """Block name to the depth that can remove it."""
         found: dict[str, Gate] = {}
@@ -170,9 +176,10 @@ class SuperNet:
         """Nodes of the graph without some blocks, reading around them."""
         return kept_nodes(self.graph, removed)
 
-    def output(self, removed: Sequence[Block]) -> str:
-        """Name of the output tensor without some blocks."""
-        return bypasses(removed).get(self.graph.output, self.graph.output)
+    def output(self, removed: Sequence[Block], logits: bool = False) -> str:
+        """Name of the output tensor without some blocks, or of the logits before the final activation."""
+        name = self.head.logits if logits else self.graph.output
+        return bypasses(removed).get(name, name)
 
     def shapes(self, subnet: SubNet) -> dict[str, Shape]:
         """Deduced shape of every activation of a SubNet, batch 1.
@@ -186,18 +193,28 @@ class SuperNet:
 
     # Executable forms.
 
-    def module(self) -> ElasticModule:
-        """The whole SuperNet as one module on copies of the shared weights."""
-        return ElasticModule(self)
+    def module(self, *, logits: bool = False) -> ElasticModule:
+        """The whole SuperNet as one module on copies of the shared weights.
+
+        Args:
+            logits: leave out the final activation (``head``), where there is one; training wants that.
+        """
+        return ElasticModule(self, logits)
 
     def slice(self, subnet: SubNet, statistics: Statistics | None = None) -> Graph:
         """The standalone graph of a SubNet; statistics replace those of its normalisations."""
         sliced = slice_graph(self.graph, self.propagation, self.architecture, self.removed(subnet), subnet)
         return sliced if statistics is None else _with_statistics(sliced, statistics)
 
-    def build(self, subnet: SubNet, statistics: Statistics | None = None) -> nn.Module:
-        """A standalone module in evaluation mode with sliced weights."""
-        return GraphModule(self.slice(subnet, statistics)).eval()
+    def build(self, subnet: SubNet, statistics: Statistics | None = None, *, logits: bool = False) -> nn.Module:
+        """A standalone module in evaluation mode with sliced weights.
+
+        Args:
+            subnet: to be built.
+            statistics: of its normalisations.
+            logits: leave out the final activation (``head``), where there is one.
+        """
+        return GraphModule(self.slice(subnet, statistics), logits).eval()
 
     def export_onnx(self, subnet: SubNet, path: str | Path, statistics: Statistics | None = None) -> None:
         """Writes a SubNet as ONNX, opset 17, with input ``input`` and output ``output``, batch 1."""

@@ -133,8 +133,9 @@ class TestPretrain:
             (nn.Linear(7, 5), "cannot read images"),
             ("resnet", "torch.nn.Module"),
             (nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.ConstantPad1d((0, 2), 0.0)), "no parameters"),
+            (nn.Sequential(nn.Flatten(), nn.Linear(3072, 5), nn.Softmax(1)), "wants logits"),
         ],
-        ids=["classes", "shape", "type", "untrainable"],
+        ids=["classes", "shape", "type", "untrainable", "probabilities"],
     )
     def test_a_network_that_does_not_fit_is_refused(
         self, network: nn.Module, says: str, tiny: DataSplits, tmp_path: Path

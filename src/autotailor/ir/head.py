@@ -1,0 +1,70 @@
+"""The final activation of a classifier: what it makes of its logits last, and where they are.
+
+Cross entropy and distillation want logits. A network that ends in Softmax, LogSoftmax or Sigmoid therefore runs up to
+its logits while it is trained; everything that is exported, listed or measured has the activation, as the original has.
+
+    logits -> Softmax -> output        logits -> Softmax -> Reshape -> output        logits -> Softmax -> Log -> output
+
+The activation follows from the graph, so that no file has to record it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from autotailor.ir.feature import Shape
+from autotailor.ir.graph import Graph, Node
+
+SOFTMAX, LOG_SOFTMAX, SIGMOID = "Softmax", "LogSoftmax", "Sigmoid"
+VIEWS = frozenset({"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Cast"})
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of a classifier.
+
+    Attributes:
+        logits: name of the tensor that holds one logit for each class, possibly with further axes of 1.
+        activation: ``Softmax``, ``LogSoftmax`` or ``Sigmoid``; empty where the network returns logits.
+        nodes: names of the nodes from the logits to the output.
+    """
+
+    logits: str
+    activation: str = ""
+    nodes: frozenset[str] = frozenset()
+
+    @property
+    def independent(self) -> bool:
+        """Whether each class has a probability of its own, instead of a share of one."""
+        return self.activation == SIGMOID
+
+
+def find_head(graph: Graph) -> Head:
+    """The final activation of a graph, looked for behind views of the output."""
+    name, passed, logarithm = graph.output, list[str](), False
+    while (node := graph.producers.get(name)) is not None and _is_row(graph.shapes[name]):
+        passed.append(node.name)
+        source = node.inputs[0]
+        if node.kind in VIEWS and len(node.outputs) == 1:
+            name = source
+        elif node.kind == "Log" and not logarithm:
+            name, logarithm = source, True
+        elif _is_over_classes(node, graph) and not (logarithm and node.kind != SOFTMAX):
+            return Head(source, LOG_SOFTMAX if logarithm else node.kind, frozenset(passed))
+        else:
+            break
+    return Head(graph.output)
+
+
+def _is_over_classes(node: Node, graph: Graph) -> bool:
+    """Whether a node is an activation of a whole row of logits."""
+    shape = graph.shapes[node.outputs[0]]
+    if node.kind == SIGMOID:
+        return node.inputs[0] in graph.shapes
+    return node.kind in (SOFTMAX, LOG_SOFTMAX) and shape[node.get("axis", -1)] == math.prod(shape)
+
+
+def _is_row(shape: Shape) -> bool:
+    """Whether a tensor has one number for each class and nothing else."""
+    return max(shape, default=0) == math.prod(shape)
