@@ -1,7 +1,7 @@
 """A pooling window that covers the whole map is global pooling: of a smaller image, the smaller map is pooled whole.
 
-Models of Caffe2, CNTK, MXNet and old Keras end in ``AveragePool`` with a kernel as large as the last map, 7x7 for images
-of 224 pixels. Taken literally, such a window fits no smaller map. What the network means is
+Models of Caffe2, CNTK, MXNet and old Keras end in ``AveragePool`` with a kernel as large as the last map, 7x7 for
+images of 224 pixels. Taken literally, such a window fits no smaller map. What the network means is
 
     AveragePool(x) = GlobalAveragePool(x) * pixels / divisor        where one window holds every pixel of the map
 
