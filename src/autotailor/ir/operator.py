@@ -58,6 +58,10 @@ class Deduction(Protocol):
         """Consecutive segments of an axis (Split)."""
         ...
 
+    def require(self, dimension: Dimension, least: int, reason: str) -> None:
+        """States a least size of a dimension, and what is wrong with less; the unmodified network has it."""
+        ...
+
     def resample(self, node: Node, name: str) -> None:
         """Allows spatial axes of a weight that the node reads to be interpolated (position embeddings)."""
         ...

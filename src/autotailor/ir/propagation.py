@@ -7,7 +7,7 @@ the network looks like; templates only give names to what is found here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,15 @@ class StaticPart:
     reason: str
 
 
+@dataclass(frozen=True)
+class Need:
+    """A least size of a dimension, and what is wrong with less."""
+
+    dimension: Dimension
+    least: int
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class Propagation:
     """Dimensions of every tensor of a graph, fully resolved.
@@ -38,11 +47,13 @@ class Propagation:
         dimensions: activation or weight name to its dimensions (weights that nothing declared are constant).
         static: nodes without a rule that applies.
         resolution_step: resolutions must be a multiple of it (pixels).
+        needs: least sizes that operators state.
     """
 
     dimensions: Mapping[str, Dimensions]
     static: tuple[StaticPart, ...]
     resolution_step: int = 1
+    needs: tuple[Need, ...] = ()
 
     def atoms(self, name: str) -> tuple[Atom, ...]:
         """Atoms that the shape of a tensor depends on."""
@@ -63,6 +74,7 @@ class _Propagator:
         self._known: dict[str, Dimensions] = {graph.input: self._input_dimensions()}
         self._static: list[StaticPart] = []
         self._resampled: set[str] = set()
+        self._needs: list[Need] = []
 
     def _input_dimensions(self) -> Dimensions:
         """Square images have one atom for both spatial axes."""
@@ -85,7 +97,8 @@ class _Propagator:
         resolved = {name: self.dimensions(name) for name in (*self._known, *self._graph.weights)}
         sides = (axis for axis in self._known[self._graph.input] if isinstance(axis, Resolution))
         step = next((self._unifier.step(side) for side in sides), 1)
-        return Propagation(resolved, tuple(self._static), step)
+        needs = tuple(replace(need, dimension=self._unifier.resolve(need.dimension)) for need in self._needs)
+        return Propagation(resolved, tuple(self._static), step, needs)
 
     def _visit(self, node: Node) -> str:
         """Asks the node's rule; returns the reason where it has to stay static."""
@@ -155,6 +168,9 @@ class _Propagator:
 
     def cut(self, dimension: Dimension, metas: Shape) -> Dimensions:
         return self._unifier.cut(dimension, metas)
+
+    def require(self, dimension: Dimension, least: int, reason: str) -> None:
+        self._needs.append(Need(dimension, min(least, dimension.meta), reason))
 
     def resample(self, node: Node, name: str) -> None:
         if name in self._graph.weights and np.issubdtype(self._graph.weights[name].dtype, np.floating):

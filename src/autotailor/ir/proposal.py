@@ -14,6 +14,7 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
 from autotailor.ir.handle import Handle
 from autotailor.ir.image import joint_image
+from autotailor.ir.legality import check_fit, fitting, needs_of
 from autotailor.ir.propagation import RESOLUTION, Propagation
 from autotailor.ir.recognition import loose_nodes
 from autotailor.ir.request import ALL, SpaceRequest, choices_of
@@ -53,7 +54,7 @@ def build_space(
     """The variables of a network and what they do to its atoms.
 
     Raises:
-        SpaceError: a choice larger than the weights hold, or a name that matches nothing.
+        SpaceError: a choice larger than the weights hold, one that does not fit, or a name that matches nothing.
     """
     _check_names(request, blocks)
     _check_stages(request, stages)
@@ -69,7 +70,11 @@ def build_space(
                 _add_handle(draft, block, kind, gates.get(block.name))
     if request.width is None or HEAD in request.width:
         _add_width(draft, HEAD, widths[HEAD])
-    return _merge(Architecture(Space(tuple(draft.variables)), draft.rules))
+    architecture = Architecture(Space(tuple(draft.variables)), draft.rules)
+    needs = needs_of(graph, propagation)
+    if not request.is_proposal:
+        check_fit(architecture, needs, propagation.resolution_step)
+    return _merge(fitting(architecture, needs)[0])
 
 
 def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:

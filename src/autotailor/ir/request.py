@@ -40,6 +40,11 @@ class SpaceRequest:
     blocks: Mapping[str, Mapping[str, tuple[Choice, ...]]] | None = None
     skip: tuple[str, ...] = ()
 
+    @property
+    def is_proposal(self) -> bool:
+        """Whether nothing is asked for, so that a space is proposed."""
+        return self.blocks is None
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | None) -> SpaceRequest:
         """Reads a ``space`` section; with None everything is proposed, otherwise what is not listed stays fixed.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from autotailor.ir.block import Block
+from autotailor.ir.errors import SpaceError
 from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.proposal import HEAD, STEM
 from autotailor.ir.request import ALL, SpaceRequest
@@ -46,9 +47,17 @@ def space_section(
         section["blocks"] = _by_block(space, blocks)
         section["skip"] = list(request.skip)
         section = {key: value for key, value in section.items() if value}
-        if build(section).variables == space.variables:
+        if _says(section, space, build):
             break
     return section
+
+
+def _says(section: Section, space: Space, build: Callable[[Section], Space]) -> bool:
+    """Whether a section gives a space; one for all owners may ask for what does not fit some of them."""
+    try:
+        return build(section).variables == space.variables
+    except SpaceError:
+        return False
 
 
 def _as_list(wanted: Mapping[str, Choices]) -> Any:

@@ -198,6 +198,44 @@ class Builder:
         self.x = self.run("Pad", self.x, pads)
         self.channels, self.side = self.channels + more, self.side + 1
 
+    def window(self) -> None:
+        """A pooling or an unpadded convolution whose window may be as large as the map, or larger with its pads."""
+        kind = self.choose("Conv", "MaxPool", "AveragePool")
+        stride, begin, end = self.choose(1, 2, 3), self.choose(0, 0, 1), self.choose(0, 0, 1, 2)
+        ceil = kind != "Conv" and self.draw(st.booleans())
+        room = self.side + begin + end
+        kernel = self.choose(*{size for size in (2, 3, 5, self.side, room) if max(begin, end) < size <= room})
+        dilation = self.choose(1, 2, 3) if kind != "AveragePool" else 1
+        dilation = dilation if dilation * (kernel - 1) < room else 1
+        free = room - dilation * (kernel - 1) - 1
+        side = (-(-free // stride) if ceil else free // stride) + 1
+        if (side - 1) * stride >= self.side + begin:  # the last window starts behind the image
+            return
+        attributes: dict[str, Any] = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2}
+        attributes["pads"] = [begin, begin, end, end]
+        if kind != "AveragePool":
+            attributes["dilations"] = [dilation] * 2
+        elif not ceil:
+            attributes["count_include_pad"] = self.choose(0, 1)
+        if kind == "Conv":
+            width = self.width()
+            self.x = self.run("Conv", self.x, self.weight(width, self.channels, kernel, kernel), **attributes)
+            self.channels = width
+        else:
+            self.x = self.run(kind, self.x, ceil_mode=int(ceil), **attributes)
+        self.side = side
+
+    def reflect(self) -> None:
+        """A pad that repeats pixels of the image, cropped again by a convolution."""
+        most = min(3, self.side - 1)
+        if most < 1:
+            return
+        pads = self.constant(np.array([0, 0, most, most, 0, 0, most, most], dtype=np.int64))
+        padded = self.run("Pad", self.x, pads, mode="reflect")
+        kernel, width = 2 * most + 1, self.width()
+        self.x = self.run("Conv", padded, self.weight(width, self.channels, kernel, kernel))
+        self.channels = width
+
     def tokens(self) -> None:
         """Attention over the pixels, with a fused projection to q, k and v."""
         heads, dim, n = self.choose(1, 2), 4, self.side**2
@@ -222,8 +260,18 @@ class Builder:
 
     def model(self) -> onnx.ModelProto:
         """The classifier, with one of several heads."""
-        head = self.choose("pool", "mean", "flat")
-        if head == "pool":
+        head = self.choose("pool", "mean", "flat", "fixed", "window", "matrix")
+        if head == "window":  # VGG's: a convolution over the whole map, a layer behind it
+            x = self.run("Relu", self.run("Conv", self.x, self.weight(8, self.channels, self.side, self.side)))
+            x, width = self.run("Flatten", x), 8
+        elif head == "matrix":  # Caffe2's: a pooling over the whole map, and a shape that is spelt out
+            x = self.run("AveragePool", self.x, kernel_shape=[self.side, self.side])
+            x = self.run("Reshape", x, self.constant(np.array([1, self.channels], dtype=np.int64)))
+            width = self.channels
+        elif head == "fixed":
+            width = self.channels * self.side**2
+            x = self.run("Reshape", self.x, self.constant(np.array([1, width], dtype=np.int64)))
+        elif head == "pool":
             x, width = self.run("Flatten", self.run("GlobalAveragePool", self.x)), self.channels
         elif head == "mean":
             x, width = self.run("ReduceMean", self.x, axes=[2, 3], keepdims=0), self.channels
@@ -244,6 +292,7 @@ class Builder:
 BLOCKS = (
     Builder.plain, Builder.residual, Builder.projected, Builder.squeeze, Builder.dense, Builder.branches,
     Builder.split, Builder.shuffle, Builder.pool, Builder.depthwise, Builder.pad, Builder.tokens,
+    Builder.window, Builder.reflect,
 )  # fmt: skip
 
 

@@ -36,6 +36,11 @@ class PadRule(OperatorRule):
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
         begins, ends = _amounts(node, len(x))
+        repeated = {"reflect": 1, "wrap": 0}.get(node.get("mode", "constant"))
+        for dimension, begin, end in zip(x, begins, ends, strict=True):
+            if repeated is not None and (most := max(begin, end)) > 0:
+                reason = f"Pad {node.name} repeats {most} pixels of an image, which has fewer"
+                deduction.require(dimension, most + repeated, reason)
         return [tuple(_extend(d, b, e, i) for i, (d, b, e) in enumerate(zip(x, begins, ends, strict=True)))]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:

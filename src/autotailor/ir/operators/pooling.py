@@ -29,7 +29,12 @@ class PoolRule(OperatorRule):
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
-        slid = (*x[:2], *window_attributes(node, node.get("kernel_shape")).slide(x[2:]))
+        window = window_attributes(node, node.get("kernel_shape"))
+        for dimension, dilation in zip(x[2:], window.dilations, strict=True):
+            if dilation > 1 and any(window.pads):
+                reason = f"a window of {node.kind} {node.name} would hold pads alone"
+                deduction.require(dimension, dilation, reason)
+        slid = (*x[:2], *window.slide(x[2:]))
         if tuple(d.meta for d in slid) != deduction.shape(node.outputs[0]):
             raise GraphError(
                 f"node {node.name}: its last window starts behind the image, which ONNX's shape inference counts and "
