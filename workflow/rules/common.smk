@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, tracking
+from autotailor import artifacts, feasibility, tracking
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 
@@ -135,14 +135,22 @@ def comparison(wildcards):
 
 
 def ask_device():
-    """Ends the run before its first rule where the device cannot be used by the rules that measure on it."""
-    measuring = f"device_{DEVICE}"
-    if not any(
-        measuring in job.resources.keys() for job in workflow.dag.needrun_jobs()
-    ):
+    """Ends the run before its first rule where the device cannot be used by the rules that measure on it.
+
+    Before anything is trained, its runtime must also be able to write every operator of the space.
+    """
+    jobs = list(workflow.dag.needrun_jobs())
+    if not any(f"device_{DEVICE}" in job.resources.keys() for job in jobs):
         return
+    rules_to_run = {job.rule.name for job in jobs}
     try:
         configuration.check_device(CONFIG)
+        if not LUT and rules_to_run & {"pretrain", "finetune"}:
+            logger.info(f"Can {DEVICE} run every operator of {MODEL}? Compiling ...")
+            compiled = Path(f"results/{MODEL}/compiled.pt")
+            feasibility.check_operators(
+                CONFIG, None if "compile" in rules_to_run else compiled
+            )
     except AutoTailorError as error:
         sys.exit(f"autotailor: {error}")
 

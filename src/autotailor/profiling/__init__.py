@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from autotailor.profiling.store import Store, StoredDevice
     from autotailor.profiling.transports import TRANSPORTS, open_transport
     from autotailor.profiling.validation import validate
+    from autotailor.profiling.writable import Missing, check_writable, missing_operators
 
 __all__ = [
     "LUT",
@@ -43,6 +44,7 @@ __all__ = [
     "LUTRow",
     "Measurement",
     "MemoryUse",
+    "Missing",
     "ProfilingError",
     "Record",
     "Session",
@@ -50,6 +52,7 @@ __all__ = [
     "StoredDevice",
     "check",
     "check_configuration",
+    "check_writable",
     "convert",
     "converted_file",
     "exporting_runtime",
@@ -59,6 +62,7 @@ __all__ = [
     "measure_memory",
     "measure_networks",
     "measure_rounds",
+    "missing_operators",
     "open_runtime",
     "open_transport",
     "profile",
@@ -89,6 +93,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "store": ("Store", "StoredDevice"),
     "transports": ("TRANSPORTS", "open_transport"),
     "validation": ("validate",),
+    "writable": ("Missing", "check_writable", "missing_operators"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.sequence import PlacedOperator
 from autotailor.profiling.transports.base import Transport
@@ -127,6 +128,20 @@ class Runtime(ABC):
     @abstractmethod
     def replicas(self, feature: OperatorFeature) -> Program:
         """The replica network of an operator; raises ProfilingError for kinds it cannot write."""
+
+    def refusals(self, features: Sequence[OperatorFeature]) -> dict[str, str]:
+        """Ids of the operators that the runtime cannot write or run, with the reasons.
+
+        Args:
+            features: distinct operators, as the runtime's fusion rules make them.
+        """
+        refused = {}
+        for feature in features:
+            try:
+                self.replicas(feature)
+            except AutoTailorError as error:
+                refused[feature.id] = str(error)
+        return refused
 
     def in_place(
         self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]

@@ -1,0 +1,56 @@
+"""A network that its device cannot run ends the run before anything is trained."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import autotailor
+from autotailor import config, feasibility
+
+ROOT = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
+WINDOWED = ["model.source=windows:windowed_digits", "model.space.resolution=[]", "model.space.width=[]"]
+
+
+def test_a_device_that_cannot_run_the_network_says_so_before_training(tmp_path: Path) -> None:
+    snakemake = Path(sys.executable).with_name("snakemake")
+    done = subprocess.run(
+        [str(snakemake), "--directory", str(tmp_path), "--cores", "1", "--config", f"overrides={WINDOWED}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "autotailor: device host: the runtime ncnn cannot run the network resnet_digits. It lacks" in done.stderr
+    assert "Reshape" in done.stderr
+    assert "device.runtime=onnxruntime" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_network_to_be_trained_is_asked_about_with_random_weights() -> None:
+    composed = config.compose(ROOT / "conf", "resnet_digits", "host")
+    assert composed["model"]["weights"] == "pretrain"
+    feasibility.check_operators(composed)
+
+
+def test_a_compiled_supernet_is_not_compiled_again(tmp_path: Path, resnet_net: autotailor.SuperNet) -> None:
+    composed = config.compose(ROOT / "conf", "resnet_digits", "host")
+    composed["model"]["source"] = "nowhere:nothing"
+    question = {"model": composed["model"], "device": composed["device"], "compiled": None}
+    assert "module nowhere cannot be imported" in feasibility.refusal(question)
+    resnet_net.save(tmp_path / "compiled.pt")
+    assert feasibility.refusal({**question, "compiled": str(tmp_path / "compiled.pt")}) == ""
+
+
+def test_a_process_that_dies_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(feasibility.FeasibilityError, match=r"cannot be told: .* exit code 1"):
+        feasibility.check_operators({"model": {"name": "m"}, "device": {"name": "d"}})
