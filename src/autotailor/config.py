@@ -80,6 +80,24 @@ def _unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {shown!r}.{hint} Known: {', '.join(names) or 'none'}"
 
 
+def split_overrides(value: object) -> object:
+    """The list of overrides that a text such as ``[seed=1,data.mean=[0.4,0.5,0.5]]`` means; other values unchanged.
+
+    A command line is YAML to Snakemake, and YAML takes a list with unquoted brackets inside for one text. The text is
+    divided at the commas that stand in no inner bracket.
+    """
+    if not isinstance(value, str) or not (value.startswith("[") and value.endswith("]")):
+        return value
+    parts, depth = [""], 0
+    for letter in value[1:-1]:
+        depth += (letter in "[{(") - (letter in "]})")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
 def _parse(overrides: Sequence[str]) -> list[Override]:
     """Hydra's reading of the overrides."""
     try:

@@ -120,3 +120,21 @@ def test_a_table_stands_for_a_device_that_is_away() -> None:
 
 def test_flatten() -> None:
     assert config.flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": None}) == {"a.b": 1, "a.c.d": [2], "e": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides"),
+    [
+        ("[seed=1,data.mean=[0.4,0.5,0.5]]", ["seed=1", "data.mean=[0.4,0.5,0.5]"]),
+        ("[model.space.width={head: [0.8, 1.0], '*': [1.0]}, seed=2]",
+         ["model.space.width={head: [0.8, 1.0], '*': [1.0]}", "seed=2"]),
+        ("[]", []),
+    ],
+)  # fmt: skip
+def test_a_text_that_yaml_took_for_one_word_is_a_list_of_overrides(text: str, overrides: list[str]) -> None:
+    assert config.split_overrides(text) == overrides
+
+
+@pytest.mark.parametrize("value", ["seed=1", ["seed=1"], 3, None])
+def test_other_values_are_left_to_the_schema(value: object) -> None:
+    assert config.split_overrides(value) == value

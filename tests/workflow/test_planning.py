@@ -46,6 +46,11 @@ def planned(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     return {rule: int(count) for rule, count in jobs if rule in STAGES}
 
 
+def test_a_list_inside_an_override_needs_no_quotes(tmp_path: Path) -> None:
+    done = snakemake(tmp_path, "-n", "--config", "overrides=[model.space.width=[0.5,1.0],seed=3]")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which every rule seems to have run."""

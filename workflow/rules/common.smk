@@ -22,6 +22,8 @@ def load_configuration():
     """The composed configuration as plain values; one message, before any rule, where it cannot be had."""
     try:
         schemas = WORKFLOW / "schemas"
+        if "overrides" in config:
+            config["overrides"] = configuration.split_overrides(config["overrides"])
         configuration.validate(dict(config), schemas / "config.schema.yaml", "--config")
         for key, value in {
             "model": "resnet_digits",
