@@ -181,17 +181,28 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
 
 
 def check_files(model: Mapping[str, Any]) -> None:
-    """Refuses a model whose own files are missing.
+    """Refuses a model whose own files are missing, and one that is to be trained here and cannot be.
 
     Raises:
-        ConfigError: which file is missing.
+        ConfigError: which file is missing, or why it cannot be trained.
     """
-    for key in ("source", "weights"):
-        value = str(model.get(key) or "")
-        if value.endswith((".onnx", ".pt", ".pth", ".safetensors")) and not Path(value).is_file():
+    source, weights = str(model.get("source") or ""), str(model.get("weights") or "")
+    trained_here = weights == "pretrain"
+    files = {"source": source if source.endswith(".onnx") else "", "weights": "" if trained_here else weights}
+    for key, value in files.items():
+        if value and not Path(value).is_file():
             raise ConfigError(
                 f"model.{key}: no file {Path(value).resolve()}; put it there, or change {key} in conf/model"
             )
+    if trained_here and files["source"]:
+        raise ConfigError(
+            f"model.weights: pretrain trains a PyTorch network from scratch, and {source} is an ONNX file; set weights "
+            f"to null to take the weights of the file, or name timm:NAME or module:factory as model.source"
+        )
+    if trained_here and not model.get("pretrain"):
+        raise ConfigError(
+            "model.weights: pretrain needs a section model.pretrain that says how; see conf/model/resnet_digits.yaml"
+        )
 
 
 def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -97,7 +97,18 @@ def test_a_model_may_choose_its_own_data_and_an_override_still_wins(tmp_path: Pa
 def test_files_of_the_model_are_looked_for_before_any_work() -> None:
     with pytest.raises(ConfigError, match=r"model\.weights: no file .*nowhere\.pt; put it there"):
         config.check_files({"source": "timm:resnet18", "weights": "nowhere.pt"})
+    with pytest.raises(ConfigError, match=r"model\.weights: no file .*epoch_9"):
+        config.check_files({"source": "timm:resnet18", "weights": "runs/epoch_9"})
     config.check_files({"source": "timm:resnet18", "weights": None})
+
+
+def test_training_from_scratch_needs_a_network_in_pytorch_and_a_section(tmp_path: Path) -> None:
+    (tmp_path / "mine.onnx").touch()
+    with pytest.raises(ConfigError, match=r"set weights to null"):
+        config.check_files({"source": str(tmp_path / "mine.onnx"), "weights": "pretrain", "pretrain": {"epochs": 1}})
+    with pytest.raises(ConfigError, match=r"needs a section model\.pretrain"):
+        config.check_files({"source": "timm:resnet18", "weights": "pretrain", "pretrain": None})
+    config.check_files({"source": "timm:resnet18", "weights": "pretrain", "pretrain": {"epochs": 1}})
 
 
 def test_a_configuration_is_checked_without_asking_the_device() -> None:

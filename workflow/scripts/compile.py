@@ -15,6 +15,7 @@ with stage(snakemake) as this:
         resolution=network["resolution"],
         weights=weights,
         batch_norm=network.get("batch_norm", "auto"),
+        num_classes=network["num_classes"],
     )
     with artifacts.atomic(snakemake.output.onnx) as path:
         net.export_onnx(net.largest(), path)

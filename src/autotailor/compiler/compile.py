@@ -15,6 +15,7 @@ from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources import Source, read_source
 from autotailor.ir.batch_norm import biased_convolutions, reinsert
+from autotailor.ir.errors import GraphError
 from autotailor.ir.supernet import SuperNet
 
 
@@ -26,6 +27,7 @@ def compile_network(
     resolution: int | None = None,
     weights: str | Path | None = None,
     batch_norm: BatchNorm = "auto",
+    num_classes: int | None = None,
 ) -> SuperNet:
     """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
 
@@ -34,9 +36,12 @@ def compile_network(
         space: the ``space`` section of a model's configuration; None proposes one.
         name: of the network; by default the source's.
         resolution: side of the input images, for sources that do not say it themselves (pixels).
-        weights: a state dict to load into a PyTorch source.
+        weights: a checkpoint (``.pt``, ``.pth``, ``.safetensors`` ...) to load into the source; into an ONNX file only
+            where its weights have the checkpoint's names, none folded.
         batch_norm: where it has been folded into the weights of a file: ``auto`` puts it back where the file records
             that (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
+        num_classes: that a timm network or a factory is made with; any other source must have as many. None: the
+            source says it.
 
     Raises:
         GraphError: the source cannot be read, or is no classifier.
@@ -44,7 +49,7 @@ def compile_network(
     """
     is_file = isinstance(source, onnx.ModelProto) or str(source).endswith(".onnx")
     check_mode(batch_norm)
-    model = read_source(source, resolution=resolution, weights=weights)
+    model = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
     folded = recorded(model)
     graph = parse(normalise(model, resolution if is_file else None), name or _name_of(source))
     check_weights(graph)
@@ -53,6 +58,11 @@ def compile_network(
     net = SuperNet(graph, None if space is None else dict(space))
     _ = net.space
     check_network(net)
+    if num_classes is not None and num_classes != net.num_classes:
+        raise GraphError(
+            f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set the latter "
+            f"to {net.num_classes}, or give a network of {num_classes} classes"
+        )
     return net
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import inspect
 import io
+import math
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,6 +19,7 @@ import torch
 from onnx_ir.passes.common import CheckerPass, ShapeInferencePass
 from torch import nn
 
+from autotailor.compiler.checkpoints import fit, read_checkpoint
 from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.onnx_file import check_model, read_model
 from autotailor.compiler.passes.opset import check_opset
@@ -29,21 +33,37 @@ DEFAULT_INPUT = (3, 224, 224)
 Source = str | Path | nn.Module | onnx.ModelProto
 
 
-def read_source(source: Source, *, resolution: int | None = None, weights: str | Path | None = None) -> ir.Model:
+def read_source(
+    source: Source,
+    *,
+    resolution: int | None = None,
+    weights: str | Path | None = None,
+    num_classes: int | None = None,
+) -> ir.Model:
     """The network as an ONNX model, BatchNorm kept where the source has it.
+
+    Args:
+        source: see ``Source``.
+        resolution: side of the images that a PyTorch network is exported for (pixels).
+        weights: a checkpoint to load.
+        num_classes: that ``timm:NAME`` or ``module:factory`` is made with; None leaves it to them.
 
     Raises:
         GraphError: the source does not exist or cannot be read; the message says what was expected.
     """
     if isinstance(source, onnx.ModelProto):
         check_model(source)
-        return _checked(lambda: ir.from_proto(source), f"graph {source.graph.name} is no valid ONNX model")
+        model = _checked(lambda: ir.from_proto(source), f"graph {source.graph.name} is no valid ONNX model")
+        return model if weights is None else with_weights(model, weights)
+    if isinstance(source, str | Path) and str(source).endswith(".onnx"):
+        model = read_onnx(Path(source))
+        return model if weights is None else with_weights(model, weights)
     if isinstance(source, nn.Module):
-        return export_module(source, resolution)
-    text = str(source)
-    if text.endswith(".onnx"):
-        return read_onnx(Path(text))
-    network = create_network(text)
+        network = source if weights is None else copy.deepcopy(source)
+    else:
+        if weights is None:
+            _check_own_head(str(source), num_classes)
+        network = create_network(str(source), pretrained=weights is None, num_classes=num_classes)
     if weights is not None:
         load_weights(network, weights)
     return export_module(network, resolution)
@@ -72,15 +92,31 @@ def _checked(read: Callable[[], ir.Model], complaint: str) -> ir.Model:
     return model
 
 
-def create_network(source: str, *, pretrained: bool = True) -> nn.Module:
-    """A module from ``timm:NAME`` (with its pretrained weights, or random ones) or ``module:factory``."""
+def create_network(source: str, *, pretrained: bool = True, num_classes: int | None = None) -> nn.Module:
+    """A module from ``timm:NAME`` or ``module:factory``.
+
+    Args:
+        source: where it comes from.
+        pretrained: timm's trained weights, or random ones.
+        num_classes: of its head, where the source lets one choose; with another number than timm's weights have, the
+            head is untrained.
+
+    Raises:
+        GraphError: the source does not exist or cannot be called.
+    """
+    if source.endswith(".onnx"):
+        raise GraphError(
+            f"source {source} is an ONNX file, which is not trained from scratch; set model.weights to null to take "
+            f"the weights of the file, or name timm:NAME or module:factory as model.source"
+        )
     prefix, _, rest = source.partition(":")
     if not rest:
         raise GraphError(f"source {source!r}: expected a path ending in .onnx, timm:NAME, or module:factory")
-    return _create_timm(rest, pretrained) if prefix == "timm" else _call_factory(prefix, rest)
+    make = _call_factory if prefix != "timm" else _create_timm
+    return make(prefix, rest, pretrained, num_classes)
 
 
-def _create_timm(name: str, pretrained: bool) -> nn.Module:
+def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -> nn.Module:
     import timm
 
     from autotailor.compiler.hub import hub
@@ -90,20 +126,38 @@ def _create_timm(name: str, pretrained: bool) -> nn.Module:
         raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
     try:
         with quiet(), hub() if pretrained else nullcontext():
-            network: nn.Module = timm.create_model(name, pretrained=pretrained)
+            chosen: dict[str, Any] = {} if num_classes is None else {"num_classes": num_classes}
+            network: nn.Module = timm.create_model(name, pretrained=pretrained, **chosen)
     except Exception as error:
         raise GraphError(
             f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)}); "
-            f"download them where there is a network and set model.weights to the file, with "
-            f"model.source=timm.models:{name}, or give the trained network as an .onnx file; "
+            f"download them where there is a network and set model.weights to the file, or give the trained network as "
+            f"an .onnx file; "
             f"`inspect --random-weights` shows its structure without them"
         ) from error
     return network
 
 
-def _call_factory(module: str, factory: str) -> nn.Module:
+def _check_own_head(source: str, num_classes: int | None) -> None:
+    """Refuses timm's own weights for another number of classes than they have: the head would be random."""
+    if num_classes is None or not source.startswith("timm:"):
+        return
+    import timm
+
+    config = timm.get_pretrained_cfg(source.removeprefix("timm:"), allow_unregistered=True)
+    if config is not None and config.num_classes not in (None, 0, num_classes):
+        raise GraphError(
+            f"source {source}: its own weights have {config.num_classes} classes, model.num_classes is {num_classes}, "
+            f"so that its head would be untrained; set model.weights to a checkpoint of {num_classes} classes, or to "
+            f"pretrain, with a pretrain section (conf/model/resnet_digits.yaml), to train it on the data"
+        )
+
+
+def _call_factory(module: str, factory: str, _: bool, num_classes: int | None) -> nn.Module:
     try:
-        made: Any = getattr(importlib.import_module(module), factory)()
+        function = getattr(importlib.import_module(module), factory)
+        chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
+        made: Any = function(**chosen)
     except ImportError as error:
         raise GraphError(f"source {module}:{factory}: module {module} cannot be imported: {error}") from error
     except (AttributeError, TypeError) as error:
@@ -115,15 +169,53 @@ def _call_factory(module: str, factory: str) -> nn.Module:
     return made
 
 
-def load_weights(network: nn.Module, path: str | Path) -> None:
-    """Loads a state dict file into a module."""
-    if not Path(path).is_file():
-        raise GraphError(f"weights file {path} does not exist; put the state dict of the network there")
+def _takes_classes(function: Any) -> bool:
+    """Whether a factory has a parameter ``num_classes``, or those of timm and torchvision that pass it on."""
     try:
-        state = torch.load(str(path), weights_only=True, map_location="cpu")
-        network.load_state_dict(state.get("state_dict", state))
-    except Exception as error:
-        raise GraphError(f"weights file {path} does not fit the network: {error}") from error
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # a builtin without a signature
+        return False
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    library = str(getattr(function, "__module__", "")).split(".")[0] in ("timm", "torchvision")
+    return "num_classes" in parameters or (passes_on and library)
+
+
+def load_weights(network: nn.Module, path: str | Path) -> None:
+    """Loads a checkpoint into a module.
+
+    Raises:
+        GraphError: it cannot be read, or is of another network.
+    """
+    own = network.state_dict()
+    remedy = "name the checkpoint of this network, or the source that the checkpoint is of"
+    state = fit(read_checkpoint(path), {name: tuple(tensor.shape) for name, tensor in own.items()}, path, remedy)
+    network.load_state_dict({**own, **state})
+
+
+def with_weights(model: ir.Model, path: str | Path) -> ir.Model:
+    """Puts a checkpoint's tensors in the place of an ONNX model's weights, whose names it must have, all of them.
+
+    Raises:
+        GraphError: it cannot be read, or the exporter renamed, transposed or folded weights.
+    """
+    tensors = {str(name): value.const_value for name, value in model.graph.initializers.items() if value.uses()}
+    shapes = {
+        name: tuple(int(size) for size in tensor.shape.numpy())
+        for name, tensor in tensors.items()
+        if tensor is not None and tensor.dtype.is_floating_point()
+    }
+    state = read_checkpoint(path)
+    wanted = {name: shape for name, shape in shapes.items() if math.prod(shape) > 1 or name in state}
+    remedy = (
+        "where the exporter folded, renamed or transposed weights, a checkpoint cannot be put into the file: load it "
+        "into the PyTorch network and export that, or name the network as model.source (module:factory)"
+    )
+    for name, tensor in fit(state, wanted, path, remedy).items():
+        value = model.graph.initializers[name]
+        assert value.const_value is not None
+        kind = value.const_value.dtype.numpy()
+        value.const_value = ir.tensor(tensor.detach().float().numpy().astype(kind), name=name)
+    return model
 
 
 def export_module(network: nn.Module, resolution: int | None) -> ir.Model:

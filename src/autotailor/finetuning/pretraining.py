@@ -101,7 +101,8 @@ def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> 
     if shape != (2, data.num_classes):
         raise TrainingError(
             f"{type(network).__name__} gives {list(shape)} for 2 images, expected [2, {data.num_classes}]: data "
-            f"{data.name} has {data.num_classes} classes; set model.num_classes"
+            f"{data.name} has {data.num_classes} classes; choose the data of the network's classes, or give a network "
+            f"of {data.num_classes} (model.num_classes sets the head of a timm network or factory that is trained here)"
         )
     if (outputs >= 0).all() and (outputs.sum(1) - 1).abs().max() < SHARES:
         raise TrainingError(

@@ -42,7 +42,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "behind every convolution with a bias, or nowhere",
     )
     weights = parser.add_mutually_exclusive_group()
-    weights.add_argument("--weights", type=Path, metavar="FILE", help="a state dict, for a PyTorch source")
+    weights.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source")
     weights.add_argument(
         "--random-weights", action="store_true", help="do not fetch the weights of timm:NAME; the structure is the same"
     )

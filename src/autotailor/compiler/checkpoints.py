@@ -1,0 +1,173 @@
+"""Checkpoints: the state dict inside a file, whatever wraps it, and its names made those of the network.
+
+Training scripts wrap a state dict (``{"model": ..., "epoch": 3}``), keep an average of the weights beside it, and put
+``module.`` (DistributedDataParallel), ``_orig_mod.`` (torch.compile) or ``model.`` (Lightning) before every name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import pathlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autotailor.compiler.library import reason
+from autotailor.ir.errors import GraphError
+from autotailor.ir.feature import Shape
+
+logger = logging.getLogger(__name__)
+
+State = dict[str, torch.Tensor]
+
+AVERAGES = ("state_dict_ema", "model_ema", "ema_state_dict", "model_ema_state_dict", "ema_model", "ema")
+WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "network", "net", "module", "weights", "params")
+COUNTERS = ("num_batches_tracked", "n_averaged")  # of BatchNorm and of averaged weights; no network computes with them
+COMPILED = "_orig_mod."
+_GLOBAL = re.compile(r"(?:Unsupported (?:global|class)\b\D*?|GLOBAL )([\w.]+\.\w+)")
+LISTED = 4  # names in a message
+
+
+def read_checkpoint(path: str | Path) -> State:
+    """The state dict in a ``.safetensors`` file or in a file of ``torch.save``; averaged weights where there are both.
+
+    Raises:
+        GraphError: the file is missing or damaged, holds objects other than tensors, or no state dict.
+    """
+    if not Path(path).is_file():
+        raise GraphError(f"weights file {path} does not exist; put the state dict of the network there")
+    content = _safetensors(Path(path)) if str(path).endswith(".safetensors") else _unpickled(Path(path))
+    found = _state_in(content, "")
+    if found is None:
+        kind = sorted(map(str, content))[:LISTED] if isinstance(content, Mapping) else type(content).__name__
+        raise GraphError(
+            f"weights file {path} holds no state dict, but {kind}; save one with torch.save(model.state_dict(), path)"
+        )
+    place, state = found
+    if place:
+        logger.info("weights: taken from %s of %s", place, path)
+    return {name.replace(COMPILED, ""): tensor for name, tensor in state.items()}
+
+
+def _safetensors(path: Path) -> State:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(str(path))
+    except (SafetensorError, OSError) as error:
+        raise GraphError(f"weights file {path} is no safetensors file: {reason(error)}; copy it again") from error
+
+
+def _unpickled(path: Path) -> Any:
+    """What ``torch.load`` reads without running code; plain values of training scripts are let through."""
+    import numpy as np
+
+    harmless: list[Any] = [argparse.Namespace, pathlib.PosixPath, pathlib.WindowsPath, np.dtype]
+    harmless += [type(np.dtype(kind)) for kind in ("f4", "f8", "i4", "i8", "b1")]
+    scalar: Any = np.float64(0).__reduce__()[0]
+    harmless += [(scalar, f"{module}.multiarray.scalar") for module in ("numpy.core", "numpy._core")]
+    try:
+        with torch.serialization.safe_globals(harmless):
+            return torch.load(str(path), weights_only=True, map_location="cpu")
+    except Exception as error:
+        if (named := _GLOBAL.search(str(error))) is not None:
+            raise GraphError(
+                f"weights file {path} holds Python objects ({named[1]}) besides tensors; reading them runs code, so "
+                f"it is not read; where it comes from, load it and call torch.save(model.state_dict(), path)"
+            ) from error
+        raise GraphError(
+            f"weights file {path} cannot be read ({type(error).__name__}: {reason(error).split('. ')[0]}); copy it "
+            f"again, or save a state dict with torch.save(model.state_dict(), path)"
+        ) from error
+
+
+def _state_in(content: Any, place: str) -> tuple[str, State] | None:
+    """Where a state dict is, looking into wrappers, and the state dict."""
+    if not isinstance(content, Mapping) or not content:
+        return None
+    for key in (*AVERAGES, *WRAPPERS):
+        found = _state_in(content.get(key), f"{place}.{key}".strip("."))
+        if found is not None:
+            return found
+    tensors = {str(name): value for name, value in content.items() if isinstance(value, torch.Tensor)}
+    if tensors:
+        return place, tensors
+    inner = [name for name, value in content.items() if isinstance(value, Mapping)]
+    return _state_in(content[inner[0]], f"{place}.{inner[0]}".strip(".")) if len(inner) == 1 else None
+
+
+def fit(state: State, wanted: Mapping[str, Shape], path: str | Path, remedy: str) -> State:
+    """A state dict under a network's names.
+
+    Args:
+        state: of a checkpoint; a prefix that all the network's names have in it is taken off, and what has another
+            prefix (a loss, a teacher) is left.
+        wanted: the network's names with their shapes.
+        path: of the checkpoint, for the message.
+        remedy: what to do where it does not fit.
+
+    Raises:
+        GraphError: names that are missing or unexpected, and other shapes.
+    """
+    needed = {name for name in wanted if not name.endswith(COUNTERS)}
+    prefix = _prefix(state, needed)
+    own = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    own = {name: tensor for name, tensor in own.items() if not name.endswith(COUNTERS) or name in wanted}
+    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+    misfit = _Misfit(
+        missing=[name for name in wanted if name in needed and name not in own],
+        unexpected=[name for name in own if name not in wanted],
+        shapes=[(name, shapes[name], size) for name, size in wanted.items() if shapes.get(name, size) != size],
+    )
+    if misfit:
+        raise GraphError(f"weights file {path} does not fit the network: {misfit}; {misfit.hint() or remedy}")
+    return own
+
+
+def _prefix(state: Iterable[str], needed: set[str]) -> str:
+    """What stands before the network's names in a checkpoint: the prefix under which most of them are found."""
+    names = set(state)
+    if not needed or needed <= names:
+        return ""
+    ends = {name.rsplit(".", 1)[-1] for name in needed}
+    candidates = {""}
+    for name in names:
+        parts = name.split(".")
+        if parts[-1] in ends:
+            candidates.update(".".join(parts[:i]) + "." for i in range(1, len(parts)))
+    return max(sorted(candidates, key=len), key=lambda prefix: sum(prefix + name in names for name in needed))
+
+
+@dataclass(frozen=True)
+class _Misfit:
+    """How a checkpoint differs from a network."""
+
+    missing: Sequence[str]
+    unexpected: Sequence[str]
+    shapes: Sequence[tuple[str, Shape, Shape]]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or self.shapes)
+
+    def __str__(self) -> str:
+        other = [f"{name} is {list(there)}, not {list(here)}" for name, there, here in self.shapes]
+        groups = (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", other))
+        return "; ".join(f"{len(names)} {what} ({_list(names)})" for what, names in groups if names)
+
+    def hint(self) -> str:
+        """Where only the number of classes differs, how to set it."""
+        rows = {(there[0], here[0]) for _, there, here in self.shapes if there and here and there[1:] == here[1:]}
+        if self.missing or self.unexpected or len(self.shapes) > 2 or len(rows) != 1:
+            return ""
+        (there, here) = rows.pop()
+        return f"it is of a network with {there} classes, this one has {here}: set model.num_classes to {there}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:LISTED]) + (" ..." if len(names) > LISTED else "")
