@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx_ir as ir
 from onnx import helper
@@ -10,6 +12,7 @@ from onnx_ir.passes import common
 from onnxscript.optimizer import fold_constants_ir
 
 from autotailor.compiler.library import attempt
+from autotailor.compiler.passes.budget import Budget
 
 ROUNDS = 8
 LARGEST = 1 << 28  # elements of a folded tensor
@@ -20,17 +23,22 @@ def fold(model: ir.Model) -> None:
     """Ensures that nothing constant is computed: no Constant, Identity, Dropout, dead code; shapes on the way.
 
     Raises:
-        GraphError: a constant cannot be computed.
+        GraphError: a constant cannot be computed, or is too large.
     """
     attempt("its constants cannot be folded", str(model.graph.name), lambda: _fold(model))
 
 
 def _fold(model: ir.Model) -> None:
+    budget = Budget(model)
+
+    def foldable(node: ir.Node) -> bool:
+        return node.op_type not in RANDOM and budget.allows(node)
+
     for _ in range(ROUNDS):
         folded = fold_constants_ir(
-            model, onnx_shape_inference=True, input_size_limit=LARGEST, output_size_limit=LARGEST, should_fold=_foldable
+            model, onnx_shape_inference=True, input_size_limit=LARGEST, output_size_limit=LARGEST, should_fold=foldable
         )
-        several = sum([_fold_several(node, model.opset_imports) for node in list(model.graph)])
+        several = sum([_fold_several(node, model.opset_imports, foldable) for node in list(model.graph)])
         tidy(model)
         if not folded.modified and not several:
             break
@@ -44,16 +52,12 @@ def tidy(model: ir.Model) -> None:
     common.RemoveUnusedNodesPass()(model)
 
 
-def _foldable(node: ir.Node) -> bool:
-    return node.op_type not in RANDOM
-
-
-def _fold_several(node: ir.Node, opsets: dict[str, int]) -> bool:
+def _fold_several(node: ir.Node, opsets: dict[str, int], foldable: Callable[[ir.Node], bool]) -> bool:
     """Folds an operator with several outputs, for instance a Split of fused weights; the library leaves them."""
-    if node.domain or len(node.outputs) < 2 or node.graph is None or node.op_type in RANDOM:
+    if node.domain or len(node.outputs) < 2 or node.graph is None:
         return False
     inputs = [value for value in node.inputs if value is not None]
-    if not inputs or any(value.const_value is None for value in inputs):
+    if not inputs or any(value.const_value is None for value in inputs) or not foldable(node):
         return False
     proto = ir.to_proto(node)
     graph = helper.make_graph(
