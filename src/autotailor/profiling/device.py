@@ -144,6 +144,26 @@ class Fingerprint:
         """Canonical JSON."""
         return json.dumps(self.facts, sort_keys=True, separators=(",", ":"))
 
+    @classmethod
+    def from_json(cls, text: str) -> Fingerprint:
+        """Reads ``to_json``.
+
+        Raises:
+            ValueError: the text is no JSON, or does not describe a device.
+        """
+        try:
+            facts = json.loads(text, parse_constant=_refuse_constant)
+        except RecursionError as error:
+            raise ValueError("nested too deep") from error
+        if not isinstance(facts, dict):
+            raise ValueError("no description of a device")
+        for name in ("hardware", "runtime"):
+            if not isinstance(facts.get(name, {}), dict):
+                raise ValueError(f"{name} is {str(facts[name])[:100]!r}, expected names and values")
+        if not isinstance(facts.get("anchor", ""), str):
+            raise ValueError("anchor is no operator's id")
+        return cls(facts)
+
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
@@ -153,6 +173,10 @@ class Fingerprint:
     def anchor(self) -> str:
         """Id of the anchor operator; empty where the facts do not say."""
         return str(self.facts.get("anchor", ""))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def fingerprint(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from autotailor.artifacts import atomic
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import Fingerprint
 from autotailor.profiling.errors import LUTError
+from autotailor.profiling.limits import NONSENSE, RANGES, read_feature, refusal
 
 COLUMNS = (
     "operator_id",
@@ -33,6 +34,8 @@ COLUMNS = (
 OPTIONAL = ("energy_mj", "resident_weight_mb", "workspace_mb")
 ORIGIN = ("measured_at", "measured_by")
 FURTHER = frozenset((*OPTIONAL, *ORIGIN, "device"))
+MOST_BYTES = 2**28
+"""Of a table: two hundred times what a large space takes."""
 
 
 @dataclass(frozen=True)
@@ -139,37 +142,88 @@ class LUT:
         """Reads the CSV.
 
         Raises:
-            LUTError: no such file, missing columns, a row that makes no sense, or two devices in one file.
+            LUTError: no such file, no CSV in UTF-8, columns that are missing or there twice, a row that makes no sense,
+                or two devices in one file.
         """
-        try:
-            text = Path(path).read_text()
-        except OSError as error:
-            raise LUTError(f"{path}: cannot be read ({error.strerror}); run the rule profile to make it") from error
-        reader = csv.DictReader(io.StringIO(text))
-        required = [name for name in COLUMNS if name not in FURTHER]
-        if missing := [name for name in required if name not in (reader.fieldnames or ())]:
+        lines = list(_lines(path, _text(Path(path))))
+        rows, refused = [], []
+        for number, line in lines:
+            try:
+                rows.append(_read_row(line))
+            except ValueError as error:
+                refused.append(f"line {number}: {error}")
+        if refused:
+            more = f" (and {len(refused) - 1} more lines)" if len(refused) > 1 else ""
             raise LUTError(
-                f"{path}: no LUT, the columns {', '.join(missing)} are missing; expected {', '.join(required)}"
+                f"{path}, {refused[0]}{more}; nothing of it was taken: run the rule profile again, or export the table "
+                "again"
             )
-        lines = list(reader)
-        rows = tuple(_read_row(path, number, line) for number, line in enumerate(lines, 2))
         if len(fingerprints := {row.fingerprint for row in rows}) > 1:
             raise LUTError(
                 f"{path}: latencies of {len(fingerprints)} devices in one LUT; profile into one file per device"
             )
         if len({row.feature.id for row in rows}) != len(rows):
             raise LUTError(f"{path}: an operator appears twice; run the rule profile again")
-        return cls(rows, _read_device(path, rows, {line.get("device") or "" for line in lines}))
+        return cls(tuple(rows), _read_device(path, rows, {line.get("device") or "" for _, line in lines}))
+
+
+def _text(path: Path) -> str:
+    """What a file says; with or without the mark that spreadsheets put at the beginning of UTF-8."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise LUTError(f"{path}: no file, expected a table (CSV); name the file of a LUT")
+        if status.st_size > MOST_BYTES:
+            raise LUTError(
+                f"{path}: {status.st_size / 2**20:,.0f} MiB, a LUT has at most {MOST_BYTES / 2**20:.0f}; is it a table?"
+            )
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or error
+        raise LUTError(f"{path}: cannot be read ({reason}); run the rule profile to make it") from error
+    except UnicodeDecodeError as error:
+        raise LUTError(
+            f"{path}: no text in UTF-8 (byte {error.start}); save it as CSV in UTF-8, or export the table again"
+        ) from error
+    except ValueError as error:  # a path that no file can have
+        raise LUTError(f"{str(path)!r}: cannot be read ({error}); name the file of a LUT") from error
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each row with the number of its last line in the file."""
+    required = [name for name in COLUMNS if name not in FURTHER]
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        names = next(reader, [])
+        if missing := [name for name in required if name not in names]:
+            raise LUTError(
+                f"{path}: no LUT, the columns {', '.join(missing)} are missing; expected {', '.join(required)}, with "
+                "commas in between"
+            )
+        if twice := [name for name, count in Counter(names).items() if count > 1 and name in COLUMNS]:
+            raise LUTError(f"{path}: the columns {', '.join(twice)} are there twice; export the table again")
+        for values in reader:
+            if values and len(values) != len(names):
+                raise LUTError(
+                    f"{path}, line {reader.line_num}: {len(values)} values for {len(names)} columns; the file is cut "
+                    "off or was changed: export the table again"
+                )
+            if values:
+                yield reader.line_num, dict(zip(names, values, strict=True))
+    except csv.Error as error:
+        raise LUTError(f"{path}, line {reader.line_num}: no CSV ({error}); export the table again") from error
 
 
 def _read_device(path: Path, rows: Sequence[LUTRow], texts: set[str]) -> Fingerprint | None:
     """The device that all rows describe; None where they do not."""
-    if len(texts) != 1 or texts == {""}:
+    if len(texts) > 1:
+        raise LUTError(f"{path}: the column device is not the same in all rows; export the table again")
+    if texts <= {""}:
         return None
     try:
-        device = Fingerprint(json.loads(texts.pop()))
+        device = Fingerprint.from_json(texts.pop())
     except ValueError as error:
-        raise LUTError(f"{path}: the column device is no JSON ({error}); export the table again") from error
+        raise LUTError(f"{path}: the column device is no JSON of a device ({error}); export the table again") from error
     if device.id != rows[0].fingerprint:
         raise LUTError(
             f"{path}: its column device describes {device.id}, its fingerprint is {rows[0].fingerprint}; "
@@ -178,17 +232,25 @@ def _read_device(path: Path, rows: Sequence[LUTRow], texts: set[str]) -> Fingerp
     return device
 
 
-def _read_row(path: Path, number: int, row: dict[str, str]) -> LUTRow:
+def _read_row(row: dict[str, str]) -> LUTRow:
+    """One row; raises ValueError saying what is wrong with it."""
     try:
-        feature = OperatorFeature.from_json(row["feature"])
+        feature = read_feature(row["feature"])
         latency, error = float(row["latency_ms"]), float(row["standard_error"])
         extras: dict[str, Any] = {name: float(row[name]) for name in OPTIONAL if row.get(name)}
         extras |= {name: row.get(name) or "" for name in ORIGIN}
         read = LUTRow(feature, row["fingerprint"], latency, error, int(row["repeats"]), **extras)
-    except (ValueError, KeyError, TypeError) as reason:
-        raise LUTError(f"{path}, line {number}: not a row of a LUT ({reason}); run the rule profile again") from reason
+    except NONSENSE as reason:
+        raise ValueError(f"not a row of a LUT ({str(reason)[:200]})") from reason
     if feature.id != row["operator_id"]:
-        raise LUTError(f"{path}, line {number}: id {row['operator_id']} is not that of its feature ({feature.id})")
-    if not 0 <= latency < float("inf"):
-        raise LUTError(f"{path}, line {number}: latency {latency} ms, expected a number of at least 0")
+        raise ValueError(f"id {row['operator_id'][:40]!r} is not that of its feature ({feature.id})")
+    if wrong := refuse_row(read):
+        raise ValueError(wrong)
     return read
+
+
+def refuse_row(row: LUTRow) -> str | None:
+    """What is wrong with a row; None: nothing."""
+    if not (row.measured_at + row.measured_by).isprintable() or len(row.measured_at + row.measured_by) > 200:
+        return "measured_at or measured_by is not one short line"
+    return refusal({name: getattr(row, name) for name in RANGES if hasattr(row, name)})

@@ -19,6 +19,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.differential import Walk, block_latencies, kernel_overhead, robust, step_latencies
 from autotailor.profiling.errors import ProfilingError, RunLostError
+from autotailor.profiling.limits import heap_difference
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
 from autotailor.profiling.record import Record
@@ -372,8 +373,10 @@ def _event(text: str) -> dict[str, Any] | None:
 def _with_memory(record: Record, copies: int, line: Mapping[str, Any]) -> Record:
     """The record with weights of one copy and scratch memory, MiB, where the runner says them."""
     if "weights_mb" in line:
-        record = replace(record, resident_weight_mb=line["weights_mb"] / copies)
-    return replace(record, workspace_mb=line["workspace_mb"]) if "workspace_mb" in line else record
+        record = replace(record, resident_weight_mb=heap_difference(line["weights_mb"] / copies))
+    if "workspace_mb" in line:
+        record = replace(record, workspace_mb=heap_difference(line["workspace_mb"]))
+    return record
 
 
 def _blocks(program: Program, line: Mapping[str, Any]) -> Any:

@@ -34,7 +34,7 @@ def test_a_missing_file_says_what_makes_it(tmp_path: Path) -> None:
         ("latency_ms", "latency", "columns latency_ms are missing"),
         ("0.001", "fast", "line 3: not a row"),
         ("0.001", "-0.001", "line 3: latency"),
-        (ADD.id, "0" * 12, "line 3: id 0{12}"),
+        (ADD.id, "0" * 12, "line 3: id '0{12}'"),
         (",f,0.001", ",g,0.001", "2 devices"),
     ],
 )
