@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from autotailor.profiling.runtimes.ncnn_layers import Step, fragment, ncnn_shape
 
 FREE_LAYERS = frozenset({"Input", "Split", "Noop"})
 """Layers that no operator claims: they hand on blobs (measured: 0.1 to 0.3 us for each Split)."""
+
+TO_THE_END = -233
+"""What pnnx writes for the end of a range that has none."""
 
 Params = tuple[tuple[int, tuple[float | str, ...]], ...]
 Signature = tuple[str, Params, tuple[tuple[int, ...], ...]]
@@ -83,10 +87,36 @@ def _signature(kind: str, params: Params, shapes: Sequence[tuple[int, ...]]) -> 
     values = dict(params)
     if kind == "BinaryOp" and values.get(1) == (1.0,):  # the value of a scalar costs nothing
         params = tuple((key, value) for key, value in params if key != 2)
+    if kind == "Padding":  # nor does that of a margin
+        params = tuple((key, value) for key, value in params if key != 5)
+    if kind == "Interp":
+        params = _interpolation(values, shapes[0])
+    if kind == "Crop":
+        params = _ranges(values, shapes[0])
     if kind == "Convolution" and values[1] == values[11] == (1.0,) and len(vectors[0]) == 1:
         kept = {0: values[0], 1: values[5], 2: values[6], 9: values.get(9), 10: values.get(10)}
         return "InnerProduct", tuple((key, value) for key, value in kept.items() if value is not None), vectors
     return kind, params, vectors
+
+
+def _interpolation(values: dict[int, tuple[float | str, ...]], shape: tuple[int, ...]) -> Params:
+    """Parameters of an Interp with the size of its output, where pnnx has written scales."""
+    given = [(values.get(key, (0.0,))[0], values.get(scale, (1.0,))[0]) for key, scale in ((3, 1), (4, 2))]
+    sizes = [
+        int(size) or math.floor(float(scale) * side) for (size, scale), side in zip(given, shape[-2:], strict=True)
+    ]
+    return (0, values[0]), (3, (sizes[0],)), (4, (sizes[1],)), (6, values.get(6, (0.0,)))
+
+
+def _ranges(values: dict[int, tuple[float | str, ...]], shape: tuple[int, ...]) -> Params:
+    """Parameters of a Crop with bounds that are counted from the front, in the order of the axes."""
+    bounds = zip(values[11], values[9], values[10], strict=True)
+    found = []
+    for axis, start, end in sorted((int(a), int(s), int(e)) for a, s, e in bounds):
+        first, last, _ = slice(start, None if end == TO_THE_END else end).indices(shape[axis])
+        found.append((axis, first, last))
+    axes, starts, ends = zip(*found, strict=True)
+    return (9, starts), (10, ends), (11, axes)
 
 
 def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tuple[str, str, Signature]]:

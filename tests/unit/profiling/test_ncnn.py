@@ -41,7 +41,67 @@ class Residual(nn.Module):
         return self.activation(x + self.conv(x))
 
 
+class Margins(nn.Module):
+    """Padding by zeros and by reflection, ranges of channels and of the image."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        grown = F.pad(F.relu(F.pad(x, (0, 1, 0, 1))), (1, 2, 1, 0), mode="reflect")
+        return F.max_pool2d(grown[:, 3:], 2)[:, :, 1:]
+
+
+class Reductions(nn.Module):
+    """Global response normalisation, split attention's sum, and a maximum."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm = torch.linalg.vector_norm(x, dim=(2, 3), keepdim=True)
+        x = x * (norm / (norm.mean(1, keepdim=True) + 1e-6))
+        pieces = x.reshape(x.shape[0], 2, 8, *x.shape[2:])
+        gates = x.sum(1, keepdim=True) + x.amax(1, keepdim=True)
+        return pieces.sum(1) * torch.sigmoid(gates)
+
+
+class Normalised(nn.Module):
+    """Groups, one group for all channels with and without shifts, and channels by themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups, self.one = nn.GroupNorm(4, 16, eps=1e-4), nn.GroupNorm(1, 16)
+        self.each = nn.InstanceNorm2d(16, affine=True)
+        self.gain = nn.Parameter(torch.rand(16, 1, 1) + 0.5)
+        for norm in (self.groups, self.one, self.each):
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+            nn.init.uniform_(norm.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.each(self.one(self.groups(x))) * self.gain
+
+
+class Powers(nn.Module):
+    """Squares, roots and other powers; a constant of the innermost axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(16) + 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = (F.relu(x) ** 2 + 0.1) ** 0.5 + (x.abs() + 0.1) ** 1.5
+        return (y.permute(0, 2, 3, 1) * self.scale).permute(0, 3, 1, 2)
+
+
+class Resized(nn.Module):
+    """Twice as large by the nearest pixel, then by linear interpolation."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        near = F.interpolate(x, scale_factor=2, mode="nearest")
+        return F.interpolate(near, scale_factor=2, mode="bilinear", align_corners=False)
+
+
 CASES = {
+    "margins and ranges": Margins(),
+    "reductions": Reductions(),
+    "group and instance norm": Normalised(),
+    "powers": Powers(),
+    "resized": Resized(),
     "relu": nn.Sequential(nn.ReLU(), nn.Conv2d(16, 8, 1, bias=False)),
     "depthwise, relu6": nn.Sequential(nn.Conv2d(16, 16, 5, 2, 2, groups=16), nn.ReLU6()),
     "grouped, leaky relu": nn.Sequential(nn.Conv2d(16, 32, 3, 1, 1, groups=4), nn.LeakyReLU(0.2)),
@@ -67,6 +127,9 @@ def test_operators_of_a_network_claim_the_layers_pnnx_writes(name: str, tmp_path
     features = [feature for place in net.places(runtime.fusion) for feature in place.features.flat]
     bill = claims(tmp_path / "model.ncnn.param", features, net.input_shape)
     assert bill.complete, (bill.unclaimed, bill.idle)
+    image = np.random.default_rng(0).random(net.input_shape, dtype=np.float32)
+    (wanted,) = onnxruntime.InferenceSession(str(tmp_path / "model.onnx")).run(None, {"input": image})
+    np.testing.assert_allclose(runtime.run(tmp_path, image), wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("model", ["resnet_digits", "mobilenet_digits"])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import platform
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.sequence import PlacedOperator
@@ -20,6 +23,7 @@ from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn_network import network_program
+from autotailor.profiling.runtimes.ncnn_preparation import prepare
 from autotailor.profiling.runtimes.ncnn_replicas import alone_program, harness_program, replica_program, sink_program
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
@@ -81,11 +85,12 @@ class NcnnRuntime(InPlaceRuntime):
             (directory / name).unlink(missing_ok=True)
         scratch = {key: str(directory / f".{key}") for key in ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")}
         files = scratch | {"ncnnparam": str(directory / PARAM), "ncnnbin": str(directory / WEIGHTS)}
-        command = [pnnx_binary(), str(onnx_path), "fp16=0", *(f"{key}={path}" for key, path in files.items())]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
-        for path in scratch.values():
-            Path(path).unlink(missing_ok=True)
-        onnx_path.with_suffix(".pnnxsim.onnx").unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(prefix="pnnx.") as folder:
+            prepared = _prepared(onnx_path, Path(folder) / onnx_path.name)
+            command = [pnnx_binary(), str(prepared), "fp16=0", *(f"{key}={path}" for key, path in files.items())]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
+        for left in (*map(Path, scratch.values()), onnx_path.with_suffix(".pnnxsim.onnx")):
+            left.unlink(missing_ok=True)
         if done.returncode != 0 or not (directory / PARAM).exists() or not (directory / WEIGHTS).exists():
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
             raise ProfilingError(f"{onnx_path}: pnnx cannot convert it (exit code {done.returncode}):\n{tail}")
@@ -100,6 +105,15 @@ class NcnnRuntime(InPlaceRuntime):
         if not param.exists() or net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
             raise ProfilingError(f"{directory}: ncnn cannot load {PARAM} and {WEIGHTS}; convert the network again")
         return np.stack([_forward(net, image, directory) for image in images])
+
+
+def _prepared(onnx_path: Path, target: Path) -> Path:
+    """The model as pnnx reads it right; what is no model is left to pnnx to refuse."""
+    try:
+        onnx.save(prepare(onnx.load(onnx_path)), target)
+    except (DecodeError, OSError, ValueError):
+        return onnx_path
+    return target
 
 
 def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.NDArray[np.float32]:

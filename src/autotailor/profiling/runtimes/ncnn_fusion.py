@@ -25,6 +25,12 @@ PATTERNS = (
         scalars=("SCALE", "KEYSCALE"),
         ranks=(("q", (4,)), ("v", (4,))),
     ),
+    Pattern(
+        "GroupNormalization",
+        "Add(Mul(Reshape(InstanceNormalization("
+        "Reshape(x, shape=(_, num_groups, _)), ONES, ZEROS, epsilon=epsilon)), GAIN), SHIFT)",
+    ),
+    Pattern("Square", "Pow(x, 2.0)"),
     Pattern("ChannelShuffle", "Reshape(Transpose(Reshape(x, shape=(_, group, _, _, _)), perm=(0, 2, 1, 3, 4)))"),
     BIASED_MATMUL,
     *(Pattern("TransposedMatMul", f"MatMul(x, Transpose(y, perm={perm}))") for perm in ((0, 1, 3, 2), (0, 2, 1))),
@@ -35,7 +41,14 @@ NCNN_FUSION = FusionRules(
     name="ncnn",
     folds=frozenset((producer, "BatchNormalization") for producer in PRODUCERS),
     fuses=frozenset((producer, activation) for producer in PRODUCERS for activation in ACTIVATIONS)
-    | frozenset({("GlobalAveragePool", "Flatten"), ("GlobalAveragePool", "Transpose"), ("Transpose", "Flatten")}),
+    | frozenset(
+        {
+            ("GlobalAveragePool", "Flatten"),
+            ("GlobalMaxPool", "Flatten"),
+            ("GlobalAveragePool", "Transpose"),
+            ("Transpose", "Flatten"),
+        }
+    ),
     free=frozenset({"Identity", "Dropout"}),
     patterns=PATTERNS,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from autotailor.ir.feature import Attributes, Follower, OperatorFeature
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn_layers.layer import Layer, Params, alone, writes
@@ -40,7 +42,7 @@ def bounds(attributes: Attributes) -> tuple[float, float]:
     return float(values.get("min", -largest)), float(values.get("max", largest))  # type: ignore[arg-type]
 
 
-@writes("Relu", "Sigmoid", "Tanh", "Mish", "Gelu", "Swish")
+@writes("Relu", "Sigmoid", "Tanh", "Mish", "Gelu", "Swish", "Erf", "Softplus")
 def unary(feature: OperatorFeature) -> Layer:
     """Activations without parameters."""
     alone(feature)
@@ -53,6 +55,25 @@ def leaky_relu(feature: OperatorFeature) -> Layer:
     """ReLU with a slope."""
     alone(feature)
     return Layer("ReLU", ((0, float(feature.attribute("alpha", 0.01))),), in_place=True)
+
+
+@writes("Elu", "Selu")
+def exponential(feature: OperatorFeature) -> Layer:
+    """Exponential below zero."""
+    alone(feature)
+    if feature.kind == "Elu":
+        return Layer("ELU", ((0, float(feature.attribute("alpha", 1.0))),), in_place=True)
+    alpha, gamma = feature.attribute("alpha", 1.6732632), feature.attribute("gamma", 1.0507010)
+    return Layer("SELU", ((0, float(alpha)), (1, float(gamma))), in_place=True)
+
+
+@writes("PRelu")
+def parametric_relu(feature: OperatorFeature) -> Layer:
+    """ReLU with a slope for each channel, or one for all."""
+    alone(feature)
+    if not feature.weights:
+        raise ProfilingError(f"operator {feature.id}: ncnn cannot compute the slopes of a PRelu, only read them")
+    return Layer("PReLU", ((0, math.prod(feature.weights[0])),), in_place=True)
 
 
 @writes("Clip")

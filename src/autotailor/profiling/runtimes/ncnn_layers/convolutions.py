@@ -54,10 +54,10 @@ def pooling(feature: OperatorFeature) -> Layer:
     return Layer("Pooling", tuple(params))
 
 
-@writes("GlobalAveragePool")
+@writes("GlobalAveragePool", "GlobalMaxPool")
 def global_pooling(feature: OperatorFeature) -> Layer | Fragment:
-    """Global average pooling gives a vector: a Flatten behind it is no layer, a Transpose needs a map again."""
-    made = Layer("Pooling", ((0, 1), (4, 1)))
+    """Global pooling gives a vector: a Flatten behind it is no layer, a Transpose needs a map again."""
+    made = Layer("Pooling", ((0, int(feature.kind == "GlobalAveragePool")), (4, 1)))
     if not any(follower.kind == "Transpose" for follower in feature.followers):
         return made
     perm = dict(feature.followers[0].attributes)["perm"]
@@ -66,13 +66,3 @@ def global_pooling(feature: OperatorFeature) -> Layer | Fragment:
     order = permute(feature, [int(axis) - 1 for axis in perm[1:]])  # type: ignore[index, union-attr]
     parts = ((made, (channels,)), (as_map, (channels, 1, 1)), (order, ncnn_shape(feature.outputs[0])))
     return chain(feature, *parts)
-
-
-@writes("ReduceMean")
-def mean(feature: OperatorFeature) -> Layer:
-    """Mean over axes of an activation (squeeze and excitation)."""
-    alone(feature)
-    rank = len(feature.inputs[0])
-    axes = tuple(int(axis) % rank for axis in feature.attribute("axes", range(1, rank)))
-    keep = int(feature.attribute("keepdims", 1))
-    return Layer("Reduction", ((0, 3), (1, 0), (3, tuple(axis - 1 for axis in axes)), (4, keep), (5, 1)))

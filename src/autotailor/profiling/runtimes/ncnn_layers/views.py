@@ -12,7 +12,6 @@ from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn_layers.layer import (
     Fragment,
     Layer,
-    Params,
     Step,
     alone,
     chain,
@@ -20,6 +19,7 @@ from autotailor.profiling.runtimes.ncnn_layers.layer import (
     ncnn_shape,
     writes,
 )
+from autotailor.profiling.runtimes.ncnn_layers.padding import crop
 
 INNERMOST_FIRST = {
     2: ("wh", "hw"),
@@ -119,12 +119,6 @@ def split(feature: OperatorFeature) -> Layer:
     alone(feature)
     axis = _axis(feature, 0)
     return Layer("Slice", ((0, tuple(ncnn_shape(shape)[axis] for shape in feature.outputs)), (1, axis)))
-
-
-def crop(starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]) -> Layer:
-    """Ranges of axes."""
-    params: Params = ((9, tuple(starts)), (10, tuple(ends)), (11, tuple(axes)))
-    return Layer("Crop", params)
 
 
 @writes("Gather")

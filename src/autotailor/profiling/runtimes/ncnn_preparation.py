@@ -1,0 +1,97 @@
+"""ONNX models written so that pnnx reads them right: the same numbers, in words that it knows.
+
+pnnx (20261020) loses the axis of a ReduceSum that has only one, and sums over nothing. The batch is one picture, so
+that summing over it too changes nothing and makes two axes::
+
+    ReduceSum(x, axes=[k])                  ->  ReduceSum(x, axes=[0, k])
+    ReduceSum(x, axes=[k], keepdims=0)      ->  Squeeze(ReduceSum(x, axes=[0, k]), axes=[k])
+
+It knows group normalisation by the shapes that PyTorch's exporter writes, the first of them without sizes::
+
+    Reshape(InstanceNormalization(Reshape(x, [-1, groups, 4096]), ones, zeros), [-1, 64, 8, 8])
+        ->  Reshape(InstanceNormalization(Reshape(x, [0, groups, -1]), ones, zeros), [1, 64, 8, 8])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import helper, numpy_helper
+
+
+def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model for pnnx; the one that is handed in may be changed.
+
+    Args:
+        model: with a batch of 1, as `SuperNet.export_onnx` writes it.
+    """
+    graph = model.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        nodes += _two_axes(node, graph, constants) if node.op_type == "ReduceSum" else [node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    _group_shapes(graph, constants)
+    return model
+
+
+def _constant(graph: onnx.GraphProto, name: str, value: npt.ArrayLike) -> str:
+    """Adds a constant of 64-bit integers."""
+    graph.initializer.append(numpy_helper.from_array(np.asarray(value, dtype=np.int64), name))
+    return name
+
+
+def _two_axes(
+    node: onnx.NodeProto, graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]
+) -> list[onnx.NodeProto]:
+    """A sum over one axis as one over that axis and the batch."""
+    if len(node.input) < 2 or node.input[1] not in constants:
+        return [node]
+    axes = numpy_helper.to_array(constants[node.input[1]]).ravel().tolist()
+    if len(axes) != 1 or axes[0] == 0:
+        return [node]
+    prefix = f"{node.output[0]}.prepared"
+    keeps = next((attribute.i for attribute in node.attribute if attribute.name == "keepdims"), 1)
+    summed = node.output[0] if keeps else prefix
+    both = _constant(graph, f"{prefix}.axes", [0, axes[0]])
+    made = [helper.make_node("ReduceSum", [node.input[0], both], [summed], node.name, keepdims=1)]
+    if not keeps:
+        axis = _constant(graph, f"{prefix}.axis", axes)
+        made.append(helper.make_node("Squeeze", [summed, axis], [node.output[0]], f"{node.name}.squeeze"))
+    return made
+
+
+def _group_shapes(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> None:
+    """Shapes of group normalisations without sizes in the first view, and without -1 for the batch in the second."""
+    producers = {name: node for node in graph.node for name in node.output}
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    for node in graph.node:
+        if node.op_type != "InstanceNormalization" or not _is_identity(node, constants):
+            continue
+        before, behind = producers.get(node.input[0]), readers.get(node.output[0], [])
+        if before is None or len(readers[node.input[0]]) > 1 or len(behind) != 1:
+            continue
+        grouped, back = _view_shape(before, constants), _view_shape(behind[0], constants)
+        if len(grouped) == 3 and grouped[1] > 0 and len(back) > 2 and min(back[1:]) > 0:
+            before.input[1] = _constant(graph, f"{node.output[0]}.grouped", [0, grouped[1], -1])
+            behind[0].input[1] = _constant(graph, f"{node.output[0]}.back", [1, *back[1:]])
+
+
+def _view_shape(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> list[int]:
+    """The constant shape of a Reshape; empty where the node is none, or its shape is computed."""
+    if node.op_type != "Reshape" or node.input[1] not in constants:
+        return []
+    return [int(size) for size in numpy_helper.to_array(constants[node.input[1]])]
+
+
+def _is_identity(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> bool:
+    """Whether a normalisation has gains of one and shifts of zero."""
+    if any(name not in constants for name in node.input[1:3]):
+        return False
+    gain, shift = (numpy_helper.to_array(constants[name]) for name in node.input[1:3])
+    return bool((gain == 1).all() and (shift == 0).all())
