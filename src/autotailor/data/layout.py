@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from autotailor.data.contents import Content, digest
 from autotailor.data.errors import DataError
 from autotailor.data.listing import Listing, class_folders, list_pictures
@@ -32,6 +35,15 @@ class Layout:
     def files(self) -> list[Path]:
         """All pictures, part after part."""
         return [path for listing in self.parts.values() for path in listing.files()]
+
+    def positions(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Part to the places of its pictures among all of them."""
+        sizes = [len(listing.paths) for listing in self.parts.values()]
+        ends = np.cumsum(sizes)
+        return {
+            part: np.arange(end - size, end, dtype=np.int64)
+            for part, end, size in zip(self.parts, ends, sizes, strict=True)
+        }
 
     def digest(self, contents: list[Content]) -> str:
         """SHA-256 over the parts, the relative paths and the contents of all pictures."""
@@ -93,11 +105,7 @@ def _parts(name: str, folder: Path) -> dict[str, Path]:
             f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
             f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"
         )
-    if "val" not in found:
-        raise DataError(
-            f"data {name}: {folder / 'val'} is missing or has no class folders; put images there as val/CLASS/IMAGE.jpg"
-        )
-    return found
+    return found or {"train": folder}
 
 
 def _check_classes(name: str, part: str, classes: tuple[str, ...], expected: tuple[str, ...]) -> None:

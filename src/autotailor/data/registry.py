@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import json
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotailor.data.errors import DataError
-from autotailor.data.splits import DataSplits
 from autotailor.sections import read_section
 
+if TYPE_CHECKING:
+    from autotailor.data.splits import DataSplits
+
 Config = TypeVar("Config")
+DATASETS = "autotailor.data.datasets"
 
 
 class Dataset(ABC):
@@ -23,6 +27,14 @@ class Dataset(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raises DataError when the data cannot be had, before any work."""
+
+    @abstractmethod
+    def classes(self) -> tuple[str, ...] | None:
+        """Names of the classes, label after label; None where only loading tells."""
+
+    def verify(self) -> None:
+        """Raises DataError naming everything in the data that cannot be used; may take as long as reading them all."""
+        self.check()
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -58,15 +70,25 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_FACTORIES))
 
 
+def _factory(kind: str) -> Factory | None:
+    """The factory of a kind; the file that is called like it is tried first, since others may import much."""
+    if kind.isidentifier() and importlib.util.find_spec(f"{DATASETS}.{kind}"):
+        importlib.import_module(f"{DATASETS}.{kind}")
+    if kind not in _FACTORIES:
+        names()
+    return _FACTORIES.get(kind)
+
+
 def _dataset(section: Mapping[str, Any]) -> Dataset:
     if not isinstance(section, Mapping) or not isinstance(section.get("name"), str):
         raise DataError(f"the data section is a mapping with the name of a dataset, one of {', '.join(names())}")
     kind = section.get("kind", section["name"])
-    if kind not in names():
+    factory = _factory(str(kind))
+    if factory is None:
         raise DataError(
             f"unknown dataset {kind!r}; known are {', '.join(names())} (images of your own: kind: folder, root: PATH)"
         )
-    return _FACTORIES[kind]({key: value for key, value in section.items() if key != "kind"})
+    return factory({key: value for key, value in section.items() if key != "kind"})
 
 
 def load(section: Mapping[str, Any]) -> DataSplits:
@@ -81,8 +103,8 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     """
     dataset = _dataset(section)
     dataset.check()
-    fingerprint = json.dumps(section, sort_keys=True, default=str)
-    return dataclasses.replace(dataset.load(), fingerprint=fingerprint)
+    written = json.dumps(section, sort_keys=True, default=str)
+    return dataclasses.replace(dataset.load(), fingerprint=written)
 
 
 def check(section: Mapping[str, Any]) -> None:
@@ -91,6 +113,23 @@ def check(section: Mapping[str, Any]) -> None:
     Data that may be downloaded are downloaded here, once, so that no later rule can fail for want of them.
     """
     _dataset(section).check()
+
+
+def verify(section: Mapping[str, Any]) -> None:
+    """Raises DataError naming what in the data cannot be used, after one pass over all of them.
+
+    ``load`` does the same. What was looked at once is remembered, so that a second pass costs a look at the times.
+    """
+    _dataset(section).verify()
+
+
+def classes(section: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Names of the classes, label after label; None where only loading the data tells.
+
+    Raises:
+        DataError: the data cannot be had.
+    """
+    return _dataset(section).classes()
 
 
 def fingerprint(section: Mapping[str, Any]) -> str:

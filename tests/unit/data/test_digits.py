@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from autotailor import data
-from autotailor.data.datasets.digits import DigitsConfig, split_base_images
+from autotailor.data.datasets.digits import DigitsConfig
+from autotailor.data.digit_images import split_base_images
 
 SMALL = {"name": "digits", "train_images": 1100, "evaluation_images": 400}
 

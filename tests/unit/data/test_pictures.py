@@ -80,7 +80,7 @@ def test_missing_folders_are_named_before_any_work(tmp_path: Path, root: Path) -
 
 def test_an_empty_class_folder_is_named(root: Path) -> None:
     (root / "train" / "empty").mkdir()
-    with pytest.raises(data.DataError, match="at least one picture.*empty has none"):
+    with pytest.raises(data.DataError, match=r"at least one picture.*empty has none"):
         data.load(section(root))
 
 

@@ -1,20 +1,25 @@
-"""Images of one's own: ``ROOT/train/CLASS/*.jpg``, the same under ``val`` and, where wanted, under ``test``."""
+"""Images of one's own: ``ROOT/train/CLASS/*.jpg`` with ``val`` and ``test``, or nothing but ``ROOT/CLASS/``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from autotailor.data.contents import read_contents
-from autotailor.data.layout import read_layout
-from autotailor.data.listing import Listing
-from autotailor.data.pictures import PictureConfig, Pictures, splits
+from autotailor.data.contents import Content, Examiner, read_contents
+from autotailor.data.division import divide
+from autotailor.data.errors import DataError
+from autotailor.data.layout import Layout, read_layout
+from autotailor.data.picture_config import PictureConfig
 from autotailor.data.registry import Dataset, read_config, register
-from autotailor.data.splits import DataSplits
+from autotailor.data.survey import report
+
+if TYPE_CHECKING:
+    from autotailor.data.splits import DataSplits
 
 
 @dataclass(frozen=True)
@@ -22,11 +27,43 @@ class FolderConfig(PictureConfig):
     """Parameters of ``folder``.
 
     Attributes:
-        root: folder that holds ``train`` and ``val``, each with one folder per class. Where there is no ``test``,
-            ``val`` is halved by the seed into validation and test.
+        root: folder that holds ``train`` and, where there are any, ``val`` and ``test``, each with one folder per
+            class; or the class folders themselves. Parts that are missing are divided off by the seed: ``test`` from
+            ``val`` (half of it), and without ``val`` from the training pictures.
+        fractions: shares of training, validation and test where they are divided off the training pictures.
     """
 
     root: str = ""
+    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.fractions) != 3 or min(self.fractions) <= 0 or sum(self.fractions) > 1 + 1e-9:
+            raise DataError(
+                f"data {self.name}: fractions are three positive parts (train, validation, test) that sum to at most "
+                f"1, not {list(self.fractions)}"
+            )
+
+
+@dataclass(frozen=True)
+class Files:
+    """Opens pictures by their number among these paths."""
+
+    paths: Sequence[Path]
+
+    def __call__(self, index: int) -> Any:
+        """The picture, RGB and upright.
+
+        Raises:
+            DataError: it cannot be read (any more).
+        """
+        from autotailor.data.reading import PictureError, read_picture
+
+        path = self.paths[index]
+        try:
+            return read_picture(path.read_bytes())
+        except (PictureError, OSError) as error:
+            raise DataError(f"{path}: {error}; it was removed or changed while it was in use") from error
 
 
 class Folder(Dataset):
@@ -37,28 +74,67 @@ class Folder(Dataset):
 
     def check(self) -> None:
         """Raises DataError naming the folder that is missing or empty."""
-        read_layout(self._config.name, self._config.root)
+        self.layout()
+
+    def layout(self) -> Layout:
+        """The pictures by part, listed now."""
+        return read_layout(self._config.name, self._config.root)
+
+    def classes(self) -> tuple[str, ...]:
+        """See Dataset."""
+        return self.layout().classes
+
+    def verify(self) -> None:
+        """See Dataset."""
+        self._examine(self.layout())
 
     def fingerprint(self) -> str:
         """See Dataset."""
-        layout = read_layout(self._config.name, self._config.root)
+        layout = self.layout()
         return layout.digest(read_contents(layout.files(), f"reading {self._config.name}"))
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        layout = read_layout(self._config.name, self._config.root)
-        parts = {part: _pictures(listing) for part, listing in layout.parts.items()}
-        return splits(self._config, len(layout.classes), parts["train"], parts["val"], parts.get("test"))
+        from autotailor.data.pictures import Pictures, splits
 
+        layout = self.layout()
+        contents = [content.sha256 for content in self._examine(layout)]
+        files = layout.files()
+        labels = np.array([label for part in layout.parts.values() for label in part.labels], dtype=np.int64)
+        groups = np.unique(contents, return_inverse=True)[1].astype(np.int64)
+        parts = [
+            Pictures(Files([files[i] for i in ids]), labels[ids], groups[ids]) for ids in self.divide(layout, contents)
+        ]
+        return splits(self._config, len(layout.classes), *parts)
 
-def _pictures(listing: Listing) -> Pictures:
-    return Pictures(partial(_open, tuple(map(str, listing.files()))), np.array(listing.labels, dtype=np.int64))
+    def divide(self, layout: Layout, contents: Sequence[str]) -> list[npt.NDArray[np.int64]]:
+        """Positions, among all pictures of a layout, of those for training, validation and test."""
+        train, val, test = self._config.fractions
+        ids = layout.positions()
+        if "val" not in ids:
+            shares = (train + test, val) if "test" in ids else (train, val, test)
+            return self._split(layout, "train", contents, shares) + ([ids["test"]] if "test" in ids else [])
+        return [
+            ids["train"],
+            *([ids["val"], ids["test"]] if "test" in ids else self._split(layout, "val", contents, (1, 1))),
+        ]
 
+    def _split(
+        self, layout: Layout, part: str, contents: Sequence[str], shares: Sequence[float]
+    ) -> list[npt.NDArray[np.int64]]:
+        ids, listing = layout.positions()[part], layout.parts[part]
+        own = [contents[i] for i in ids]
+        divided = divide(self._config.name, layout.classes, listing.labels, own, shares, self._config.seed)
+        return [ids[positions] for positions in divided]
 
-def _open(paths: Sequence[str], index: int) -> Any:
-    from torchvision.datasets.folder import default_loader
+    def _examine(self, layout: Layout) -> list[Content]:
+        """Contents of all pictures, after refusing what cannot be read."""
+        from autotailor.data.reading import EXAMINER, examine
 
-    return default_loader(paths[index])
+        title = f"checking the pictures of {self._config.name}"
+        contents = read_contents(layout.files(), title, Examiner(EXAMINER, examine))
+        report(self._config.name, layout, contents)
+        return contents
 
 
 @register("folder")

@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from autotailor.data.contents import digest, read_contents
 from autotailor.data.errors import DataError
-from autotailor.data.pictures import PictureConfig, Pictures, splits
+from autotailor.data.picture_config import PictureConfig
 from autotailor.data.registry import Dataset, read_config, register
-from autotailor.data.splits import DataSplits
 
+if TYPE_CHECKING:
+    from autotailor.data.pictures import Pictures
+    from autotailor.data.splits import DataSplits
+
+HALVES = 2  # seed word
 FOLDERS = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python", "STL10": "stl10_binary"}
 
 
@@ -66,17 +71,31 @@ class Torchvision(Dataset):
         folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
         return next((path for path in folders if _plain(path.name) in wanted), root)
 
+    def classes(self) -> tuple[str, ...] | None:
+        """See Dataset; not all of torchvision's datasets name their classes."""
+        return None
+
     def load(self) -> DataSplits:
         """See Dataset."""
-        train, held = (self._pictures(train) for train in (True, False))
-        return splits(self._config, int(train.labels.max()) + 1, train, held, None)
+        from autotailor.data.pictures import splits
 
-    def _pictures(self, train: bool) -> Pictures:
+        train, held = self._pictures(True), self._pictures(False)
+        mixed = np.random.default_rng([self._config.seed, HALVES]).permutation(len(held.labels))
+        if (half := len(mixed) // 2) < 1:
+            raise DataError(f"data {self._config.name}: at least two held-out images are needed, {len(mixed)} found")
+        validation, test = (self._pictures(False, np.sort(ids)) for ids in (mixed[:half], mixed[half:]))
+        return splits(self._config, int(train.labels.max()) + 1, train, validation, test)
+
+    def _pictures(self, train: bool, ids: npt.NDArray[np.int64] | None = None) -> Pictures:
+        """Pictures of one of the two parts; all of them, or those at the places ``ids``."""
+        from autotailor.data.pictures import Pictures
+
         images = self._open(train)
         labels = getattr(images, "targets", getattr(images, "labels", None))
         if labels is None:
             labels = [label for _, label in images]
-        return Pictures(lambda index: images[index][0].convert("RGB"), np.asarray(labels, dtype=np.int64))
+        numbers = np.arange(len(labels), dtype=np.int64) if ids is None else ids
+        return Pictures(_Images(images, numbers), np.asarray(labels, dtype=np.int64)[numbers], numbers)
 
     def _open(self, train: bool) -> Any:
         root = str(Path(self._config.root).expanduser())
@@ -106,6 +125,19 @@ class Torchvision(Dataset):
         names = [str(getattr(self._class, key)) for key in ("filename", "base_folder") if hasattr(self._class, key)]
         source = f" (from {', '.join(map(str, urls))})" if urls else ""
         return (" or ".join(names) or f"the files of {self._config.dataset}") + source
+
+
+@dataclass(frozen=True)
+class _Images:
+    """Opens pictures of a dataset by their place among ``ids``."""
+
+    images: Any
+    ids: npt.NDArray[np.int64]
+
+    def __call__(self, index: int) -> Any:
+        from autotailor.data.reading import to_rgb, upright
+
+        return to_rgb(upright(self.images[int(self.ids[index])][0]))
 
 
 def _plain(name: str) -> str:

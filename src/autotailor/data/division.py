@@ -1,0 +1,63 @@
+"""Division of pictures into parts: seeded, every class in proportion, equal files on one side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.data.errors import DataError
+
+DIVIDE = 3  # seed word
+
+
+def divide(
+    name: str,
+    classes: Sequence[str],
+    labels: Sequence[int],
+    contents: Sequence[str],
+    shares: Sequence[float],
+    seed: int,
+) -> list[npt.NDArray[np.int64]]:
+    """Positions of the pictures of each part, ascending.
+
+    A picture's part depends on the seed and on the contents of the pictures of its class, not on names or places.
+    Files with the same content come into the same part; of files in two classes, the first one's class counts.
+
+    Args:
+        name: of the dataset, for messages.
+        classes: names by label.
+        labels: of the pictures.
+        contents: hashes of the pictures, as many.
+        shares: of the parts, positive; the first part takes what rounding leaves.
+        seed: of the order.
+
+    Raises:
+        DataError: a class has fewer different pictures than there are parts.
+    """
+    home: dict[str, int] = {}
+    for label, content in zip(labels, contents, strict=True):
+        home.setdefault(content, label)
+    part_of: dict[str, int] = {}
+    for label in range(len(classes)):
+        distinct = sorted(content for content, its in home.items() if its == label)
+        if len(distinct) < len(shares):
+            raise DataError(
+                f"data {name}: class {classes[label]} has {len(distinct)} different pictures, too few to divide them "
+                f"into {len(shares)} parts; add pictures, or divide them yourself into train/, val/ and test/"
+            )
+        order = np.random.default_rng([seed, DIVIDE, label]).permutation(len(distinct))
+        for part, positions in enumerate(_cut(order, shares)):
+            part_of |= {distinct[position]: part for position in positions}
+    parts = np.array([part_of[content] for content in contents], dtype=np.int64)
+    return [np.flatnonzero(parts == part).astype(np.int64) for part in range(len(shares))]
+
+
+def _cut(order: npt.NDArray[np.int64], shares: Sequence[float]) -> list[npt.NDArray[np.int64]]:
+    """Runs of an order, at least one element each, in proportion to the shares."""
+    total = sum(shares)
+    sizes = [max(1, round(len(order) * share / total)) for share in shares[1:]]
+    while sum(sizes) >= len(order):  # rounding up to 1 may take more than there is
+        sizes[sizes.index(max(sizes))] -= 1
+    return np.split(order, np.cumsum([len(order) - sum(sizes), *sizes[:-1]]))

@@ -1,0 +1,60 @@
+"""Parameters that all datasets of pictures share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from autotailor.data.errors import DataError
+from autotailor.sections import check_integers
+
+INTERPOLATIONS = ("bilinear", "bicubic")
+
+
+@dataclass(frozen=True)
+class PictureConfig:
+    """Parameters that all datasets of pictures share.
+
+    Attributes:
+        name: for messages and reports.
+        resolution: side of the images, pixels.
+        seed: of order, augmentation and the division into parts.
+        mean, std: for each channel, subtracted from and divided into pixels between 0 and 1.
+        crop: in evaluation the shorter side is scaled to resolution / crop before the centre is cut out.
+        scale: area of the training crop over that of the picture, from and to.
+        flip: whether half of the training images are mirrored.
+        interpolation: ``bilinear`` or ``bicubic``, of every change of size; antialiased.
+        workers: processes that open pictures; 0 opens them in this one.
+    """
+
+    name: str
+    resolution: int
+    seed: int = 0
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    crop: float = 0.875
+    scale: tuple[float, float] = (0.35, 1.0)
+    flip: bool = True
+    interpolation: str = "bilinear"
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        where = f"data {self.name}"
+        check_integers(self, {"resolution": 8, "seed": 0, "workers": 0}, where, DataError)
+        if not (_numbers(self.mean, 3) and _numbers(self.std, 3) and min(self.std) > 0):
+            raise DataError(f"{where}: mean and std need three numbers each, std above 0, not {self.mean}, {self.std}")
+        if not _numbers((self.crop,), 1) or not _numbers(self.scale, 2):
+            raise DataError(f"{where}: crop is a number and scale two, not {self.crop!r} and {self.scale!r}")
+        if not 0 < self.crop <= 1 or not 0 < self.scale[0] <= self.scale[1] <= 1:
+            raise DataError(f"{where}: crop and both ends of scale must lie in 0 .. 1, scale ascending")
+        if self.interpolation not in INTERPOLATIONS:
+            raise DataError(f"{where}: interpolation is one of {', '.join(INTERPOLATIONS)}, not {self.interpolation!r}")
+
+
+def _numbers(values: object, count: int) -> bool:
+    """Whether these are so many finite numbers."""
+    return (
+        isinstance(values, tuple)
+        and len(values) == count
+        and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
+    )

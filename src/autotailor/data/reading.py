@@ -1,0 +1,189 @@
+"""From a picture file's bytes to upright RGB pixels, or a refusal with a reason; nothing is read wrongly in silence.
+
+Read rightly:
+
+* palettes and 1-bit pictures by their colours; transparent pixels (alpha channel, palette or colour key) over white,
+  as a page shows them, and not as the colour that happens to lie below;
+* greyscale of 12 and 16 bits scaled so that the format's white is white (Pillow's ``convert`` clips everything above
+  255); 16 bits for each of several channels by the upper 8 (Pillow does that itself);
+* CMYK by the colour profile that it carries, and as inks on white paper without one;
+* turned by EXIF's orientation, as every viewer does; a broken EXIF block says nothing;
+* of several pictures in one camera file (MPO) the first, of which the others are views and previews.
+
+Refused: files that are empty, cut off or no picture; animations and files of several pages, since nobody says which
+frame the label means; floating-point, signed, 32-bit and Lab pixels, whose white is not agreed upon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL
+from PIL import Image, ImageCms, ImageOps
+
+from autotailor.data.errors import DataError
+
+EXAMINER = f"pictures 1, Pillow {PIL.__version__}"  # verdicts of other rules, or of another Pillow, are not believed
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")  # about EXIF blocks
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "DIB", "GIF", "PPM", "AVIF")
+WHITE = (255, 255, 255)
+DEEP = 65535  # white of 16 bits
+BITS_PER_SAMPLE, PHOTOMETRIC, WHITE_IS_ZERO = 258, 262, 0  # of TIFF
+MAGIC = {
+    "JPEG": re.compile(rb"\xff\xd8"),
+    "PNG": re.compile(rb"\x89PNG"),
+    "WEBP": re.compile(rb"RIFF....WEBP", re.DOTALL),
+    "TIFF": re.compile(rb"II\*\0|MM\0\*"),
+    "BMP": re.compile(rb"BM"),
+    "GIF": re.compile(rb"GIF8"),
+    "PPM": re.compile(rb"P[1-6]\s"),
+    "AVIF": re.compile(rb"....ftypavi[fs]", re.DOTALL),
+    "HEIC": re.compile(rb"....ftyp", re.DOTALL),
+    "JPEG 2000": re.compile(rb"....jP  |\xff\x4f\xff\x51", re.DOTALL),
+    "PDF": re.compile(rb"%PDF"),
+    "Photoshop": re.compile(rb"8BPS"),
+    "SVG, HTML or XML": re.compile(rb"\s*<"),
+    "Git LFS pointer (run `git lfs pull`)": re.compile(rb"version https://git-lfs"),
+}
+SEGMENT = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]")  # a JPEG marker; FF 00 and D0 to D7 occur within a scan
+START_OF_SCAN, END_OF_IMAGE = 0xDA, 0xD9
+
+
+class PictureError(DataError):
+    """A picture cannot be read rightly; the message is a reason without the path."""
+
+
+def read_picture(content: bytes) -> Image.Image:
+    """The picture in a file's bytes: mode RGB, upright.
+
+    Raises:
+        PictureError: the reason, of which the module's text says more.
+    """
+    if not content:
+        raise PictureError("is empty")
+    image = _open(content)
+    _check_single(image)
+    _guard("is cut off or damaged", image.load)
+    if image.format in ("JPEG", "MPO") and not _ends(content):
+        raise PictureError("is cut off: the JPEG's end is missing")
+    picture: Image.Image = _guard("cannot be converted to RGB", lambda: to_rgb(upright(image)))
+    return picture
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """A loaded picture of any mode as RGB; see the module's text.
+
+    Raises:
+        PictureError: its mode has no agreed meaning.
+    """
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
+        return _deep_grey(image)
+    if image.mode in ("I", "F", "LAB"):
+        what = {"I": "32-bit or signed grey", "F": "floating-point", "LAB": "Lab"}[image.mode]
+        raise PictureError(f"has {what} pixels, whose white is not agreed upon; save it with 8 bits for each channel")
+    if image.mode == "CMYK":
+        return _cmyk(image)
+    if image.has_transparency_data:
+        layer = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, WHITE), layer).convert("RGB")
+    return image.convert("RGB")
+
+
+def examine(content: bytes) -> str:
+    """Why a picture cannot be used, "" where it can."""
+    try:
+        read_picture(content)
+    except PictureError as refusal:
+        return str(refusal)
+    return ""
+
+
+def _open(content: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(content), formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        raise PictureError(f"has too many pixels ({error}); scale it down") from error
+    except Exception as error:
+        known = next((name for name, magic in MAGIC.items() if magic.match(content)), "")
+        if known in FORMATS:
+            raise PictureError(f"is cut off or damaged: it begins as {known} and cannot be read further") from error
+        what = f"is a {known} file" if known else "is no picture of a known format"
+        raise PictureError(f"{what}; pictures are read from {', '.join(FORMATS)}") from error
+
+
+def _check_single(image: Image.Image) -> None:
+    frames = _guard("is cut off or damaged", lambda: getattr(image, "n_frames", 1))
+    if frames > 1 and image.format != "MPO":
+        raise PictureError(f"has {frames} frames or pages; save the one that its class means as a picture of its own")
+
+
+def _guard(complaint: str, call: Callable[[], Any]) -> Any:
+    """Pillow's decoders fail in as many ways as files can be broken."""
+    try:
+        return call()
+    except PictureError:
+        raise
+    except Image.DecompressionBombError as error:
+        raise PictureError(f"has too many pixels ({error}); scale it down") from error
+    except Exception as error:
+        raise PictureError(f"{complaint} ({' '.join(str(error).split()) or type(error).__name__})") from error
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """A loaded picture, turned in place as its EXIF block says."""
+    with contextlib.suppress(Exception):  # a broken EXIF block; the pixels are there
+        ImageOps.exif_transpose(image, in_place=True)
+    return image
+
+
+def _ends(content: bytes) -> bool:
+    """Whether a JPEG's last scan is followed by the end marker.
+
+    libjpeg fills up what is missing, and a file whose rest was never written (zeros) decodes without a complaint.
+    """
+    position, in_scan = 2, False
+    while (marker := SEGMENT.search(content, position)) is not None:
+        kind = content[marker.end() - 1]
+        if kind == END_OF_IMAGE:
+            return in_scan
+        in_scan = in_scan or kind == START_OF_SCAN
+        position = marker.end() + int.from_bytes(content[marker.end() : marker.end() + 2])
+    return False
+
+
+def _deep_grey(image: Image.Image) -> Image.Image:
+    """12 and 16 bits of grey, scaled to 8."""
+    values: npt.NDArray[np.int64] = np.asarray(image).astype(np.int64)
+    tags = getattr(image, "tag_v2", {})
+    bits = tags.get(BITS_PER_SAMPLE, (16,))
+    white = 2 ** int(bits[0] if isinstance(bits, tuple) else bits) - 1 if tags else DEEP
+    scaled = np.clip((values * 255 + white // 2) // white, 0, 255)
+    if tags and tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:
+        scaled = 255 - scaled
+    key = image.info.get("transparency")
+    if isinstance(key, int):
+        scaled = np.where(values == key, 255, scaled)
+    return Image.fromarray(scaled.astype(np.uint8)).convert("RGB")
+
+
+def _cmyk(image: Image.Image) -> Image.Image:
+    profile = image.info.get("icc_profile")
+    if profile:
+        try:
+            converted = ImageCms.profileToProfile(
+                image, ImageCms.ImageCmsProfile(io.BytesIO(profile)), ImageCms.createProfile("sRGB"), outputMode="RGB"
+            )
+            if converted is not None:
+                return converted
+        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+            pass  # a profile that is broken or of another colour space
+    return image.convert("RGB")
