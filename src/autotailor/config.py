@@ -23,6 +23,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from autotailor.agreement import check_classes, settle_resolution
 from autotailor.ir.errors import AutoTailorError
 
 Section = dict[str, Any]
@@ -162,6 +163,7 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
 
     Raises:
         ConfigError: something asked for does not exist; the message lists what does.
+        AgreementError: the model and the data are of two resolutions, or of none.
     """
     named = {"device": device} if model is None else {"model": model, "device": device}
     for group, name in named.items():
@@ -177,7 +179,8 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
     values = [override for override in parsed if override.key_or_group not in known_groups]
     for override in values:
         _check_override(override, conf_dir, base)
-    return _compose(conf_dir, [*chosen, *(override.input_line or "" for override in values)]) if values else base
+    asked = [*chosen, *(override.input_line or "" for override in values)]
+    return settle_resolution(_compose(conf_dir, asked) if values else base)
 
 
 def check_files(model: Mapping[str, Any]) -> None:
@@ -240,6 +243,7 @@ def check(config: Mapping[str, Any]) -> None:
         profiling.check_configuration(device)
     check_files(config["model"])
     data.check(config["data"])
+    check_classes(config["model"], config["data"])
 
 
 def check_device(config: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from autotailor import profiling
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import fingerprint
+from picture_files import photo
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -137,3 +138,24 @@ def test_a_device_that_is_away_is_planned_for_and_refused_before_training(tmp_pa
     assert done.returncode == 1
     assert "autotailor: device orin: no SSH server answers at 127.0.0.1:1" in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+def photos(folder: Path, classes: int = 10) -> Path:
+    """A folder of pictures, one subfolder per class."""
+    for label in range(classes):
+        (folder / f"class{label}").mkdir(parents=True)
+        for number in range(3):
+            photo(10 * label + number).save(folder / f"class{label}" / f"{number}.jpg")
+    return folder
+
+
+def test_pictures_that_cannot_be_used_are_planned_with_and_refused_before_training(tmp_path: Path) -> None:
+    bad = photos(tmp_path / "photos") / "class3" / "1.jpg"
+    bad.write_bytes(bad.read_bytes()[:200])
+    own = ["data=folder", f"data.root={tmp_path / 'photos'}"]
+    assert planned(snakemake(tmp_path / "work", "-n", overrides=own)) == dict.fromkeys(STAGES, 1)
+    done = snakemake(tmp_path / "work", "--cores", "1", overrides=own)
+    assert done.returncode == 1
+    assert "autotailor: data folder: 1 of 30 pictures cannot be used" in done.stderr
+    assert f"{bad} is cut off or damaged" in done.stderr
+    assert not (tmp_path / "work" / "results").exists()

@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, feasibility, tracking
+from autotailor import artifacts, data, feasibility, tracking
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 
@@ -134,6 +134,14 @@ def comparison(wildcards):
     """The comparison with uniform scaling, where `make compare` has been run."""
     path = f"results/{wildcards.model}/{wildcards.device}/compare.csv"
     return path if os.path.exists(path) else []
+
+
+def look_at_pictures():
+    """Ends the run before its first rule where pictures cannot be used; a dry run does not read them."""
+    try:
+        data.verify(CONFIG["data"])
+    except AutoTailorError as error:
+        sys.exit(f"autotailor: {error}")
 
 
 def ask_device():

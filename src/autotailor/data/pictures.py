@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.picture_config import PictureConfig
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream, check_batches
+from autotailor.data.workers import starting
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
 
@@ -87,7 +89,9 @@ def _loader(items: _Items, config: PictureConfig, batch_size: int) -> Iterator[B
     loader = DataLoader(
         items, batch_size=batch_size, num_workers=config.workers, generator=torch.Generator().manual_seed(0)
     )
-    yield from loader
+    with starting(items) if config.workers else nullcontext():
+        batches = iter(loader)
+    yield from batches
 
 
 class PictureStream(TrainStream):

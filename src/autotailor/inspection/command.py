@@ -122,7 +122,7 @@ def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
         "name": re.sub(r"\W+", "_", net.name).strip("_").lower() or "mine",
         "source": options.source,
         "weights": None if options.weights is None else str(options.weights),
-        "resolution": options.resolution,
+        "resolution": net.input_shape[-1],
         "num_classes": net.num_classes,
         "pretrain": None,
         **({} if options.batch_norm == "auto" else {"batch_norm": options.batch_norm}),

@@ -19,7 +19,7 @@ def test_all_datasets_are_found() -> None:
 def test_every_configured_dataset_is_known_and_its_parameters_are_accepted() -> None:
     assert {path.stem for path in CONF.glob("*.yaml")} >= {"digits", "cifar10", "imagenet"}
     for path in CONF.glob("*.yaml"):
-        section = yaml.safe_load(path.read_text().replace("${seed}", "0"))
+        section = yaml.safe_load(path.read_text().replace("${seed}", "0").replace("${model.resolution}", "32"))
         refusal = _refusal(section | ({"download": False} if "download" in section else {}))
         assert not refusal or ("put" in refusal.lower() and "unknown" not in refusal)
 
