@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("kind", choices=["adb", "ssh"])
     parser.add_argument("folder", type=Path, help="stands for the device's file system; made here")
     parser.add_argument("--machine", choices=["aarch64"], help="emulated processor (adb)")
+    parser.add_argument("--old", action="store_true", help="a daemon without exec:, of version 1 of the protocol (adb)")
     parser.add_argument("--port", type=int, default=0, help="(adb)")
     parser.add_argument("--nobody", action="store_true", help="nobody accepts this computer's key (adb)")
     parser.add_argument("--reboot", type=float, help="seconds after which it restarts, being away for 5 (adb)")
@@ -52,7 +53,8 @@ def planned(text: str) -> tuple[str, int, int, float]:
 
 def serve_adb(chosen: argparse.Namespace) -> None:
     root = chosen.folder.absolute()
-    with AdbDaemon(root, prompt=None if chosen.nobody else 0.0, machine=chosen.machine, port=chosen.port) as daemon:
+    prompt = None if chosen.nobody else 0.0
+    with AdbDaemon(root, prompt=prompt, machine=chosen.machine, port=chosen.port, old=chosen.old) as daemon:
         for fault in chosen.fault:
             daemon.faults.plan(*fault)
         print(f"an ADB daemon listens at {daemon.address}", flush=True)

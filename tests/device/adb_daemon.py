@@ -11,12 +11,25 @@ from contextlib import suppress
 from pathlib import Path
 
 from device.adb_faults import Faults
-from device.adb_protocol import MAX_DATA, PUBLIC_KEY, SIGNATURE, TOKEN, VERSION, Message, is_signed, public_key, receive
+from device.adb_protocol import (
+    MAX_DATA,
+    OLD_MAX_DATA,
+    OLD_VERSION,
+    PUBLIC_KEY,
+    SIGNATURE,
+    TOKEN,
+    VERSION,
+    Message,
+    is_signed,
+    public_key,
+    receive,
+)
 from device.adb_services import Phone, serve
 
 BANNER = (
     b"device::ro.product.name=scratch;ro.product.model=Scratch 1;ro.product.device=scratch;features=shell_v2,stat_v2\0"
 )
+OLD_BANNER = b"device::\0"
 
 
 class AdbDaemon:
@@ -28,6 +41,8 @@ class AdbDaemon:
         prompt: seconds until the person at the device accepts an unknown key; None: never.
         machine: its processor, ``aarch64``, emulated; None: this computer's.
         port: to listen at; 0: a free one.
+        old: as on a Linux board: version 1 of the protocol, messages of 4 kB, checksums, no ``exec:``, no features, and
+            a terminal behind ``shell:``.
     """
 
     def __init__(
@@ -37,9 +52,11 @@ class AdbDaemon:
         prompt: float | None = 0.0,
         machine: str | None = None,
         port: int = 0,
+        old: bool = False,
     ) -> None:
         self.faults = Faults()
-        self.phone = Phone(root, self.faults, machine)
+        self.old = old
+        self.phone = Phone(root, self.faults, machine, old)
         self.authorise, self.prompt = authorise, prompt
         self.keys: list[bytes] = []
         self.asked = 0
@@ -115,12 +132,12 @@ class Connection:
         self._token = b""
         self._online = not daemon.authorise
         self._check = True
-        self.max_data = 4096
+        self.max_data = OLD_MAX_DATA
 
     def run(self) -> None:
         try:
             while True:
-                message = receive(self._socket, self._check)
+                message = receive(self._socket, self._check, OLD_MAX_DATA if self.daemon.old else 2**20)
                 if fault := self.daemon.faults.strikes("stall"):
                     time.sleep(fault.seconds)
                 self._handle(message)
@@ -152,13 +169,15 @@ class Connection:
     def _handle(self, message: Message) -> None:
         match message.command:
             case b"CNXN":
-                self._check = message.arg0 < VERSION
-                self.max_data = min(MAX_DATA, message.arg1)
+                self._check = self.daemon.old or message.arg0 < VERSION
+                self.max_data = min(OLD_MAX_DATA if self.daemon.old else MAX_DATA, message.arg1)
                 self._greet() if self._online else self._challenge()
             case b"AUTH":
                 self._authorise(message)
             case _ if not self._online:
                 raise ValueError("not authorised")
+            case b"OPEN" if not self.daemon.phone.serves(message.data.rstrip(b"\0").decode()):
+                self.send(Message(b"CLSE", 0, message.arg0))
             case b"OPEN":
                 stream = Stream(self, next(self._ids), message.arg0)
                 self._streams[stream.local] = stream
@@ -185,7 +204,9 @@ class Connection:
 
     def _greet(self) -> None:
         self._online = True
-        self.send(Message(b"CNXN", VERSION, MAX_DATA, BANNER))
+        old = self.daemon.old
+        banner = Message(b"CNXN", OLD_VERSION, OLD_MAX_DATA, OLD_BANNER) if old else None
+        self.send(banner or Message(b"CNXN", VERSION, MAX_DATA, BANNER))
 
     def _challenge(self) -> None:
         self._token = secrets.token_bytes(20)

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 VERSION = 0x01000001
 """From this version on, checksums of data are not looked at."""
 MAX_DATA = 256 * 1024
+OLD_VERSION, OLD_MAX_DATA = 0x01000000, 4096
+"""Of daemons before Android 7: they demand checksums, and close on a message that is longer."""
 TOKEN, SIGNATURE, PUBLIC_KEY = 1, 2, 3
 HEADER = struct.Struct("<4s5I")
 KEY_WORDS = 64
@@ -33,10 +35,10 @@ class Message:
         return HEADER.pack(self.command, self.arg0, self.arg1, len(self.data), sum(self.data), magic) + self.data
 
 
-def receive(connection: socket.socket, check: bool) -> Message:
-    """The next message; raises ConnectionError at the end, ValueError where it is none."""
+def receive(connection: socket.socket, check: bool, most: int = 2**20) -> Message:
+    """The next message; raises ConnectionError at the end, ValueError where it is none or has more than ``most``."""
     command, arg0, arg1, length, checksum, magic = HEADER.unpack(read_exactly(connection, HEADER.size))
-    if magic != int.from_bytes(command, "little") ^ 0xFFFFFFFF or length > 2**20:
+    if magic != int.from_bytes(command, "little") ^ 0xFFFFFFFF or length > most:
         raise ValueError(f"no message: {command!r}")
     data = read_exactly(connection, length)
     if check and sum(data) & 0xFFFFFFFF != checksum:

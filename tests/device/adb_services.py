@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import secrets
 import signal
@@ -47,10 +48,11 @@ class Phone:
         root: the folder that stands for ``/``; in commands only ``/data/local/tmp`` is translated.
         faults: what goes wrong.
         machine: its processor, ``aarch64``, emulated; None: this computer's.
+        old: whether its daemon has no ``exec:`` and no frames, and runs commands in a terminal.
     """
 
-    def __init__(self, root: Path, faults: Faults, machine: str | None = None) -> None:
-        self.root, self.faults = root, faults
+    def __init__(self, root: Path, faults: Faults, machine: str | None = None, old: bool = False) -> None:
+        self.root, self.faults, self.old = root, faults, old
         self.tmp = root / TMP.strip("/")
         self.tmp.mkdir(parents=True)
         self._translated = re.compile(f"(?<!{re.escape(str(root))}){TMP}")
@@ -68,18 +70,24 @@ class Phone:
         if machine is not None:
             self.environment |= emulate_aarch64(binaries)
 
+    def serves(self, name: str) -> bool:
+        """Whether the daemon knows a service."""
+        kind, *options = name.partition(":")[0].split(",")
+        return kind in (("sync", "shell") if self.old else ("sync", "shell", "exec")) and not (self.old and options)
+
     def path(self, path: str) -> Path:
         """Where a path of the device is here; one that is here already stays."""
         return Path(path) if Path(path).is_relative_to(self.root) else self.root / path.lstrip("/")
 
-    def start(self, command: str, errors: int) -> subprocess.Popen[bytes]:
-        """Runs a command of a client."""
+    def start(self, command: str, errors: int, terminal: int | None = None) -> subprocess.Popen[bytes]:
+        """Runs a command of a client, in pipes or in a terminal."""
+        pipe = subprocess.PIPE if terminal is None else terminal
         return subprocess.Popen(
             ["/bin/sh", "-c", self._translated.sub(str(self.tmp), command)],
             cwd=self.root,
             env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=pipe,
+            stdout=pipe,
             stderr=errors,
             start_new_session=True,
         )
@@ -100,6 +108,8 @@ def serve(phone: Phone, pipe: Pipe, name: str) -> None:
         _sync(phone, pipe)
     elif kind == "shell" and "v2" in options:
         _shell_v2(phone, pipe, argument)
+    elif kind == "shell" and phone.old:
+        _shell_in_terminal(phone, pipe, argument)
     elif kind in ("shell", "exec"):
         _shell(phone, pipe, argument)
 
@@ -116,6 +126,22 @@ def _shell(phone: Phone, pipe: Pipe, command: str) -> None:
             return
         while data := os.read(process.stdout.fileno(), CHUNK):
             pipe.write(data)
+
+
+def _shell_in_terminal(phone: Phone, pipe: Pipe, command: str) -> None:
+    """Output and errors through a terminal, which writes each line feed as two characters."""
+    ours, theirs = pty.openpty()
+    try:
+        with phone.start(command, theirs, theirs):
+            os.close(theirs)
+            half = phone.faults.strikes("cut")
+            with suppress(OSError):  # EIO: nobody writes to it any more
+                while data := os.read(ours, 1000):
+                    pipe.write(data[: len(data) // 2] if half else data)
+                    if half:
+                        break
+    finally:
+        os.close(ours)
 
 
 def _shell_v2(phone: Phone, pipe: Pipe, command: str) -> None:

@@ -169,3 +169,14 @@ def test_debians_adb_is_told_of_no_space(phone: AdbDaemon, debian_adb: Adb, tmp_
     done = debian_adb("-s", phone.address, "push", str(tmp_path / "sent"), "/data/local/tmp/there")
     assert done.returncode != 0
     assert "No space left on device" in done.stdout + done.stderr
+
+
+def test_debians_adb_works_with_the_old_daemon(tmp_path: Path, home: Path, debian_adb: Adb) -> None:
+    with AdbDaemon(tmp_path / "board", old=True) as board:
+        debian_adb("connect", board.address)
+        board_is = ("-s", board.address)
+        assert debian_adb(*board_is, "wait-for-device").returncode == 0
+        (tmp_path / "sent").write_bytes(os.urandom(20_000))
+        assert "1 file pushed" in debian_adb(*board_is, "push", str(tmp_path / "sent"), "/data/local/tmp/it").stdout
+        assert debian_adb(*board_is, "shell", "wc -c < /data/local/tmp/it").stdout.strip() == "20000"
+        assert debian_adb(*board_is, "exec-out", "echo nothing").returncode != 0

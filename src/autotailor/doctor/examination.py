@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -77,7 +78,8 @@ def _check_transport(device: DeviceConfig, transport: Transport) -> Iterator[Fin
     except DeviceError as error:
         yield from (reached, _failure("usable", device, error))
     else:
-        yield from (reached, allowed)
+        service = f", through {transport.service}" if transport.service else ""
+        yield from (replace(reached, detail=reached.detail + service), allowed)
 
 
 def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath) -> Iterator[Finding]:

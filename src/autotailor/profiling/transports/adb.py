@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import secrets
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from adb_shell import exceptions as adb
-from adb_shell.adb_device import AdbDevice
 from adb_shell.transport.base_transport import BaseTransport
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.adb_keys import signer
+from autotailor.profiling.transports.adb_streams import NoticingAdbDevice, ServiceRefusedError, framed, unframed
 from autotailor.profiling.transports.adb_tcp import WholeBufferTcp
 from autotailor.profiling.transports.adb_usb import open_usb, usb_fault
 from autotailor.profiling.transports.address import split_address
@@ -61,8 +64,15 @@ class AdbLink(Link):
         address = device.address or (device.serial if ":" in (device.serial or "") else None)
         self.tcp = None if address is None else _host_and_port(device.name, address)
         self.where = f"{self.tcp[0]}:{self.tcp[1]}" if self.tcp else device.serial or "USB"
-        self._device: AdbDevice | None = None
+        self._device: NoticingAdbDevice | None = None
+        self._base = device.folder or BASE
         self._asked = False
+        self._has_exec = True
+        self._encoder = ""
+
+    @property
+    def service(self) -> str:
+        return "exec:" if self._has_exec else f"shell: with {self._encoder or '?'} (no exec:)"
 
     @property
     def is_open(self) -> bool:
@@ -72,7 +82,7 @@ class AdbLink(Link):
         self.close()
         key = signer(self.name, self.key)
         with self._errors("cannot be reached"):
-            device = AdbDevice(self._transport(), default_transport_timeout_s=self.patience.answer)
+            device = NoticingAdbDevice(self._transport(), default_transport_timeout_s=self.patience.answer)
         self._asked = False
         try:
             with self._errors("cannot be reached"):
@@ -103,8 +113,36 @@ class AdbLink(Link):
             device.close()
 
     def shell(self, script: str) -> bytes:
+        if self._has_exec:
+            try:
+                return self._answer("exec", script)
+            except ServiceRefusedError:
+                self._has_exec = False
+        script, mark = framed(script)
+        try:
+            answer = self._answer("shell", script)
+        except ServiceRefusedError as error:
+            raise DeviceError(
+                f"device {self.name}: the ADB daemon at {self.where} has neither the service exec: nor shell:: no "
+                "command can be run there; see whether its daemon is set up for a shell"
+            ) from error
+        output, self._encoder = unframed(self.name, answer, mark)
+        return output
+
+    def _answer(self, service: str, script: str) -> bytes:
+        """What a script prints through a service; it comes as a file where it is too long for one message."""
         with self._errors("lost") as timeouts:
-            return bytes(self._open_device.exec_out(script, decode=False, **timeouts))
+            device = self._open_device
+            if len(service) + len(script.encode()) + 2 > device.most_bytes:
+                path = f"{self._base}/.script-{secrets.token_hex(4)}"
+                self._ask_for(service, f"mkdir -p {quote(self._base)}", timeouts)
+                device.push(io.BytesIO(script.encode()), path, **timeouts)
+                script = f"sh {quote(path)}; rm -f {quote(path)}"
+            return self._ask_for(service, script, timeouts)
+
+    def _ask_for(self, service: str, script: str, timeouts: Mapping[str, Any]) -> bytes:
+        ask = self._open_device.exec_out if service == "exec" else self._open_device.shell
+        return bytes(ask(script, decode=False, **timeouts))
 
     def send(self, source: Path, path: str) -> None:
         with self._errors("lost") as timeouts:
@@ -115,7 +153,7 @@ class AdbLink(Link):
             self._open_device.pull(path, str(target), **timeouts)
 
     @property
-    def _open_device(self) -> AdbDevice:
+    def _open_device(self) -> NoticingAdbDevice:
         if self._device is None:
             raise ConnectionError("the connection is closed")
         return self._device

@@ -31,6 +31,11 @@ class Transport(ABC):
         """Raises DeviceError when the device cannot be used; quick, changes nothing."""
         self.check_configuration()
 
+    @property
+    def service(self) -> str:
+        """By which of several ways commands get there, once it has answered; empty: there is one way only."""
+        return ""
+
     @abstractmethod
     def probe(self) -> Mapping[str, Any]:
         """Facts of the hardware: ``machine``, ``cpu``, ``cores``, ``caches`` ... JSON values only."""

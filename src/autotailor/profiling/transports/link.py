@@ -43,6 +43,11 @@ class Link(ABC):
     where: str
 
     @property
+    def service(self) -> str:
+        """By which of several ways commands get there, for messages; empty: there is one way only."""
+        return ""
+
+    @property
     @abstractmethod
     def is_open(self) -> bool:
         """Whether ``open`` succeeded and nothing has been noticed since."""

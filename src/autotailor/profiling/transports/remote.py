@@ -64,6 +64,10 @@ class RemoteTransport(Transport):
     def identity(self) -> str:
         return f"{self.device.transport}-{self.link.where}"
 
+    @property
+    def service(self) -> str:
+        return self.link.service
+
     def check_configuration(self) -> None:
         """Refuses a key that is not there."""
         key = self.device.key

@@ -1,0 +1,108 @@
+"""Services of an ADB daemon: a refused one is noticed at once, and scripts run on daemons of every age.
+
+A daemon answers a service that it does not know by closing the stream. Those before Android 5, which Linux boards still
+have, lack ``exec:``; their ``shell:`` has a terminal in between, which changes line feeds. So the answer of a script
+goes through it in base64 or hexadecimal digits, between marks.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import secrets
+from typing import Any
+
+from adb_shell import constants
+from adb_shell.adb_device import AdbDevice
+from adb_shell.adb_message import AdbMessage
+from adb_shell.exceptions import AdbCommandFailureException
+from adb_shell.hidden_helpers import _AdbTransactionInfo
+
+from autotailor.profiling.errors import DeviceError, TransientError
+
+ENCODERS = {
+    "base64": "base64",
+    "xxd": "xxd -p",
+    "od": "od -An -v -tx1",
+    "hexdump": "hexdump -v -e '/1 \"%02x\"'",
+}
+"""Programs of coreutils, toybox and busybox that write bytes in letters; a device needs one of them."""
+
+FRAME = (
+    "\n".join(f"_{name}() {{ {command}; }}" for name, command in ENCODERS.items())
+    + f"\nfor _e in {' '.join(ENCODERS)} none; do"
+    + """
+set -- $(printf a | _$_e 2>/dev/null); case "$1" in YQ==|61) break;; esac; done 2>/dev/null
+echo MARK $_e
+[ $_e = none ] || (
+SCRIPT
+) 2>&1 | _$_e
+echo; echo MARK end
+"""
+)
+"""Runs a script; what it prints comes encoded, behind the name of the program that does it."""
+
+
+class ServiceRefusedError(Exception):
+    """A daemon does not know a service."""
+
+
+class NoticingAdbDevice(AdbDevice):  # type: ignore[misc]
+    """Unlike adb-shell's own: a stream that the daemon closes instead of opening it is no reason to wait."""
+
+    _local_id: int
+
+    @property
+    def most_bytes(self) -> int:
+        """The largest message that the daemon takes."""
+        return int(self._maxdata)
+
+    def _open(
+        self, destination: bytes, transport_timeout_s: float | None, read_timeout_s: float, timeout_s: float | None
+    ) -> Any:
+        with self._local_id_lock:
+            self._local_id = self._local_id % (2**32 - 1) + 1
+            seconds = self._get_transport_timeout_s(transport_timeout_s)
+            info = _AdbTransactionInfo(self._local_id, None, seconds, read_timeout_s, timeout_s)
+        self._io_manager.send(AdbMessage(constants.OPEN, info.local_id, 0, destination + b"\0"), info)
+        command, info.remote_id, _, _ = self._io_manager.read([constants.OKAY, constants.CLSE], info)
+        if command == constants.CLSE:
+            service = destination.partition(b":")[0].decode(errors="replace")
+            if service == "sync":
+                raise AdbCommandFailureException("the ADB daemon has no service for files (sync:)")
+            raise ServiceRefusedError(service)
+        return info
+
+
+def framed(script: str) -> tuple[str, str]:
+    """A script whose answer survives a terminal, and the mark that the answer carries."""
+    mark = secrets.token_hex(8)
+    return FRAME.replace("MARK", mark).replace("SCRIPT", script), mark
+
+
+def unframed(name: str, answer: bytes, mark: str) -> tuple[bytes, str]:
+    """What a framed script has printed, and the program that encoded it.
+
+    Args:
+        name: of the device, for messages.
+        answer: all that the terminal gave.
+        mark: of the script.
+
+    Raises:
+        TransientError: the answer is not whole.
+        DeviceError: the device has no program that can encode it.
+    """
+    found = re.search(rf"^{mark} (\w+)\r*$(.*)^{mark} end\r*$".encode(), answer, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise TransientError(f"device {name}: an answer was cut off")
+    encoder, text = found[1].decode(), b"".join(found[2].split())
+    if encoder == "none":
+        raise DeviceError(
+            f"device {name}: its ADB daemon lacks the service exec:, and for shell: the device needs one of the "
+            f"programs {', '.join(ENCODERS)}: install coreutils, toybox or busybox there"
+        )
+    try:
+        return (base64.b64decode(text, validate=True) if encoder == "base64" else bytes.fromhex(text.decode())), encoder
+    except (binascii.Error, ValueError) as error:
+        raise TransientError(f"device {name}: an answer came damaged ({error})") from error
