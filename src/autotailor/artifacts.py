@@ -4,7 +4,9 @@ Every rule leaves ``provenance/<rule>.json`` in the directory of its artifacts. 
 
 * ``lineage``: the hash of every configuration section that the artifacts depend on, the rule's own sections and,
   through its inputs, those of every rule before it;
-* ``inputs`` and ``outputs``: the SHA-256 of the content of every file.
+* ``inputs`` and ``outputs``: the SHA-256 of the content of every file;
+* ``code``: the modules that the rule can run, and a hash of what each says;
+* ``kept``: the rules that the user kept although their code had changed (``--config keep=...``), with what had.
 
 A rule that reads artifacts merges their lineages with its own sections. Two hashes for one section mean that two
 data sets, spaces or devices are about to mix, and a content that is not the recorded one means that somebody
@@ -13,11 +15,8 @@ changed an artifact: both are refused. Nothing in these files depends on the tim
 
 from __future__ import annotations
 
-import ast
 import csv
-import functools
 import hashlib
-import itertools
 import json
 import os
 import tempfile
@@ -46,31 +45,6 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def code_digest(source: Path, names: Iterable[str]) -> str:
-    """Hash of what some modules say, without comments and layout.
-
-    Args:
-        source: the package's folder.
-        names: subpackages or modules of it, without ``.py``.
-    """
-    files = [path for name in names for path in ((source / name).rglob("*.py"), [source / f"{name}.py"])]
-    trees = {
-        str(path.relative_to(source)): _meaning(path.read_text(encoding="utf-8"))
-        for path in itertools.chain.from_iterable(files)
-        if path.is_file()
-    }
-    return digest(trees)
-
-
-@functools.cache  # every rule hashes most modules
-def _meaning(text: str) -> str:
-    """Python without its comments and layout; the text itself where it is not Python."""
-    try:
-        return ast.dump(ast.parse(text))
-    except SyntaxError:
-        return text
 
 
 @contextmanager
@@ -177,6 +151,15 @@ def read_lineage(path: Path) -> tuple[str, dict[str, str]]:
     raise ArtifactError(f"{path}: no record of the configuration it came from; remove it and run snakemake again")
 
 
+def recorded_code(record: Path | None) -> dict[str, str]:
+    """The code that a rule's artifacts came from: module to hash; nothing where a record is missing or does not say."""
+    try:
+        code = read_json(record)["code"] if record else {}
+    except (ArtifactError, KeyError):
+        return {}
+    return {str(name): str(value) for name, value in dict(code).items()}
+
+
 class Provenance:
     """What a rule's artifacts come from; see the module's text."""
 
@@ -204,8 +187,21 @@ class Provenance:
         """Hash of the sections and the contents of the inputs: names the work directory of the rule."""
         return digest([self.rule, self.lineage, self.inputs])
 
-    def write(self, path: Path, outputs: Sequence[Path]) -> None:
-        """Records the finished artifacts in ``<directory>/provenance/<rule>.json``."""
+    def write(
+        self,
+        path: Path,
+        outputs: Sequence[Path],
+        code: Mapping[str, str] | None = None,
+        kept: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Records the finished artifacts in ``<directory>/provenance/<rule>.json``.
+
+        Args:
+            path: of the record.
+            outputs: the artifacts.
+            code: module that the rule can run to the hash of what it says.
+            kept: rule that was kept although its code had changed to the modules that had.
+        """
         directory = path.parent.parent
         write_json(
             path,
@@ -214,5 +210,7 @@ class Provenance:
                 "lineage": dict(sorted(self.lineage.items())),
                 "inputs": self.inputs,
                 "outputs": {os.path.relpath(output, directory): file_digest(output) for output in sorted(outputs)},
+                "code": dict(sorted((code or {}).items())),
+                "kept": {rule: list(modules) for rule, modules in sorted((kept or {}).items())},
             },
         )

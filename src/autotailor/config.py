@@ -208,18 +208,6 @@ def check_files(model: Mapping[str, Any]) -> None:
         )
 
 
-def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in section.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{name}.")
-        else:
-            flat[name] = value
-    return flat
-
-
 def check(config: Mapping[str, Any]) -> None:
     """Everything that can be refused before any work, and without asking the device: parameters, files, the data.
 

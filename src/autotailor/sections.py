@@ -50,3 +50,15 @@ def check_numbers(owner: object, least: Mapping[str, float], where: str, error: 
         value = getattr(owner, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < bound:
             raise error(f"{where}.{name}: expected a number >= {bound}, not {value!r}")
+
+
+def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in section.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{name}.")
+        else:
+            flat[name] = value
+    return flat

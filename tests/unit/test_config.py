@@ -6,6 +6,7 @@ import pytest
 
 from autotailor import config
 from autotailor.config import ConfigError
+from autotailor.sections import flatten
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
@@ -74,7 +75,7 @@ def test_a_value_of_the_wrong_type_is_named() -> None:
 
 def test_unknown_config_keys_list_the_known_ones() -> None:
     with pytest.raises(
-        ConfigError, match=r"unknown key 'devise'. Did you mean 'device'\? Known: device, lut, model, overrides"
+        ConfigError, match=r"unknown key 'devise'. Did you mean 'device'\? Known: device, keep, lut, model, overrides"
     ):
         config.validate({"devise": "host"}, SCHEMAS / "config.schema.yaml", "--config")
 
@@ -130,7 +131,7 @@ def test_a_table_stands_for_a_device_that_is_away() -> None:
 
 
 def test_flatten() -> None:
-    assert config.flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": None}) == {"a.b": 1, "a.c.d": [2], "e": None}
+    assert flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": None}) == {"a.b": 1, "a.c.d": [2], "e": None}
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 from autotailor import artifacts, data, feasibility, tracking
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
+from autotailor.sections import flatten
 
 # Threads that wait for each other sleep: spinning, they hinder whatever else runs on the cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
 ROOT = WORKFLOW.parent
-SOURCE = ROOT / "src" / "autotailor"
 TRACKING = Path("results/.tracking")
 
 
@@ -29,6 +29,7 @@ def load_configuration():
             "model": "resnet_digits",
             "device": "host",
             "overrides": [],
+            "keep": [],
         }.items():
             config.setdefault(key, value)
         composed = configuration.compose(
@@ -57,9 +58,7 @@ EXPORTED = {
     "verification": "verification.json",
 }
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
-RUN = tracking.RunKey(
-    MODEL, DEVICE, artifacts.digest(CONFIG), configuration.flatten(CONFIG)
-)
+RUN = tracking.RunKey(MODEL, DEVICE, artifacts.digest(CONFIG), flatten(CONFIG))
 
 # Timing on this machine wants it alone; a remote device only wants itself alone.
 MEASURING_THREADS = (
@@ -112,11 +111,6 @@ SECTIONS = {
 def sections(*names):
     """The configuration sections that a rule depends on, and no other."""
     return {name: SECTIONS[name] for name in names}
-
-
-def code(*packages):
-    """Hash of the modules that a script calls; of itself Snakemake sees changes in scripts only."""
-    return artifacts.code_digest(SOURCE, ("ir", *packages))
 
 
 def pretrained(wildcards):

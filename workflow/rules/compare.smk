@@ -21,7 +21,7 @@ rule compare:
         **{f"device_{DEVICE}": 1},
     params:
         sections=sections("data", "finetune", "compare", "device", "threads"),
-        code=code("compiler", "finetuning", "profiling", "data", "zoo", "comparison"),
+        code=code("compare"),
     message:
         "compare: the network scaled uniformly and trained alone"
     script:

@@ -14,7 +14,7 @@ rule compile:
         "../envs/autotailor.yaml"
     params:
         sections=sections("network", "weights", "space"),
-        code=code("compiler", "zoo"),
+        code=code("compile"),
     message:
         "compile: {wildcards.model} into a SuperNet"
     script:

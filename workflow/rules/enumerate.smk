@@ -12,7 +12,7 @@ rule enumerate:
         "../envs/autotailor.yaml"
     params:
         sections=sections("runtime"),
-        code=code("compiler", "enumeration"),
+        code=code("enumerate"),
     message:
         "enumerate: the unique fused operators of the space"
     script:

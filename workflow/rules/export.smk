@@ -17,7 +17,7 @@ rule export:
         "../envs/autotailor.yaml"
     params:
         sections=sections("data", "calibration", "tolerance"),
-        code=code("compiler", "export", "finetuning", "data", "profiling"),
+        code=code("export"),
     message:
         "export: the chosen SubNets as ONNX, ncnn and PyTorch"
     script:

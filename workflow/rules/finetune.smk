@@ -15,7 +15,7 @@ rule finetune:
     threads: SHARING_THREADS
     params:
         sections=sections("data", "finetune", "threads"),
-        code=code("compiler", "finetuning", "data"),
+        code=code("finetune"),
     message:
         "finetune: trains the SuperNet's shared weights"
     script:

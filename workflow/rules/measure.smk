@@ -34,7 +34,7 @@ rule measure:
         **{f"device_{DEVICE}": 1},
     params:
         sections=sections("device", "imported", "data"),
-        code=code("compiler", "profiling", "sensitivity", "export", "data", "summary"),
+        code=code("measure"),
     message:
         "measure: the exported SubNets on {wildcards.device}"
     script:

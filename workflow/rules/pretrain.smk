@@ -13,7 +13,7 @@ rule pretrain:
     threads: PRETRAINING_THREADS
     params:
         sections=sections("network", "pretrain", "data", "threads"),
-        code=code("finetuning", "data", "zoo"),
+        code=code("pretrain"),
     message:
         "pretrain: trains the original network {wildcards.model}"
     script:

@@ -16,7 +16,7 @@ rule profile:
         **{f"device_{DEVICE}": 1},
     params:
         sections=sections("device", "profile", "validate", "imported"),
-        code=code("enumeration", "profiling"),
+        code=code("profile"),
     message:
         "profile: measures each operator on {wildcards.device}"
     script:

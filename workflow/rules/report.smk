@@ -52,7 +52,7 @@ rule report:
         "../envs/autotailor.yaml"
     params:
         sections=sections("configuration"),
-        code=code("reporting"),
+        code=code("report"),
     message:
         "report: writes report.html"
     script:

@@ -32,9 +32,7 @@ rule search:
             "calibration",
             "threads",
         ),
-        code=code(
-            "compiler", "search", "sensitivity", "profiling", "finetuning", "data"
-        ),
+        code=code("search"),
     message:
         "search: the Pareto front of latency and accuracy"
     script:

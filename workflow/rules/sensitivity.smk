@@ -23,7 +23,7 @@ rule sensitivity:
     threads: SHARING_THREADS
     params:
         sections=sections("data", "sensitivity", "calibration", "threads"),
-        code=code("compiler", "sensitivity", "finetuning", "data"),
+        code=code("sensitivity"),
     message:
         "sensitivity: the accuracy drop of each single modification"
     script:

@@ -20,7 +20,7 @@ rule validate:
         **{f"device_{DEVICE}": 1},
     params:
         sections=sections("device", "imported", "validate"),
-        code=code("compiler", "profiling"),
+        code=code("validate"),
     message:
         "validate: whole SubNets against the sum of their operators"
     script:

@@ -14,8 +14,9 @@ import psutil
 import torch
 
 from autotailor import artifacts, logs, tracking
-from autotailor.config import flatten
+from autotailor.code import rule_code, rule_modules
 from autotailor.ir.errors import AutoTailorError
+from autotailor.sections import flatten
 
 WATCH_SECONDS = 1.0
 WORK = Path("results/.work").resolve()  # absolute: converters run in directories of their own
@@ -96,7 +97,9 @@ def stage(snakemake):
             code = snakemake.params.code
             work = WORK / snakemake.wildcards.model / f"{snakemake.rule}-{provenance.key}-{code}"
             yield Stage(params, work, run)
-            provenance.write(record, outputs)
+            root = Path(snakemake.config["tracking"]["root"])
+            modules = rule_modules(rule_code(root), root, snakemake.rule)
+            provenance.write(record, outputs, modules, snakemake.config["kept"])
             for path in outputs:
                 if path.suffix in KEPT:
                     run.artifact(path)

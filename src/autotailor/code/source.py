@@ -1,0 +1,105 @@
+"""What files of code say and refer to; parsing takes a second, so that a cache keeps it by their content."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from autotailor.artifacts import atomic
+from autotailor.code.meaning import meaning, tree_meaning
+from autotailor.code.references import References, references
+
+MOST = 2000
+"""Files that a cache keeps; where it holds more, those that are not used are dropped."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a file says and refers to; see ``references.References``.
+
+    Attributes:
+        meaning: SHA-256 (hexadecimal) of its statements.
+    """
+
+    meaning: str
+    names: tuple[str, ...]
+    bindings: Mapping[str, str]
+    lazy: Mapping[str, str]
+    is_lazy: bool
+    reads_data: bool
+
+
+class Sources:
+    """Sources by path, each file read once.
+
+    Args:
+        cache: file that outlives the process; None: nothing does.
+    """
+
+    def __init__(self, cache: Path | None) -> None:
+        self._cache = cache
+        self._read: dict[Path, Source] = {}
+        self._used: dict[str, Source] = {}
+        self._is_new = False
+
+    def read(self, path: Path) -> Source:
+        """What a file says; nothing but its text where it is not Python."""
+        if path not in self._read:
+            content = path.read_bytes()
+            key = hashlib.sha256(content).hexdigest()
+            if (found := self._known.get(key)) is None:
+                found = parse(content.decode("utf-8", "replace"))
+                self._is_new = True
+            self._read[path] = self._used[key] = found
+        return self._read[path]
+
+    def save(self) -> None:
+        """Brings the cache up to date; one that cannot be written is done without."""
+        if self._cache is None or not self._is_new:
+            return
+        known = self._known | self._used
+        kept = known if len(known) <= MOST else self._used
+        text = json.dumps({"version": _version(), "files": {key: asdict(source) for key, source in kept.items()}})
+        try:
+            with atomic(self._cache) as path:
+                path.write_text(text, encoding="utf-8")
+            self._is_new = False
+        except OSError:
+            return
+
+    @cached_property
+    def _known(self) -> dict[str, Source]:
+        """What the cache holds; nothing where it is of another version of this package or cannot be read."""
+        if self._cache is None:
+            return {}
+        try:
+            said = json.loads(self._cache.read_text(encoding="utf-8"))
+            if said["version"] != _version():
+                return {}
+            return {key: Source(**{**fields, "names": tuple(fields["names"])}) for key, fields in said["files"].items()}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+
+def parse(text: str) -> Source:
+    """What a text of code says and refers to."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return _source(meaning(text), References())
+    return _source(tree_meaning(tree), references(tree))
+
+
+def _source(said: str, found: References) -> Source:
+    return Source(said, tuple(sorted(found.names)), found.bindings, found.lazy, found.is_lazy, found.reads_data)
+
+
+def _version() -> str:
+    """Hash of the code that reads code."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"".join(texts)).hexdigest()

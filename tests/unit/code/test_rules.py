@@ -1,0 +1,118 @@
+"""The code of the workflow's rules, held against what a real interpreter imports."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from autotailor.code import rule_code, rule_modules
+
+ROOT = Path(__file__).parents[3]
+SCRIPTS = ROOT / "workflow" / "scripts"
+RULES = sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem != "stage")
+
+
+CODE = rule_code(ROOT)
+
+
+@cache
+def modules(rule: str) -> dict[str, str]:
+    return rule_modules(CODE, ROOT, rule)
+
+
+def rooms(rule: str) -> set[str]:
+    """Subpackages that a rule's code is in."""
+    return {name.split(".")[1] for name in modules(rule) if name.startswith("autotailor.")}
+
+
+@pytest.mark.parametrize("rule", ["finetune", "sensitivity", "pretrain"])
+def test_training_does_not_depend_on_what_it_does_not_import(rule: str) -> None:
+    assert not rooms(rule) & {"profiling", "search", "reporting", "enumeration", "export", "tracking", "config"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "module"),
+    [
+        ("enumerate", "autotailor.profiling.runtimes.ncnn_fusion"),
+        ("search", "autotailor.reporting.contributors"),
+        ("export", "autotailor.search.budgets"),
+        ("measure", "autotailor.search.budgets"),
+        ("compare", "autotailor.sensitivity.statistics"),
+        ("report", "autotailor.profiling.promise"),
+        ("report", "autotailor/reporting/templates/report.css"),
+        ("pretrain", "autotailor.compiler.sources"),
+        ("finetune", "autotailor.finetuning.sampling.sandwich"),
+        ("finetune", "autotailor.data.datasets.digits"),
+        ("finetune", "autotailor.ir.operators.conv"),
+        ("finetune", "autotailor.ir.templates.bottleneck"),
+        ("finetune", "stage"),
+        ("profile", "autotailor.profiling.transports.adb"),
+        ("profile", "autotailor.profiling.runtimes.ncnn_runner"),
+        ("profile", "autotailor.profiling.runtimes.ncnn_layers.convolutions"),
+    ],
+)
+def test_a_rule_depends_on_what_it_uses(rule: str, module: str) -> None:
+    assert module in modules(rule)
+
+
+PROGRAM = """
+import ast, json, os, pathlib, sys
+import numpy, pandas, scipy.stats, torch, onnx, onnx_ir, onnxruntime, psutil, rich.progress, networkx, jinja2
+import matplotlib.figure
+sys.path.insert(0, sys.argv[1])
+for rule in sys.argv[2:]:
+    if os.fork():
+        assert os.wait()[1] == 0, rule
+        continue
+    tree = ast.parse(pathlib.Path(sys.argv[1], f"{rule}.py").read_text())
+    known = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            exec(compile(ast.Module([node], []), rule, "exec"), known)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+            getattr(known[node.value.id], node.attr, None)
+    for registry in ("data.registry", "finetuning.sampling.strategy"):
+        if module := sys.modules.get(f"autotailor.{registry}"):
+            module.names()
+    if block := sys.modules.get("autotailor.ir.block"):
+        block.templates()
+    loaded = [n for n, m in sys.modules.items() if n.startswith("autotailor.") and getattr(m, "__file__", None)]
+    print(json.dumps([rule, loaded]), flush=True)
+    os._exit(0)
+"""
+
+
+def test_all_that_a_real_interpreter_imports_is_in_the_closure() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(SCRIPTS), *RULES], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = dict(json.loads(line) for line in done.stdout.splitlines())
+    assert sorted(found) == RULES
+    observers = ("autotailor.code", "autotailor.logs", "autotailor.tracking")
+    for rule, loaded in found.items():
+        counted = [name for name in loaded if not name.startswith(observers)]
+        assert len(counted) > 3
+        assert set(counted) <= set(modules(rule)), rule
+
+
+def test_lazy_names_live_where_type_checkers_are_told() -> None:
+    """The closure reads where a name lives from the imports under TYPE_CHECKING; ``__all__`` may have no other."""
+    lazy = 0
+    for path in (ROOT / "src" / "autotailor").rglob("__init__.py"):
+        tree = ast.parse(path.read_text())
+        if not any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body):
+            continue
+        lazy += 1
+        bound = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
+        bound |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        (names,) = [n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"]  # type: ignore[attr-defined]
+        assert set(ast.literal_eval(names)) <= bound, path
+    assert lazy >= 2

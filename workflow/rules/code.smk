@@ -1,0 +1,85 @@
+"""What each rule's code is, and which rules are kept although theirs has changed (--config keep=...)."""
+
+import json
+
+from autotailor.code import changed_modules, modules_digest, rule_code, rule_modules
+
+CODE = rule_code(ROOT)
+RUN_AS = Path(".snakemake/autotailor/run_as.json")
+KEEP = [config["keep"]] if isinstance(config["keep"], str) else config["keep"]
+
+# Rules that take long, each with the rules before it: what these make anew, it would be made anew from.
+EXPENSIVE = {
+    "pretrain": (),
+    "finetune": ("pretrain", "compile"),
+    "sensitivity": ("pretrain", "compile", "finetune"),
+    "profile": ("pretrain", "compile", "enumerate"),
+    "compare": ("pretrain", "compile", "finetune"),
+}
+KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}
+
+
+def provenance(rule):
+    """Where a rule records what its artifacts came from."""
+    folders = [f"results/{MODEL}/{DEVICE}", f"results/{MODEL}"]
+    paths = [Path(folder) / "provenance" / f"{rule}.json" for folder in folders]
+    return next((path for path in paths if path.exists()), None)
+
+
+def changes(rule):
+    """Modules of a rule that have changed since it ran last; none where it has not run."""
+    recorded = artifacts.recorded_code(provenance(rule))
+    return changed_modules(recorded, rule_modules(CODE, ROOT, rule)) if recorded else []
+
+
+def code(rule):
+    """Hash of the code that a rule can run; of itself Snakemake looks at a script's date only."""
+
+    def value(wildcards):
+        recorded = artifacts.recorded_code(provenance(rule)) if rule in KEPT else {}
+        digest = modules_digest(recorded or rule_modules(CODE, ROOT, rule))
+        return run_as().get(f"{MODEL}/{DEVICE}/{rule}:{digest}", digest)
+
+    return value
+
+
+def run_as():
+    """Hashes of code under which Snakemake has recorded that another code ran."""
+    return json.loads(RUN_AS.read_text()) if RUN_AS.exists() else {}
+
+
+def note_kept():
+    """A rule that is kept as far as code goes may run for other reasons: it runs the code of now, which is noted."""
+    for job in workflow.dag.needrun_jobs():
+        name = job.rule.name
+        now = modules_digest(rule_modules(CODE, ROOT, name)) if name in KEPT else None
+        if now and job.params.code != now:
+            key = f"{MODEL}/{DEVICE}/{name}:{now}"
+            with artifacts.atomic(RUN_AS) as path:
+                path.write_text(json.dumps({**run_as(), key: job.params.code}))
+
+
+def kept():
+    """The rules whose artifacts are used although their code has changed, with the modules that have."""
+    return {rule: found for rule in sorted(KEPT) if (found := changes(rule))}
+
+
+def tell_changed_code():
+    """Says where code of a rule that takes long has changed, and how to keep what it made."""
+    for rule, before in EXPENSIVE.items():
+        if rule in KEPT or not provenance(rule):
+            continue
+        found = sorted({module for name in (*before, rule) for module in changes(name)})
+        if found:
+            named = ", ".join(found[:5]) + (
+                f" and {len(found) - 5} more" if len(found) > 5 else ""
+            )
+            logger.warning(
+                f"autotailor: code that rule {rule} depends on has changed since it ran ({named}), so that it runs "
+                f"again; --config keep={rule} keeps what it made"
+            )
+
+
+config["kept"] = kept()
+if workflow.is_main_process:
+    tell_changed_code()
