@@ -65,19 +65,22 @@ def kept():
 
 
 def tell_changed_code():
-    """Says where code of a rule that takes long has changed, and how to keep what it made."""
-    for rule, before in EXPENSIVE.items():
-        if rule in KEPT or not provenance(rule):
-            continue
-        found = sorted({module for name in (*before, rule) for module in changes(name)})
-        if found:
-            named = ", ".join(found[:5]) + (
-                f" and {len(found) - 5} more" if len(found) > 5 else ""
+    """Says where code of rules that take long has changed, and how to keep what they made."""
+    changed = {}
+    for name, before in EXPENSIVE.items():
+        if name not in KEPT and provenance(name):
+            found = sorted(
+                {module for part in (*before, name) for module in changes(part)}
             )
-            logger.warning(
-                f"autotailor: code that rule {rule} depends on has changed since it ran ({named}), so that it runs "
-                f"again; --config keep={rule} keeps what it made"
-            )
+            if found:
+                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+                changed[name] = ", ".join(found[:5]) + more
+    if changed:
+        lines = "".join(f"\n  {name}: {what}" for name, what in changed.items())
+        logger.warning(
+            "autotailor: code that these rules, or rules before them, run has changed since, so that they run "
+            f"again:{lines}\nWhat a rule has made is kept with --config keep={list(changed)[-1]}, or a list of rules"
+        )
 
 
 config["kept"] = kept()

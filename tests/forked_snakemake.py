@@ -1,0 +1,86 @@
+"""Many Snakemake commands in a short time: each runs in a fork of one process that has imported what they need.
+
+It is Snakemake's own command line, with everything that it does in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+PROGRAM = """
+import contextlib, io, json, os, sys
+import snakemake.cli
+from autotailor import config, data, finetuning, profiling, search, sensitivity
+for module in (data, finetuning, profiling, search, sensitivity):
+    for name in module.__all__:
+        getattr(module, name)
+data.names()
+for line in sys.stdin:
+    command = json.loads(line)
+    child = os.fork()
+    if not child:
+        out = os.open(command["out"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        os.chdir(command["folder"])
+        sys.argv = ["snakemake", *command["arguments"]]
+        code = 0
+        try:
+            snakemake.cli.main(command["arguments"])
+        except SystemExit as end:
+            code = end.code
+            if isinstance(code, str):
+                print(code, file=sys.stderr)
+            code = 1 if isinstance(code, str) else code or 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended: its exit code, and what it said on both outputs."""
+
+    code: int
+    said: str
+
+
+class Snakemake:
+    """Runs commands; use it in a ``with``.
+
+    Args:
+        folder: where commands run, with a Snakefile.
+        scratch: an existing folder for what commands say.
+    """
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        self.folder, self._out = folder, scratch / "said.txt"
+
+    def __enter__(self) -> Snakemake:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate()
+
+    def __call__(self, *arguments: str, config: Sequence[str] = ()) -> Done:
+        """One command: ``snakemake ARGUMENTS --config CONFIG``."""
+        every = [*arguments, *(["--config", *config] if config else [])]
+        command = {"folder": str(self.folder), "arguments": every, "out": str(self._out)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        return Done(code, self._out.read_text())
