@@ -23,6 +23,7 @@ MODEL, DEVICE = "mobilenet_digits", "host"
 SMALL = [
     "model.pretrain.epochs=1",
     "finetune.epochs=1",
+    "finetune.accept_chance=true",  # one epoch teaches next to nothing
     "data.train_images=512",
     "data.evaluation_images=400",
     "finetune.calibration.images=128",

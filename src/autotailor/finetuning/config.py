@@ -141,6 +141,8 @@ class FinetuneConfig(LoopConfig):
         sort: whether channels are sorted by importance once before training.
         distillation: from the original network; a strategy that distils in place uses it for the largest SubNet.
         calibration: of every SubNet that is evaluated or exported.
+        accept_chance: go on where the original network knows nothing of the data (``autotailor.finetuning.teacher``);
+            it has no influence on the result.
     """
 
     name: str = ""
@@ -150,6 +152,7 @@ class FinetuneConfig(LoopConfig):
     sort: bool = True
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    accept_chance: bool = field(default=False, repr=False)  # no part of ``identity``, which is a repr
 
     @property
     def identity(self) -> str:
@@ -158,6 +161,8 @@ class FinetuneConfig(LoopConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_integers(self, subnets=1, workers=1)
+        if not isinstance(self.accept_chance, bool):
+            raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

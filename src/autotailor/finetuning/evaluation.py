@@ -10,10 +10,11 @@ from torch import nn
 from autotailor.data.splits import EvaluationSet, resize
 
 BoolArray = npt.NDArray[np.bool_]
+BATCH = 256
 
 
 @torch.no_grad()
-def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = 256) -> BoolArray:
+def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> BoolArray:
     """Whether each image of an evaluation set is classified rightly, ``[n]``.
 
     Args:

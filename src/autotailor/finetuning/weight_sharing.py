@@ -19,8 +19,9 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.evaluation import BoolArray, correctness, percent
 from autotailor.finetuning.loop import Row, Step, deterministic, train
 from autotailor.finetuning.precision import forward
-from autotailor.finetuning.pretraining import accuracies, check_network, training_metrics
+from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
+from autotailor.finetuning.teacher import question
 from autotailor.ir.executor import ElasticModule, Statistics
 from autotailor.ir.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
@@ -54,11 +55,15 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
         workdir: for the checkpoint; made where it is missing.
 
     Raises:
-        TrainingError: the SuperNet does not fit the data, the strategy is unknown, or training cannot go on.
+        TrainingError: the SuperNet does not fit the data or its original network knows nothing of them, the strategy
+            is unknown, or training cannot go on.
     """
     strategy = sampling.create(config.strategy, net.space, stages_of(net.space, net.stages), config.subnets)
     teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
-    check_network(teacher, data, resolution_of(net.largest()))
+    resolution = resolution_of(net.largest())
+    check_network(teacher, data, resolution)
+    with deterministic(config.threads):
+        known = question(teacher, data, resolution, config.accept_chance)
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net)
     if config.sort:
@@ -73,8 +78,9 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())
-    original = accuracies(teacher, data, config.threads, resolution_of(net.largest()))
-    metrics |= {f"original_{name}": value for name, value in original.items()}
+    with deterministic(config.threads):
+        metrics["original_validation_accuracy"] = percent(known)
+        metrics["original_test_accuracy"] = percent(correctness(teacher, data.test, resolution))
     metrics |= training_metrics(history, data, config.batch_size)
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 

@@ -168,7 +168,7 @@ class TestFirstCalibration:
 
     def test_finetuning_calibrates_first(self, net: autotailor.SuperNet, tmp_path: Path) -> None:
         data = tiny_data.splits()
-        config = finetuning.FinetuneConfig(epochs=0, batch_size=16, calibration=CALIBRATION)
+        config = finetuning.FinetuneConfig(epochs=0, batch_size=16, calibration=CALIBRATION, accept_chance=True)
         result = finetuning.finetune(net, data, config, tmp_path)
         assert not placeholders(result.net.graph)
         subnet = result.net.largest()

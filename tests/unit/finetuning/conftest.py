@@ -26,7 +26,7 @@ def tiny() -> DataSplits:
 
 @pytest.fixture
 def finetune_config() -> FinetuneConfig:
-    return FinetuneConfig(epochs=2, batch_size=16, calibration=CALIBRATION, subnets=3)
+    return FinetuneConfig(epochs=2, batch_size=16, calibration=CALIBRATION, subnets=3, accept_chance=True)
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +40,6 @@ def plain_net() -> autotailor.SuperNet:
 def finetuned(
     plain_net: autotailor.SuperNet, tiny: DataSplits, tmp_path_factory: pytest.TempPathFactory
 ) -> FinetuneResult:
-    config = FinetuneConfig(epochs=2, batch_size=16, calibration=CALIBRATION, subnets=3)
+    config = FinetuneConfig(epochs=2, batch_size=16, calibration=CALIBRATION, subnets=3, accept_chance=True)
     workdir: Path = tmp_path_factory.mktemp("finetuned")
     return finetune(plain_net, tiny, config, workdir)

@@ -1,0 +1,203 @@
+"""Whether the original network knows the user's data, asked before it teaches for hours.
+
+A trained network that is right no more often than by chance was trained, most often, on other class numbers, another
+normalisation of pixels or BGR images. Each of these leaves a trace that can be looked for: predictions that are right
+under another order of the classes, or under another normalisation.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from autotailor.data.splits import DataSplits, EvaluationSet, resize
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.evaluation import BATCH, BoolArray
+
+logger = logging.getLogger(__name__)
+
+IntArray = npt.NDArray[np.int64]
+Colours = tuple[float, float, float]
+
+LEVEL = 1e-3  # of significance
+GAIN = 0.1  # part of the images; what other classes or pixels must gain to be worth a word
+MOSTLY = 0.5  # part of the images that are right under another order of the classes, where that is the cause
+TRIED = 256  # images that other normalisations are tried on
+LISTED = 8  # classes in a message
+NORMALISATIONS: dict[str, tuple[Colours, Colours]] = {
+    "pixels from 0 to 1": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    "pixels from -1 to 1": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "ImageNet's": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "pixels from 0 to 255": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
+    "pixels from 0 to 255 without ImageNet's mean": ((0.485, 0.456, 0.406), (1 / 255, 1 / 255, 1 / 255)),
+}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a network says about labelled images.
+
+    Attributes:
+        predicted, labels: class of each image, ``[n]``.
+        groups: base image of each image, ``[n]``.
+        classes: number of classes.
+    """
+
+    predicted: IntArray
+    labels: IntArray
+    groups: IntArray
+    classes: int
+
+    @property
+    def right(self) -> BoolArray:
+        """Whether each image is classified rightly, ``[n]``."""
+        return np.asarray(self.predicted == self.labels)
+
+    @property
+    def chance(self) -> float:
+        """Part of the images that would be right if predictions had nothing to do with labels (Cohen, 1960)."""
+        said, true = (np.bincount(x, minlength=self.classes) / len(x) for x in (self.predicted, self.labels))
+        return float(said @ true)
+
+    def above_chance(self) -> bool:
+        """Whether more images are right than chance explains; images of one base image count as one."""
+        return _exceeds(self.right.mean(), self.chance, len(np.unique(self.groups)))
+
+    def matched(self) -> BoolArray:
+        """Whether each image is right under the best other order of the classes, which the other half says, ``[n]``."""
+        half = np.unique(self.groups, return_inverse=True)[1].ravel() % 2
+        right = np.zeros(len(self.labels), dtype=np.bool_)
+        for part in (0, 1):
+            order = self.order(half != part)
+            right[half == part] = (order[self.predicted] == self.labels)[half == part]
+        return right
+
+    def order(self, rows: BoolArray | slice = slice(None)) -> IntArray:
+        """The data's class for each class of the network that makes most of some images right, ``[classes]``."""
+        from scipy.optimize import linear_sum_assignment
+
+        confusion = 1e-3 * np.eye(self.classes)  # classes that say nothing stay where they are
+        np.add.at(confusion, (self.predicted[rows], self.labels[rows]), 1.0)
+        return np.asarray(linear_sum_assignment(confusion, maximize=True)[1], dtype=np.int64)
+
+
+def _exceeds(share: float, expected: float, count: int) -> bool:
+    """Whether a share of independent trials lies significantly above an expected one."""
+    from scipy.stats import binomtest
+
+    hits = round(float(share) * count)
+    return bool(binomtest(hits, count, min(1.0, expected), alternative="greater").pvalue < LEVEL)
+
+
+@torch.no_grad()
+def ask(network: nn.Module, images: EvaluationSet, classes: int, resolution: int = 0) -> Answers:
+    """Classes that a network gives to the images of an evaluation set."""
+    network.eval()
+    predicted = [_classify(network, batch, resolution) for batch, _ in images.batches(BATCH)]
+    return Answers(np.concatenate(predicted), images.labels, images.groups, classes)
+
+
+def _classify(network: nn.Module, images: torch.Tensor, resolution: int) -> IntArray:
+    sized = resize(images, resolution) if resolution else images
+    logits: torch.Tensor = network(sized.contiguous(memory_format=torch.channels_last))
+    return np.asarray(logits.argmax(dim=1).numpy(), dtype=np.int64)
+
+
+def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool) -> BoolArray:
+    """Correctness of the original network on the validation set, ``[n]``, where it is a teacher worth having.
+
+    Args:
+        teacher: the original network, images to logits.
+        data: the user's.
+        resolution: that images are resized to; 0 leaves them as they are.
+        accept_chance: only warn.
+
+    Raises:
+        TrainingError: it is right no more often than chance, or it would be right much more often under another order
+            of the classes; with what was found about the cause.
+    """
+    answers = ask(teacher, data.validation, data.num_classes, resolution)
+    complaint = _complaint(answers, teacher, data, resolution)
+    if complaint and not accept_chance:
+        raise TrainingError(f"{complaint}; to train with this network as it is, set finetune.accept_chance to true")
+    if complaint:
+        logger.warning("%s", complaint)
+    return answers.right
+
+
+def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int) -> str:
+    """What is wrong with a teacher, with the cause where one is found; empty where nothing is."""
+    found = f"the original network is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
+    matched = answers.matched()
+    if _better(matched, answers) and matched.mean() > MOSTLY:
+        return (
+            f"{found}, and would be for {matched.mean():.1%} if its classes had another order: "
+            f"{_moved(answers.order())}; give the data's classes the network's order (folders are sorted by name)"
+        )
+    if answers.above_chance():
+        return ""
+    found = f"{found}, by chance it would be for {answers.chance:.1%}"
+    if cause := _other_pixels(answers, teacher, data, resolution):
+        return f"{found}; {cause}"
+    return (
+        f"{found}; is it trained on these classes, in this order (folders are sorted by name), on images normalised by "
+        f"mean {_short(data.mean)} and std {_short(data.std)}, of {resolution or data.resolution} pixels, in RGB?"
+    )
+
+
+def _better(matched: BoolArray, answers: Answers) -> bool:
+    """Whether another order of the classes gains more than chance and more than little."""
+    won, lost = int((matched & ~answers.right).sum()), int((answers.right & ~matched).sum())
+    if matched.mean() - answers.right.mean() < GAIN:
+        return False
+    groups = len(np.unique(answers.groups)) / len(answers.groups)
+    return _exceeds(won / (won + lost), 0.5, max(1, round(groups * (won + lost))))
+
+
+def _moved(order: IntArray) -> str:
+    """Classes of the network with the number that the data gives them."""
+    moved = [f"{said} is {true}" for said, true in enumerate(order.tolist()) if said != true]
+    return "the network's class " + ", ".join(moved[:LISTED]) + (" ..." if len(moved) > LISTED else "") + " in the data"
+
+
+@torch.no_grad()
+def _other_pixels(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int) -> str:
+    """The normalisation or order of colours under which the network knows the images; empty where none is found."""
+    chosen = np.unique(np.linspace(0, len(answers.labels) - 1, TRIED).astype(np.int64))
+    pixels = _pixels(data, chosen)
+    best, share = "", float(answers.right[chosen].mean()) + GAIN
+    for colours in ("RGB", "BGR"):
+        ordered = pixels if colours == "RGB" else pixels.flip(1)
+        for name, (mean, std) in NORMALISATIONS.items():
+            said = _classify(teacher, (ordered - _channels(mean)) / _channels(std), resolution)
+            other = Answers(said, answers.labels[chosen], answers.groups[chosen], answers.classes)
+            if other.above_chance() and other.right.mean() > share:
+                share = float(other.right.mean())
+                where = f" and {colours} images (export a network that takes RGB)" if colours != "RGB" else ""
+                best = f"{name}, mean {_short(mean)} and std {_short(std)}{where}"
+    if not best:
+        return ""
+    return f"with {best}, it is right for {share:.1%} of {len(chosen)} of them: set data.mean and data.std to these"
+
+
+def _pixels(data: DataSplits, chosen: IntArray) -> torch.Tensor:
+    """Some images of the validation set with pixels from 0 to 1, ``[n, 3, R, R]``."""
+    kept, first = [], 0
+    for batch, _ in data.validation.batches(BATCH):
+        inside = chosen[(chosen >= first) & (chosen < first + len(batch))] - first
+        kept.append(batch[torch.from_numpy(inside)])
+        first += len(batch)
+    return torch.cat(kept) * _channels(data.std) + _channels(data.mean)
+
+
+def _channels(values: Colours) -> torch.Tensor:
+    return torch.tensor(values).reshape(1, 3, 1, 1)
+
+
+def _short(values: Colours) -> str:
+    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
