@@ -8,6 +8,7 @@ and written. All that happens in a process of its own, because PyTorch would sta
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -42,17 +43,16 @@ def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> 
     done = subprocess.run(
         [sys.executable, "-m", "autotailor.feasibility"],
         input=json.dumps(question),
-        capture_output=True,
+        stdout=subprocess.PIPE,  # the answer; progress goes where the caller's does
         text=True,
         check=False,
     )
     if done.returncode == REFUSED:
         raise FeasibilityError(done.stdout.strip())
     if done.returncode != 0:
-        tail = "\n".join(done.stderr.strip().splitlines()[-5:])
         raise FeasibilityError(
             f"whether {config['device']['name']} can run {config['model']['name']} cannot be told: the process that "
-            f"compiles the network ended with exit code {done.returncode}:\n{tail}"
+            f"compiles the network ended with exit code {done.returncode}, see above"
         )
 
 
@@ -97,6 +97,8 @@ def refusal(question: Mapping[str, Any]) -> str:
 
 def main() -> int:
     """Reads the question as JSON; answers with the exit code, and with the reason."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("autotailor").setLevel(logging.INFO)
     reason = refusal(json.load(sys.stdin))
     print(reason)
     return REFUSED if reason else 0

@@ -20,6 +20,13 @@
 #define RUNNER_OPTIONS ""
 #endif
 
+#ifndef RUNNER_LEFT_OUT
+#define RUNNER_LEFT_OUT ""
+#endif
+
+// Read from the file itself, too, where the processor is another one (profiling/runtimes/runner_binary.py).
+static const char left_out_layers[] = "autotailor-runner without layers: " RUNNER_LEFT_OUT;
+
 // Which program the child is at; the parent reads it when the child dies.
 static volatile int* current;
 
@@ -244,8 +251,12 @@ int main(int count, char** words) {
                   << ", \"compiler\": " << quoted(__VERSION__) << ", \"options\": " << quoted(RUNNER_OPTIONS) << "}" << std::endl;
         return 0;
     }
+    if (first == "--layers") {
+        std::cout << left_out_layers << std::endl;
+        return 0;
+    }
     if (count < 2 || count > 3) {
-        std::cerr << "usage: autotailor-runner MANIFEST [JOURNAL] | --version" << std::endl;
+        std::cerr << "usage: autotailor-runner MANIFEST [JOURNAL] | --version | --layers" << std::endl;
         return 64;
     }
     try {

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.runtimes.ncnn_layers import Step, fragment, ncnn_shape
+from autotailor.profiling.runtimes.ncnn_fragments import fragment
+from autotailor.profiling.runtimes.ncnn_layers import Step, ncnn_shape
 
 FREE_LAYERS = frozenset({"Input", "Split", "Noop"})
 """Layers that no operator claims: they hand on blobs (measured: 0.1 to 0.3 us for each Split)."""

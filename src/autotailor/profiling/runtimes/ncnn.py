@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
-import platform
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.sequence import PlacedOperator
-from autotailor.profiling.errors import DeviceError, ProfilingError
+from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes import ncnn_runner
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
+from autotailor.profiling.runtimes.ncnn_fragments import layer_types, refused_operators
 from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn_network import network_program
-from autotailor.profiling.runtimes.ncnn_preparation import prepare
 from autotailor.profiling.runtimes.ncnn_replicas import alone_program, harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.pnnx import run_pnnx
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
 FP16_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
@@ -54,6 +49,24 @@ class NcnnRuntime(InPlaceRuntime):
 
         self.refuse_options({name for name in dir(ncnn.Option()) if name.startswith("use_")})
 
+    def refusals(self, features: Sequence[OperatorFeature]) -> dict[str, str]:
+        """Operators without layers, or whose layers ncnn cannot run or the runner does not hold."""
+        refused = refused_operators(features)
+        if lacking := self.lacking_layers():
+            for feature in features:
+                if feature.id not in refused and (
+                    types := sorted(each for each in layer_types(feature) if each.lower() in lacking)
+                ):
+                    refused[feature.id] = (
+                        f"operator {feature.id}: the compiled runner is built without the layers {', '.join(types)}: "
+                        "take them out of the list in src/runner/CMakeLists.txt, then: make runner"
+                    )
+        return refused
+
+    def lacking_layers(self) -> frozenset[str]:
+        """Types of layers, in lower case, that what measures does not hold; the wheel holds all."""
+        return frozenset()
+
     def copied(self, feature: OperatorFeature) -> Program:
         """The replica network of an operator."""
         return replica_program(feature)
@@ -81,19 +94,7 @@ class NcnnRuntime(InPlaceRuntime):
             ProfilingError: pnnx fails or leaves no files.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        for name in (PARAM, WEIGHTS):
-            (directory / name).unlink(missing_ok=True)
-        scratch = {key: str(directory / f".{key}") for key in ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")}
-        files = scratch | {"ncnnparam": str(directory / PARAM), "ncnnbin": str(directory / WEIGHTS)}
-        with tempfile.TemporaryDirectory(prefix="pnnx.") as folder:
-            prepared = _prepared(onnx_path, Path(folder) / onnx_path.name)
-            command = [pnnx_binary(), str(prepared), "fp16=0", *(f"{key}={path}" for key, path in files.items())]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
-        for left in (*map(Path, scratch.values()), onnx_path.with_suffix(".pnnxsim.onnx")):
-            left.unlink(missing_ok=True)
-        if done.returncode != 0 or not (directory / PARAM).exists() or not (directory / WEIGHTS).exists():
-            tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
-            raise ProfilingError(f"{onnx_path}: pnnx cannot convert it (exit code {done.returncode}):\n{tail}")
+        run_pnnx(onnx_path, directory / PARAM, directory / WEIGHTS)
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
@@ -107,15 +108,6 @@ class NcnnRuntime(InPlaceRuntime):
         return np.stack([_forward(net, image, directory) for image in images])
 
 
-def _prepared(onnx_path: Path, target: Path) -> Path:
-    """The model as pnnx reads it right; what is no model is left to pnnx to refuse."""
-    try:
-        onnx.save(prepare(onnx.load(onnx_path)), target)
-    except (DecodeError, OSError, ValueError):
-        return onnx_path
-    return target
-
-
 def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.NDArray[np.float32]:
     array = np.ascontiguousarray(image, dtype=np.float32)
     extractor = net.create_extractor()
@@ -124,12 +116,3 @@ def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.N
     if code != 0:
         raise ProfilingError(f"{directory}: ncnn cannot run it on an image of shape {list(image.shape)}")
     return np.array(result, dtype=np.float32).reshape(-1)
-
-
-def pnnx_binary() -> str:
-    """The converter inside the pnnx wheel; importing the wheel's module would import torch for nothing."""
-    spec = importlib.util.find_spec("pnnx")
-    name = "pnnx.exe" if platform.system() == "Windows" else "pnnx"
-    if spec is None or spec.origin is None or not (Path(spec.origin).parent / name).exists():
-        raise DeviceError("the converter pnnx is missing: install the Python package pnnx")
-    return str(Path(spec.origin).parent / name)

@@ -11,7 +11,7 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.runtimes.base import journal_of
 from autotailor.profiling.runtimes.ncnn import NcnnRuntime
-from autotailor.profiling.runtimes.runner_binary import runner_binary
+from autotailor.profiling.runtimes.runner_binary import layers_left_out, runner_binary
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
 from autotailor.profiling.transports.base import Transport
 
@@ -37,6 +37,10 @@ class NcnnCompiledRuntime(NcnnRuntime):
     def check_device(self, hardware: Mapping[str, Any]) -> None:
         """The runner for the device's processor must be built."""
         runner_binary(self.device.name, hardware)
+
+    def lacking_layers(self) -> frozenset[str]:
+        """Layers that the runners built here leave out, whichever of them the device needs."""
+        return layers_left_out()
 
     def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:
         """Sends the runner, once for all runs, and asks for its version."""

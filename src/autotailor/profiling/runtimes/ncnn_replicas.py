@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
-from autotailor.profiling.runtimes.ncnn_layers import Layer, fragment, ncnn_shape
+from autotailor.profiling.runtimes.ncnn_fragments import fragment
+from autotailor.profiling.runtimes.ncnn_layers import Layer, ncnn_shape
 
 MAGIC = "7767517"
 PACKER = Layer("ReLU")

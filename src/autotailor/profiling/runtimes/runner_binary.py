@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ NAME = "autotailor-runner"
 AARCH64 = ("aarch64", "arm64")
 VARIABLES = {"host": "AUTOTAILOR_RUNNER", "aarch64": "AUTOTAILOR_RUNNER_AARCH64"}
 """Targets of ``src/runner/build.py``, and the environment variables that name other binaries."""
+
+LEFT_OUT = re.compile(rb"autotailor-runner without layers:((?: [a-z0-9_]+)*)")
+"""How a runner says what it does not hold."""
 
 
 def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
@@ -46,3 +50,17 @@ def runner_target(device: str, hardware: Mapping[str, Any]) -> str:
         f"({platform.system()} on {platform.machine()}) and for Linux or Android on aarch64 (64 bits): add a target to "
         "src/runner/build.py"
     )
+
+
+def layers_left_out() -> frozenset[str]:
+    """Types of ncnn's layers, in lower case, that a runner built here does not hold.
+
+    A runner carries the list in itself, so that one for another processor can be asked, too. A runner from before that
+    list, or none, tells nothing.
+    """
+    found: set[str] = set()
+    for target, variable in VARIABLES.items():
+        path = Path(os.environ.get(variable, FOLDER / target / NAME))
+        if path.is_file() and (match := LEFT_OUT.search(path.read_bytes())):
+            found.update(match.group(1).decode().split())
+    return frozenset(found)

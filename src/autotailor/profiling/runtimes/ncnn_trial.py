@@ -1,0 +1,114 @@
+"""Networks tried out in ncnn, in a process of its own: what ncnn cannot load or run may take its process down.
+
+``run_trials`` starts this file as a program. The program reads a list of networks, and says of each the shapes of all
+its blobs, or why there are none; it leaves the values of the blobs that are asked for in files.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class TrialNet:
+    """A network to be tried.
+
+    Attributes:
+        param: its text.
+        bin_path: its weights; None: zeros.
+        inputs: of the blobs in0, in1, ...: shapes without the batch, or files of values (.npy).
+        values: blobs whose values are wanted.
+        folder: where their files go, ``BLOB.npy``.
+    """
+
+    param: str
+    bin_path: str | None
+    inputs: tuple[tuple[int, ...] | str, ...]
+    values: tuple[str, ...] = ()
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of it.
+
+    Attributes:
+        shapes: of each blob that ncnn computed, without the batch.
+        failure: why ncnn cannot load or run the network; empty where it can.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    failure: str = ""
+
+
+def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
+    """Tries networks one after the other; one that takes the process down costs itself only."""
+    found: list[Trial] = []
+    while len(found) < len(nets):
+        order = json.dumps([asdict(net) for net in nets[len(found) :]])
+        done = subprocess.run(
+            [sys.executable, "-P", __file__], input=order, capture_output=True, text=True, check=False
+        )
+        for line in done.stdout.splitlines():
+            if line.startswith('{"shapes"'):  # ncnn may say something of its own
+                answer = json.loads(line)
+                shapes = {blob: tuple(shape) for blob, shape in answer["shapes"].items()}
+                found.append(Trial(shapes, answer["failure"]))
+        if len(found) < len(nets):
+            found.append(Trial({}, f"ncnn ends its process (exit code {done.returncode})"))
+    return found
+
+
+def _array(given: Any, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """An input's values: those of its file, or random ones."""
+    if isinstance(given, str):
+        return np.ascontiguousarray(np.load(given), dtype=np.float32)
+    values: np.ndarray[Any, np.dtype[np.float32]] = np.random.default_rng(seed).random(given, dtype=np.float32)
+    return values
+
+
+def _try(net: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], str]:
+    """Shapes of all blobs, and what failed."""
+    import ncnn
+
+    loaded = ncnn.Net()
+    option = loaded.opt
+    option.lightmode = False  # every blob is asked for
+    option.num_threads = 1
+    loaded.opt = option
+    if loaded.load_param_mem(net["param"]) != 0:
+        return {}, "ncnn has no such layer, or refuses its parameters"
+    if loaded.load_model(net["bin_path"] or ncnn.DataReaderFromEmpty()) != 0:
+        return {}, "ncnn cannot load its weights"
+    extractor = loaded.create_extractor()
+    for i, given in enumerate(net["inputs"]):
+        values = _array(given, i)  # must live until the copy is made
+        extractor.input(f"in{i}", ncnn.Mat(values).clone())
+    shapes: dict[str, tuple[int, ...]] = {}
+    for blob in loaded.blobs():
+        code, mat = extractor.extract(blob.name)
+        if code != 0 or mat.empty():
+            return shapes, f"ncnn cannot compute blob {blob.name}"
+        shapes[blob.name] = (mat.c, mat.d, mat.h, mat.w) if mat.dims == 4 else (mat.c, mat.h, mat.w)[3 - mat.dims :]
+        if blob.name in net["values"]:
+            np.save(Path(net["folder"]) / f"{blob.name}.npy", np.array(mat))
+    return shapes, ""
+
+
+def main() -> None:
+    """Reads the networks, answers with one line for each."""
+    for net in json.load(sys.stdin):
+        shapes, failure = _try(net)
+        print(json.dumps({"shapes": shapes, "failure": failure}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
