@@ -131,6 +131,15 @@ def subnets(net: autotailor.SuperNet, count: int, seed: int = 0) -> list[autotai
     return [net.smallest(), *(net.sample(rng) for _ in range(count))]
 
 
+def check_every_shape(net: autotailor.SuperNet, count: int, seed: int = 0) -> None:
+    """Whatever a space offers is a network: nothing that describes the largest, smallest or random SubNets raises."""
+    for subnet in [net.largest(), *subnets(net, count, seed)]:
+        shapes = net.shapes(subnet)
+        assert min(size for shape in shapes.values() for size in shape) > 0
+        assert shapes[net.output(net.removed(subnet))] == (1, net.num_classes)
+    assert net.operators()
+
+
 def smallest_share(net: autotailor.SuperNet) -> float:
     """MACs of the smallest SubNet over those of the largest, at the largest's resolution."""
     assignment = net.smallest().assignment

@@ -12,6 +12,7 @@ from acceptance import checks, classifiers
 HALF = 0.5
 SIGNAL = 0.01
 RANDOM_SUBNETS = 20
+MANY_SUBNETS = 200
 
 
 def verify(source: str, side: int | None, count: int) -> None:
@@ -21,6 +22,7 @@ def verify(source: str, side: int | None, count: int) -> None:
     assert checks.smallest_share(net) <= HALF
     assert checks.response(model, net.input_shape[-1]) > SIGNAL
     assert checks.largest_error(net, model) < checks.TOLERANCE
+    checks.check_every_shape(net, MANY_SUBNETS)
     module = net.module()
     for subnet in checks.subnets(net, count):
         check = checks.check_subnet(net, module, subnet)

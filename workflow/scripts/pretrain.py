@@ -8,9 +8,7 @@ from autotailor import artifacts, data, finetuning
 from autotailor.compiler.sources import create_network
 
 with stage(snakemake) as this:
-    network = create_network(
-        this.params["network"]["source"], num_classes=this.params["network"]["num_classes"]
-    )
+    network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
     splits = data.load(this.params["data"])
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])
     result = finetuning.pretrain(network, splits, config, this.work)

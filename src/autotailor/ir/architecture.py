@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from autotailor.ir.dimension import Atom, Dimension, Sizes
@@ -102,17 +103,24 @@ class Architecture:
     def variables(self, *dimensions: Dimension) -> tuple[str, ...]:
         """Variables that dimensions depend on, in the space's order."""
         names: set[str] = set()
-        pending = [atom for dimension in dimensions for atom in dimension.atoms()]
-        seen: set[Atom] = set()
-        while pending:
-            atom = pending.pop()
+        for dimension in dimensions:
+            for atom in dimension.atoms():
+                names |= self._governing(atom)
+        return tuple(sorted(names, key=self.space.positions.__getitem__))
+
+    def _governing(self, atom: Atom) -> frozenset[str]:
+        """Variables that an atom depends on, through what it is a ratio of as well."""
+        known = self._known.get(atom)
+        if known is None:
             rule = self.rules.get(atom)
-            if rule is None or atom in seen:
-                continue
-            seen.add(atom)
-            names.add(rule.variable)
-            pending.extend(inner for base in rule.bases() for inner in base.atoms())
-        return tuple(v.name for v in self.space if v.name in names)
+            bases = () if rule is None else (inner for base in rule.bases() for inner in base.atoms())
+            own = () if rule is None else (rule.variable,)
+            known = self._known[atom] = frozenset(own).union(*(self._governing(inner) for inner in bases))
+        return known
+
+    @cached_property
+    def _known(self) -> dict[Atom, frozenset[str]]:
+        return {}
 
     def combinations(self, variables: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], Assignment]]:
         """Every joint choice of a few variables: (choice indices, assignment)."""

@@ -27,6 +27,14 @@ HARD_LIMIT = 2_000_000
 LONG_SUM = 2  # sums over more variables than this are derived
 
 
+class CoupledError(SpaceError):
+    """Too many joint choices; ``variables`` are those that make them."""
+
+    def __init__(self, message: str, variables: Sequence[str]) -> None:
+        super().__init__(message)
+        self.variables = tuple(variables)
+
+
 @dataclass(frozen=True, eq=False)
 class Contribution:
     """What some variables add to sums: ``table[choice of each variable, sum]``."""
@@ -113,36 +121,68 @@ def joint_image(architecture: Architecture, dimensions: Sequence[Dimension]) -> 
     """All sizes that dimensions can take together.
 
     Raises:
-        SpaceError: they couple too many variables, and not only through sums.
+        CoupledError: they couple too many variables, and not only through sums.
     """
     variables = architecture.variables(*dimensions)
     if _count(architecture, variables) <= TABLE_LIMIT:
         return _tabulate(architecture, variables, dimensions, None, {})
-    sums = _long_sums(architecture, dimensions)
-    placeholders = {long: Atom(f"sum{i}", long.meta) for i, long in enumerate(sums)}
-    shorter = architecture.substituted(placeholders)
-    dimensions = [dimension.substituted(placeholders) for dimension in dimensions]
-    explicit, groups = _partition(architecture, sums, shorter.variables(*dimensions))
-    _check_limit(architecture, explicit)
-    derived = Derived.of([_contribution(architecture, group, sums) for group in groups]) if groups else None
-    if derived is not None:
-        _check_limit(architecture, explicit, len(derived.values))
+    sums, explicit, derived = _plan(architecture, dimensions)
+    placeholders = _placeholders(sums)
     fixed = _contribution(architecture, explicit, sums, constants=True).table
     added = np.zeros((1, len(sums)), dtype=np.int64) if derived is None else derived.values
     values = fixed[..., None, :] + added
     known = {atom: values[..., i] if derived else values[..., 0, i] for i, atom in enumerate(placeholders.values())}
-    return _tabulate(shorter, explicit, dimensions, derived, known)
+    dimensions = [dimension.substituted(placeholders) for dimension in dimensions]
+    return _tabulate(architecture.substituted(placeholders), explicit, dimensions, derived, known)
+
+
+def coupling(architecture: Architecture, dimensions: Sequence[Dimension]) -> CoupledError | None:
+    """Why dimensions have no joint image; None where they have one."""
+    if _count(architecture, architecture.variables(*dimensions)) <= TABLE_LIMIT:
+        return None
+    try:
+        _plan(architecture, dimensions)
+    except CoupledError as error:
+        return error
+    return None
+
+
+def _plan(
+    architecture: Architecture, dimensions: Sequence[Dimension]
+) -> tuple[tuple[Sum, ...], tuple[str, ...], Derived | None]:
+    """Long sums in dimensions, the variables that stand for themselves, and the sums of all others.
+
+    Raises:
+        CoupledError: too many joint choices are left.
+    """
+    sums = _long_sums(architecture, dimensions)
+    placeholders = _placeholders(sums)
+    shorter = architecture.substituted(placeholders)
+    rest = shorter.variables(*(dimension.substituted(placeholders) for dimension in dimensions))
+    explicit, groups = _partition(architecture, sums, rest)
+    _check_limit(architecture, explicit)
+    derived = Derived.of([_contribution(architecture, group, sums) for group in groups]) if groups else None
+    if derived is not None:
+        _check_limit(architecture, explicit, derived)
+    return sums, explicit, derived
+
+
+def _placeholders(sums: Sequence[Sum]) -> dict[Dimension, Atom]:
+    return {long: Atom(f"sum{i}", long.meta) for i, long in enumerate(sums)}
 
 
 def _count(architecture: Architecture, variables: Iterable[str]) -> int:
     return math.prod(len(architecture.space[name].choices) for name in variables)
 
 
-def _check_limit(architecture: Architecture, variables: Sequence[str], further: int = 1) -> None:
-    if (count := _count(architecture, variables) * further) > HARD_LIMIT:
-        raise SpaceError(
+def _check_limit(architecture: Architecture, variables: Sequence[str], derived: Derived | None = None) -> None:
+    sums = 1 if derived is None else len(derived.values)
+    if (count := _count(architecture, variables) * sums) > HARD_LIMIT:
+        variables = (*variables, *(() if derived is None else derived.variables))
+        raise CoupledError(
             f"one operator depends on {len(variables)} variables jointly ({', '.join(variables[:6])} ...), with "
-            f"{count} choices together; offer fewer choices or skip some of these variables"
+            f"{count} choices together; offer fewer choices or skip some of these variables",
+            variables,
         )
 
 

@@ -4,6 +4,8 @@ A pooling window of 3x3 fits no map of 2x2 pixels, and a reflection of 3 pixels 
 ``Need`` over one dimension, whose exact sizes under all joint choices ``image.py`` tabulates. A space is the product
 of its variables, so that a choice stays only where it fits with all the others. Depth needs no care: a removed block
 takes its needs with it, and what leaves a block has the dimensions of what enters it.
+
+A proposed space is also one whose operators can be listed: see ``enumerable``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from autotailor.ir.architecture import Architecture
 from autotailor.ir.dimension import Dimension, Resolution, Window
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
-from autotailor.ir.image import joint_image
+from autotailor.ir.image import coupling, joint_image
 from autotailor.ir.propagation import RESOLUTION, Need, Propagation
 from autotailor.ir.variable import Choice
 
@@ -29,6 +31,41 @@ class Refused:
     variable: str
     choice: Choice
     need: Need
+
+
+def enumerable(architecture: Architecture, graph: Graph, propagation: Propagation) -> Architecture:
+    """The architecture with so few choices that every operator's features can be listed.
+
+    Of the variables that an operator couples too closely, the one with the most choices loses one from the middle.
+    """
+    for dimensions in _dimensions_of_operators(graph, propagation):
+        while (error := coupling(architecture, dimensions)) is not None:
+            most = max((architecture.space[name] for name in error.variables), key=lambda v: len(v.choices))
+            spare = [choice for _, choice in _modified(architecture, most.name)]
+            architecture = _without(architecture, most.name, spare[len(spare) // 2])
+    return architecture
+
+
+def check_enumerable(architecture: Architecture, graph: Graph, propagation: Propagation) -> None:
+    """Refuses an architecture with operators whose features are too many to list.
+
+    Raises:
+        CoupledError: names variables that one operator couples too closely.
+    """
+    for dimensions in _dimensions_of_operators(graph, propagation):
+        if (error := coupling(architecture, dimensions)) is not None:
+            raise error
+
+
+def _dimensions_of_operators(graph: Graph, propagation: Propagation) -> Iterator[tuple[Dimension, ...]]:
+    """What each node reads and writes, once; operators fused into it have the same dimensions."""
+    found: dict[tuple[Dimension, ...], None] = {}
+    for node in graph.nodes:
+        names = [name for name in (*node.inputs, *node.outputs) if name]
+        found[tuple(dict.fromkeys(d for name in names for d in propagation.dimensions.get(name, ()) if d.meta > 1))] = (
+            None
+        )
+    yield from found
 
 
 def needs_of(graph: Graph, propagation: Propagation) -> tuple[Need, ...]:
@@ -57,7 +94,7 @@ def fitting(architecture: Architecture, needs: Sequence[Need]) -> tuple[Architec
     for need in needs:
         while (misfit := _misfit(architecture, need)) is not None:
             refused.append(misfit)
-            architecture = _without(architecture, misfit)
+            architecture = _without(architecture, misfit.variable, misfit.choice)
     return architecture, tuple(refused)
 
 
@@ -113,16 +150,13 @@ def _modified(architecture: Architecture, name: str) -> Iterator[tuple[int, Choi
     return ((i, choice) for i, choice in enumerate(variable.choices) if i != variable.default)
 
 
-def _without(architecture: Architecture, refused: Refused) -> Architecture:
-    """The architecture without one choice."""
-    variables = []
-    for variable in architecture.space:
-        if variable.name == refused.variable:
-            default = variable.choices[variable.default]
-            choices = tuple(choice for choice in variable.choices if choice != refused.choice)
-            variable = replace(variable, choices=choices, default=choices.index(default))
-        variables.append(variable)
-    return replace(architecture, space=replace(architecture.space, variables=tuple(variables)))
+def _without(architecture: Architecture, name: str, choice: Choice) -> Architecture:
+    """The architecture without one choice of a variable."""
+    variable = architecture.space[name]
+    choices = tuple(other for other in variable.choices if other != choice)
+    fewer = replace(variable, choices=choices, default=choices.index(variable.choices[variable.default]))
+    variables = tuple(fewer if other is variable else other for other in architecture.space)
+    return replace(architecture, space=replace(architecture.space, variables=variables))
 
 
 def least_resolution(needs: Sequence[Need], resolution: Resolution, step: int) -> int:

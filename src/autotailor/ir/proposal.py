@@ -14,7 +14,7 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Graph
 from autotailor.ir.handle import Handle
 from autotailor.ir.image import joint_image
-from autotailor.ir.legality import check_fit, fitting, needs_of
+from autotailor.ir.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.propagation import RESOLUTION, Propagation
 from autotailor.ir.recognition import loose_nodes
 from autotailor.ir.request import ALL, SpaceRequest, choices_of
@@ -74,7 +74,9 @@ def build_space(
     needs = needs_of(graph, propagation)
     if not request.is_proposal:
         check_fit(architecture, needs, propagation.resolution_step)
-    return _merge(fitting(architecture, needs)[0])
+        check_enumerable(architecture, graph, propagation)
+        return _merge(architecture)
+    return _merge(enumerable(fitting(architecture, needs)[0], graph, propagation))
 
 
 def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from unittest import mock
 
 import pytest
@@ -14,12 +13,14 @@ from torch import nn
 
 import autotailor
 import networks
+from acceptance import checks
 from autotailor.ir import image
 from autotailor.ir.architecture import Architecture, Fixed
 from autotailor.ir.dimension import Atom, Resolution, Sum, Window
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.legality import fitting, least_resolution
 from autotailor.ir.propagation import Need
+from autotailor.ir.supernet import UNFUSED
 from autotailor.ir.variable import Space, Variable
 
 SIDE = 64
@@ -72,10 +73,7 @@ def test_a_proposed_space_written_down_is_the_same_space() -> None:
 @pytest.mark.parametrize("proposed", [True, False])
 def test_two_hundred_subnets_have_shapes(name: str, proposed: bool) -> None:
     net = autotailor.compile(networks.make(name), None if proposed else networks.SPACES.get(name, {}), resolution=32)
-    rng = random.Random(0)
-    for subnet in [net.smallest(), net.largest(), *(net.sample(rng) for _ in range(200))]:
-        assert net.shapes(subnet)[net.output(net.removed(subnet))] == (1, net.num_classes)
-    assert net.operators()
+    checks.check_every_shape(net, 200)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -111,3 +109,17 @@ def test_the_least_resolution_is_that_of_every_need() -> None:
     needs = [Need(Window(halved, 5, 1), 1, ""), Need(halved, 9, "")]
     assert least_resolution(needs, side, 1) == 17
     assert least_resolution(needs, side, 4) == 20
+
+
+def test_a_space_whose_operators_are_too_many_to_list_is_refused_or_proposed_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = autotailor.compile(networks.make("mobilenet"), resolution=32)
+    assert max(len(place.operators) for place in plain.places(UNFUSED)) > 12
+    monkeypatch.setattr(image, "TABLE_LIMIT", 12)
+    monkeypatch.setattr(image, "HARD_LIMIT", 12)
+    with pytest.raises(SpaceError, match=r"variables jointly \(.*\), with \d+ choices together; offer fewer choices"):
+        autotailor.compile(networks.make("mobilenet"), plain.space_section(), resolution=32)
+    net = autotailor.compile(networks.make("mobilenet"), resolution=32)
+    assert net.operators()
+    assert net.space.num_modifications > plain.space.num_modifications / 2

@@ -56,16 +56,6 @@ def proposed_space(model: onnx.ModelProto, seed: int) -> None:
     metrics(net, seed)
 
 
-def every_subnet_has_shapes(net: autotailor.SuperNet, seed: int, count: int) -> None:
-    """Whatever a proposed space offers is a network: nothing that describes it raises."""
-    assert net.shapes(net.largest())[net.graph.output] == (1, net.num_classes)
-    for subnet in checks.subnets(net, count, seed):
-        shapes = net.shapes(subnet)
-        assert min(size for shape in shapes.values() for size in shape) > 0
-        assert shapes[net.output(net.removed(subnet))] == (1, net.num_classes)
-    assert net.operators()
-
-
 def metrics(net: autotailor.SuperNet, seed: int) -> None:
     """Predicted MACs and parameters against those of the sliced networks alone."""
     macs, parameters = net.macs(), net.parameters()
@@ -112,14 +102,14 @@ def test_operators_are_those_of_all_subnets(model: onnx.ModelProto) -> None:
 @few(40)
 @given(models(most=6), SEEDS)
 def test_every_subnet_of_a_proposed_space_has_shapes(model: onnx.ModelProto, seed: int) -> None:
-    every_subnet_has_shapes(checks.compile_model(model), seed, count=20)
+    checks.check_every_shape(checks.compile_model(model), 20, seed)
 
 
 @pytest.mark.sweep
 @few(MANY)
 @given(models(most=8), SEEDS)
 def test_two_hundred_subnets_of_many_proposed_spaces_have_shapes(model: onnx.ModelProto, seed: int) -> None:
-    every_subnet_has_shapes(checks.compile_model(model), seed, count=200)
+    checks.check_every_shape(checks.compile_model(model), 200, seed)
 
 
 @pytest.mark.sweep
