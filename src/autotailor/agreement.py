@@ -59,5 +59,6 @@ def mismatch(source: str, outputs: int, place: str, classes: tuple[str, ...]) ->
     return (
         f"the network {source} has {outputs} outputs, the data {place} have {len(classes)} classes ({shown}). Output i "
         f"is the i-th class by sorted name: take the folders of exactly the {outputs} classes that the network was "
-        f"trained on, or train a network with {len(classes)} outputs first"
+        f"trained on, or give a network with {len(classes)} outputs (timm:NAME and module:factory make one for a "
+        f"checkpoint that has them: model.weights, and --weights of inspect)"
     )

@@ -127,6 +127,20 @@ def _check_override(override: Override, conf_dir: Path, base: Mapping[str, Any])
         walked.append(part)
 
 
+def _check_own_section(override: Override, conf_dir: Path, model: str | None) -> None:
+    """Refuses another file of a group where the model's own file has that section: it would be a mixture of both."""
+    path, group = conf_dir / "model" / f"{model}.yaml", override.key_or_group
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except yaml.YAMLError:  # Hydra says what is wrong with it
+        return
+    if isinstance(document, Mapping) and isinstance(document.get("model"), Mapping) and group in document:
+        raise ConfigError(
+            f"override {override.input_line!r}: {path} has a section {group} of its own; change its values "
+            f"({group}.KEY=VALUE), or take the section out of the file"
+        )
+
+
 def _check_option(conf_dir: Path, group: str, name: str) -> None:
     """Refuses a file that the group does not have."""
     known = options(conf_dir, group)
@@ -174,6 +188,7 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
     for override in parsed:
         if override.key_or_group in known_groups:
             _check_override(override, conf_dir, {})
+            _check_own_section(override, conf_dir, model)
     chosen += [override.input_line or "" for override in parsed if override.key_or_group in known_groups]
     base = _compose(conf_dir, chosen)
     values = [override for override in parsed if override.key_or_group not in known_groups]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autotailor.data.contents import Content, digest
 from autotailor.data.errors import DataError
-from autotailor.data.listing import Listing, class_folders, list_pictures
+from autotailor.data.listing import Listing, class_folders, is_picture, list_pictures
 
 NAMES = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
 
@@ -101,6 +101,11 @@ def _parts(name: str, folder: Path) -> dict[str, Path]:
             f"{' and '.join(path.name for path in found.values())}; put images there as train/CLASS/IMAGE.jpg"
         )
     if not found and not inside:
+        if any(is_picture(path.name) for path in folder.iterdir()):
+            raise DataError(
+                f"data {name}: {folder.resolve()} holds pictures and no class folders; every class has a folder of "
+                f"its own, and the folder above them is the one to name"
+            )
         raise DataError(
             f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
             f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"

@@ -63,8 +63,8 @@ def list_pictures(folder: Path) -> Listing:
         files = [(label, f"{name}/{path}") for label, name in enumerate(classes) for path in _walk(folder / name)]
     except OSError as error:
         raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
-    pictures = [(path, label) for label, path in files if _is_picture(path)]
-    others = [path for _, path in files if not _is_picture(path)]
+    pictures = [(path, label) for label, path in files if is_picture(path)]
+    others = [path for _, path in files if not is_picture(path)]
     empty = sorted(set(range(len(classes))) - {label for _, label in pictures})
     if empty or not classes:
         named = f"{folder / classes[empty[0]]} has none" if empty else f"{folder} has no class folders"
@@ -81,8 +81,8 @@ def list_pictures(folder: Path) -> Listing:
     )
 
 
-def _is_picture(path: str) -> bool:
-    """By its suffix."""
+def is_picture(path: str) -> bool:
+    """Whether a name is that of a picture, by its suffix."""
     return f".{path.rpartition('.')[2].lower()}" in SUFFIXES
 
 

@@ -57,21 +57,41 @@ class _Items(TorchDataset[tuple[torch.Tensor, int]]):
         from torchvision.transforms.v2 import functional
 
         image = self._pictures.open(int(self._ids[index]))
-        size = [self._config.resolution] * 2
-        how = functional.InterpolationMode(self._config.interpolation)
         if self._epoch is None:
-            short = round(self._config.resolution / self._config.crop)
-            image = functional.center_crop(functional.resize(image, [short], how, antialias=True), size)
+            pixels = centre(self._config, image)
         else:
             random = np.random.default_rng([self._config.seed, AUGMENT, self._epoch, self._first + index])
-            width, height = image.size
-            box = _crop(random, width, height, self._config.scale)
-            image = functional.resized_crop(image, *box, size, how, antialias=True)
-            if self._config.flip and random.random() < 0.5:
-                image = functional.horizontal_flip(image)
-        pixels = functional.to_dtype(functional.pil_to_tensor(image), torch.float32, scale=True)
+            pixels = _augmented(self._config, image, random)
         normal = functional.normalize(pixels, list(self._config.mean), list(self._config.std))
         return normal, int(self._pictures.labels[self._ids[index]])
+
+
+def centre(config: PictureConfig, image: Any) -> torch.Tensor:
+    """A picture as evaluation sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    from torchvision.transforms.v2 import functional
+
+    how = functional.InterpolationMode(config.interpolation)
+    small = functional.resize(image, [round(config.resolution / config.crop)], how, antialias=True)
+    return _pixels(functional.center_crop(small, [config.resolution] * 2))
+
+
+def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -> torch.Tensor:
+    """A picture as training sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    from torchvision.transforms.v2 import functional
+
+    width, height = image.size
+    box, how = _crop(random, width, height, config.scale), functional.InterpolationMode(config.interpolation)
+    image = functional.resized_crop(image, *box, [config.resolution] * 2, how, antialias=True)
+    if config.flip and random.random() < 0.5:
+        image = functional.horizontal_flip(image)
+    return _pixels(image)
+
+
+def _pixels(image: Any) -> torch.Tensor:
+    from torchvision.transforms.v2 import functional
+
+    pixels: torch.Tensor = functional.to_dtype(functional.pil_to_tensor(image), torch.float32, scale=True)
+    return pixels
 
 
 def _crop(
@@ -98,32 +118,32 @@ class PictureStream(TrainStream):
     """Training pictures in a new order each epoch."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
-        self._config, self._pictures = config, pictures
+        self.config, self.pictures = config, pictures
 
     def __len__(self) -> int:
         """Images per epoch."""
-        return len(self._pictures.labels)
+        return len(self.pictures.labels)
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
         check_batches(batch_size, epoch, start)
-        order = np.random.default_rng([self._config.seed, ORDER, epoch]).permutation(len(self))
+        order = np.random.default_rng([self.config.seed, ORDER, epoch]).permutation(len(self))
         size = min(batch_size, len(self))
         ids = order[start * size : self.num_batches(batch_size) * size]
-        yield from _loader(_Items(self._config, self._pictures, ids, epoch, start * size), self._config, size)
+        yield from _loader(_Items(self.config, self.pictures, ids, epoch, start * size), self.config, size)
 
 
 class PictureSet(EvaluationSet):
     """Held-out pictures; equal files are one group."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
-        self._config, self._pictures = config, pictures
+        self.config, self.pictures = config, pictures
         self.groups, self.labels = pictures.groups, pictures.labels
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         check_batches(batch_size)
-        yield from _loader(_Items(self._config, self._pictures, np.arange(len(self)), None), self._config, batch_size)
+        yield from _loader(_Items(self.config, self.pictures, np.arange(len(self)), None), self.config, batch_size)
 
 
 def splits(

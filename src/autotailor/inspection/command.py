@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
+    from autotailor.inspection.own_data import OwnData
     from autotailor.ir.supernet import SuperNet
 
 TIMM = "timm:"
@@ -46,6 +46,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     weights.add_argument(
         "--random-weights", action="store_true", help="do not fetch the weights of timm:NAME; the structure is the same"
     )
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="your pictures, one folder per class: checked, and in the --yaml"
+    )
+    for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
+        parser.add_argument(
+            name, type=float, nargs=3, metavar=("R", "G", "B"), help=f"{what} that the network was trained with, 0 to 1"
+        )
     parser.set_defaults(run=run)
 
 
@@ -56,29 +63,61 @@ def run(options: argparse.Namespace) -> None:
         AutoTailorError: what is wrong with the source or the space, in one sentence.
     """
     section = None if options.space is None else read_space(options.space)
-    net = _compile(options, section)
+    own = _own_data(options)
+    net = _compile(options, section, own)
+    if own is not None:
+        own.check_outputs(options.source, net.num_classes)
     if options.yaml:
-        print(model_configuration(net, options), end="")
+        print(_configuration(net, options, own), end="")
         return
     from autotailor.inspection.tables import print_inspection
 
     print_inspection(net, proposed=section is None)
+    if own is not None:
+        own.verify()
+        print("\n".join(own.summary()))
     if options.random_weights:
         print("Random weights: the structure is the same as that of the trained network, the accuracy is not.")
 
 
-def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None) -> SuperNet:
+def _own_data(options: argparse.Namespace) -> OwnData | None:
+    """The pictures of ``--data``; refuses options that make no sense without them."""
+    if (options.mean is None) != (options.std is None):
+        raise InspectionError("--mean and --std belong together: give both, or neither")
+    if options.mean and not (min(options.std) > 0 and min(options.mean) >= 0 and max(options.mean + options.std) <= 1):
+        raise InspectionError(
+            f"--mean {options.mean} --std {options.std}: both are of pixels between 0 and 1, and deviations are above "
+            f"0; divide numbers for pixels up to 255 by 255"
+        )
+    if options.data is None:
+        if options.mean:
+            raise InspectionError("--mean and --std go into the data section: name the pictures with --data FOLDER")
+        return None
+    from autotailor.inspection.own_data import read_own_data
+
+    return read_own_data(options.data)
+
+
+def _configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | None) -> str:
+    from autotailor.inspection.configuration import model_configuration, whole_configuration
+
+    return model_configuration(net, options) if own is None else whole_configuration(net, options, own)
+
+
+def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own: OwnData | None) -> SuperNet:
     import autotailor
     from autotailor.compiler.library import reason
     from autotailor.compiler.sources import create_network
 
     source: Any = options.source
+    makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
+    num_classes = len(own.classes) if own is not None and makes_head else None
     if options.resolution is not None and options.resolution < 1:
         raise InspectionError(f"--resolution {options.resolution}: the side of an image is at least 1 pixel")
     if options.random_weights:
         if not source.startswith(TIMM):
             raise InspectionError(f"--random-weights is for {TIMM}NAME; {source} says itself what its weights are")
-        source = create_network(source, pretrained=False)
+        source = create_network(source, pretrained=False, num_classes=num_classes)
     name = options.source.removeprefix(TIMM) if options.random_weights else None
     try:
         return autotailor.compile(
@@ -88,6 +127,7 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None) -> 
             resolution=options.resolution,
             weights=options.weights,
             batch_norm=options.batch_norm,
+            num_classes=num_classes,
         )
     except AutoTailorError:
         raise
@@ -110,28 +150,8 @@ def read_space(path: Path) -> Mapping[str, Any]:
         raise InspectionError(f"--space {path}: cannot be read ({error}); name a YAML file") from error
     except yaml.YAMLError as error:
         raise InspectionError(f"--space {path}: is no YAML: {' '.join(str(error).split())}") from error
-    section = document.get("space", document) if isinstance(document, Mapping) else document
+    section = document.get("model", document) if isinstance(document, Mapping) else document
+    section = section.get("space", section) if isinstance(section, Mapping) else section
     if not isinstance(section, Mapping):
         raise InspectionError(f"--space {path}: expected a section such as `space: {{depth: [0, 1]}}`")
     return section
-
-
-def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
-    """A file for ``conf/model`` whose space is that of the network."""
-    model = {
-        "name": re.sub(r"\W+", "_", net.name).strip("_").lower() or "mine",
-        "source": options.source,
-        "weights": None if options.weights is None else str(options.weights),
-        "resolution": net.input_shape[-1],
-        "num_classes": net.num_classes,
-        "pretrain": None,
-        **({} if options.batch_norm == "auto" else {"batch_norm": options.batch_norm}),
-        "space": net.space_section(),
-    }
-    command = " ".join(("python -m autotailor inspect", options.source, "--yaml"))
-    header = (
-        f"# From `{command}`: {net.space.num_modifications} modifications, {net.space.num_distinct:.3g} SubNets.\n"
-        "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by\n"
-        "# name where one differs; skip: variables to leave alone. What is not listed stays as it is.\n"
-    )
-    return header + str(yaml.safe_dump(model, default_flow_style=None, sort_keys=False, width=100, allow_unicode=True))

@@ -111,7 +111,7 @@ def test_pictures_are_divided_by_the_seed_in_proportion_and_equal_files_stay_tog
         for copy in range(6):
             (root / name / f"copy{copy}.png").write_bytes((root / name / "0.png").read_bytes())
     splits = data.load(section(root))
-    sets = {"train": splits.train._pictures, "val": splits.validation, "test": splits.test}  # type: ignore[attr-defined]
+    sets = {"train": splits.train.pictures, "val": splits.validation, "test": splits.test}  # type: ignore[attr-defined]
     groups = {part: set(its.groups.tolist()) for part, its in sets.items()}
     assert not groups["train"] & groups["val"]
     assert not groups["train"] & groups["test"]
@@ -128,7 +128,7 @@ def test_pictures_are_divided_by_the_seed_in_proportion_and_equal_files_stay_tog
 
 def test_the_division_does_not_depend_on_names(root: Path) -> None:
     def tested(splits: data.DataSplits) -> list[bytes]:
-        files = splits.test._pictures.open.paths  # type: ignore[attr-defined]
+        files = splits.test.pictures.open.paths  # type: ignore[attr-defined]
         return sorted(path.read_bytes() for path in files)
 
     before = tested(data.load(section(root)))
@@ -153,7 +153,7 @@ def test_parts_that_are_missing_are_divided_off(root: Path, tmp_path: Path, part
         "train": (16, 2, 2), "train test": (18, 2, 20), "train val": (20, 10, 10), "train val test": (20, 20, 20),
         "train valid": (20, 10, 10),
     }[parts]  # fmt: skip
-    sets = [splits.train._pictures, splits.validation, splits.test]  # type: ignore[attr-defined]
+    sets = [splits.train.pictures, splits.validation, splits.test]  # type: ignore[attr-defined]
     assert len(set(np.concatenate([np.unique(its.groups) for its in sets]))) == sum(sizes)
     for its in sets:
         assert np.bincount(its.labels).tolist() == [len(its.labels) // 2] * 2
