@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 from torch import nn
 
 from autotailor.compiler.check import check_network, check_weights
 from autotailor.compiler.folded import BatchNorm, check_mode, recorded
+from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources import Source, read_source
 from autotailor.ir.batch_norm import biased_convolutions, reinsert
-from autotailor.ir.errors import GraphError
+from autotailor.ir.errors import AutoTailorError, GraphError
 from autotailor.ir.supernet import SuperNet
 
 
@@ -47,11 +49,37 @@ def compile_network(
         GraphError: the source cannot be read, or is no classifier.
         SpaceError: the space asks for what the network cannot offer.
     """
-    is_file = isinstance(source, onnx.ModelProto) or str(source).endswith(".onnx")
     check_mode(batch_norm)
+    name = name or _name_of(source)
     model = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
+    if not _is_file(source):
+        return _compile(model, name, None, space, batch_norm, num_classes)
+    try:
+        return _compile(model, name, resolution, space, batch_norm, num_classes)
+    except AutoTailorError:
+        raise
+    except Exception as error:  # whatever a stranger's file makes of a library or of us
+        raise GraphError(
+            f"graph {name}: it cannot be compiled ({type(error).__name__}: {reason(error)}); check that onnxruntime "
+            f"runs the file, and export it again; where it does, this is a fault of autotailor, please report it"
+        ) from error
+
+
+def _is_file(source: Source) -> bool:
+    return isinstance(source, onnx.ModelProto) or (not isinstance(source, nn.Module) and str(source).endswith(".onnx"))
+
+
+def _compile(
+    model: ir.Model,
+    name: str,
+    resolution: int | None,
+    space: Mapping[str, Any] | None,
+    batch_norm: BatchNorm,
+    num_classes: int | None,
+) -> SuperNet:
+    """The SuperNet of a model that was read."""
     folded = recorded(model)
-    graph = parse(normalise(model, resolution if is_file else None), name or _name_of(source))
+    graph = parse(normalise(model, resolution), name)
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))

@@ -13,6 +13,7 @@ import numpy as np
 
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.dimension import Atom, Batch, Constant, Dimension, Resolution, factors_of
+from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operator import Dimensions, rules
@@ -177,6 +178,11 @@ class _Propagator:
             self._resampled.add(f"{node.name}/{name}")
 
     def declare(self, weight: str, axes: Dimensions) -> None:
+        if len(self.dimensions(weight)) != len(axes):
+            raise GraphError(
+                f"graph {self._graph.name}: {weight} of shape {list(self._graph.weights[weight].shape)} does not fit "
+                f"its operator, which reads {len(axes)} axes; check that onnxruntime runs the file"
+            )
         for known, axis in zip(self.dimensions(weight), axes, strict=True):
             self.unify(known, axis)
 

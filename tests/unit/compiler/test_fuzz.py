@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,6 +21,7 @@ from onnx import TensorProto, helper
 import autotailor
 import networks
 from autotailor.ir.errors import AutoTailorError, GraphError
+from mutations import strange_files
 from reference import Array, assert_same, model_of, run
 
 node = helper.make_node
@@ -103,6 +107,34 @@ def test_changed_bytes_of_the_graph(flips: list[tuple[float, int]], tmp_path_fac
     accept_or_refuse(model.SerializeToString(), tmp_path_factory.getbasetemp() / "changed.onnx")
 
 
+def compile_or_refuse(content: bytes, path: Path) -> None:
+    """Compiles a file and asks for what ``inspect`` prints; only AutoTailorErrors may come of it."""
+    path.write_bytes(content)
+    with contextlib.suppress(AutoTailorError):
+        net = autotailor.compile(path)
+        net.shapes(net.smallest())
+        net.sample(np.random.default_rng(0))
+        json.dumps(net.describe())
+
+
+@settings(FUZZ, max_examples=100)
+@given(content=st.deferred(lambda: strange_files(small_file())))
+def test_strange_bytes_are_refused_without_a_traceback(
+    content: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    compile_or_refuse(content, tmp_path_factory.getbasetemp() / "strange.onnx")
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@settings(FUZZ, max_examples=1000, derandomize=False, print_blob=True)
+@given(content=st.deferred(lambda: strange_files(small_file())))
+def test_a_thousand_strange_files_are_refused_without_a_traceback(
+    content: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    compile_or_refuse(content, tmp_path_factory.getbasetemp() / "strange.onnx")
+
+
 HEAD = (
     node("GlobalAveragePool", ["t"], ["p"]), node("Flatten", ["p"], ["f"]), node("Gemm", ["f", "fc"], ["y"], transB=1)
 )  # fmt: skip
@@ -114,6 +146,25 @@ FC, W = weights(5, 4), weights(4, 3, 3, 3)
 def test_opsets_that_are_not_read(opset: int) -> None:
     model = model_of([node("Conv", ["x", "w"], ["t"]), *HEAD], {"w": W, "fc": FC}, opset)
     with pytest.raises(GraphError, match=f"opset {opset}; autotailor reads ONNX opsets 7 to 23"):
+        autotailor.compile(model)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"group": 0}, {"strides": [0, 1]}, {"dilations": [1]}, {"pads": [1, 1]}, {"strides": [1, 1, 1]}],
+    ids=str,
+)
+def test_windows_that_no_map_has_are_named(attributes: dict[str, Any]) -> None:
+    model = model_of([node("Conv", ["x", "w"], ["t"], name="stem", **attributes), *HEAD], {"w": W, "fc": FC})
+    with pytest.raises(GraphError) as refusal:
+        autotailor.compile(model)
+    assert "fault of autotailor" not in str(refusal.value)
+
+
+def test_what_nobody_foresaw_is_an_error_that_names_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotailor.compiler.compile.parse", lambda *_: {}["key"])
+    model = model_of([node("Conv", ["x", "w"], ["t"]), *HEAD], {"w": W, "fc": FC})
+    with pytest.raises(GraphError, match=r"graph g: it cannot be compiled \(KeyError: 'key'\).*fault of autotailor"):
         autotailor.compile(model)
 
 
@@ -131,6 +182,7 @@ REFUSED = {
     ),
     "empty map": ([STEM, node("Slice", ["c", "zero", "zero", "axis"], ["t"]), *HEAD], "is empty"),
     "shrunk away": ([node("Conv", ["x", "w"], ["t"], strides=[1, 1], dilations=[9, 9]), *HEAD], "shapes cannot|empty"),
+    "bias without axes": ([node("Conv", ["x", "w", "half"], ["t"]), *HEAD], "half of shape .* does not fit"),
     "does not fit": ([node("Conv", ["x", "v"], ["t"]), *HEAD], "does not fit"),
     "random": ([STEM, node("RandomNormalLike", ["c"], ["n"]), node("Add", ["c", "n"], ["t"]), *HEAD], "RandomNormal"),
     "training": (

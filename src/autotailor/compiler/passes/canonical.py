@@ -48,6 +48,7 @@ def shape_of(value: ir.Value | None) -> tuple[int, ...]:
 def _resolve_auto_pad(node: ir.Node) -> None:
     """``auto_pad`` as the pads that it stands for at this image size: (out - 1) stride + span - in, odd one aside."""
     mode = _string(node, "auto_pad", "NOTSET")
+    _check_window(node)
     node.attributes.pop("auto_pad", None)
     if _int(node, "ceil_mode", 0) == 0:
         node.attributes.pop("ceil_mode", None)  # an attribute that the same operator of opset 17 may lack
@@ -66,6 +67,23 @@ def _resolve_auto_pad(node: ir.Node) -> None:
     small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
     pads = small + large if mode == "SAME_UPPER" else large + small
     node.attributes["pads"] = ir.AttrInt64s("pads", pads)
+
+
+def _check_window(node: ir.Node) -> None:
+    """Refuses sizes that ONNX's checker lets through: zeros, and other numbers of axes than the map has."""
+    rank = len(shape_of(node.inputs[0])) - 2
+    kernel = _kernel(node)
+    lists = {"kernel_shape": kernel, **{n: _ints(node, n, (1,) * rank) for n in ("strides", "dilations")}}
+    wrong = [f"{name} {list(values)}" for name, values in lists.items() if len(values) != rank or min(values) < 1]
+    if len(_ints(node, "pads", (0,) * (2 * rank))) != 2 * rank:
+        wrong.append(f"pads {list(_ints(node, 'pads', ()))}")
+    if _int(node, "group", 1) < 1:
+        wrong.append(f"group {_int(node, 'group', 1)}")
+    if rank < 1 or wrong:
+        raise GraphError(
+            f"node {node.name}: {node.op_type} over a map with {rank} axes cannot have {', '.join(wrong)}; "
+            f"export it again"
+        )
 
 
 def _kernel(node: ir.Node) -> Sequence[int]:
