@@ -19,6 +19,7 @@ import torch
 from onnx_ir.passes.common import CheckerPass, ShapeInferencePass
 from torch import nn
 
+from autotailor.compiler.adaptive_pools import AdaptivePools
 from autotailor.compiler.checkpoints import fit, read_checkpoint
 from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.onnx_file import check_model, read_model
@@ -255,16 +256,17 @@ def _reads(network: nn.Module, image: torch.Tensor) -> bool:
 def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
     """The classic exporter: node by node as PyTorch runs it."""
     buffer = io.BytesIO()
-    torch.onnx.export(
-        network,
-        (image,),
-        buffer,  # type: ignore[arg-type]  # the classic exporter writes to streams too
-        dynamo=False,
-        opset_version=EXPORT_OPSET,
-        do_constant_folding=False,
-        input_names=["input"],
-        output_names=["output"],
-    )
+    with AdaptivePools():
+        torch.onnx.export(
+            network,
+            (image,),
+            buffer,  # type: ignore[arg-type]  # the classic exporter writes to streams too
+            dynamo=False,
+            opset_version=EXPORT_OPSET,
+            do_constant_folding=False,
+            input_names=["input"],
+            output_names=["output"],
+        )
     return ir.from_proto(onnx.load_from_string(buffer.getvalue()))
 
 
