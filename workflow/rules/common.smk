@@ -52,11 +52,15 @@ EXPORTS = ["largest", *(f"budget_{number:02d}" for number in range(1, COUNT + 1)
 EXPORTED = {
     "subnet": "subnet.json",
     "onnx": "model.onnx",
-    "param": "model.ncnn.param",
-    "bin": "model.ncnn.bin",
     "torch": "model.pt",
     "verification": "verification.json",
 }
+# Exports hold ncnn's files wherever ncnn can run the network; where it measures, they must be there.
+NCNN_FILES = (
+    {"param": "model.ncnn.param", "bin": "model.ncnn.bin"}
+    if CONFIG["device"]["runtime"].startswith("ncnn")
+    else {}
+)
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
 RUN = tracking.RunKey(MODEL, DEVICE, artifacts.digest(CONFIG), flatten(CONFIG))
 

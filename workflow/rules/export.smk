@@ -6,7 +6,7 @@ rule export:
         **{
             f"{name}_{kind}": f"results/{{model}}/{{device}}/exports/{name}/{file}"
             for name in EXPORTS
-            for kind, file in EXPORTED.items()
+            for kind, file in (EXPORTED | NCNN_FILES).items()
         },
         provenance="results/{model}/{device}/provenance/export.json",
     log:

@@ -11,9 +11,10 @@ rule measure:
             name=EXPORTS,
             allow_missing=True,
         ),
-        param=expand(
-            "results/{model}/{device}/exports/{name}/model.ncnn.param",
+        converted=expand(
+            "results/{model}/{device}/exports/{name}/{file}",
             name=EXPORTS,
+            file=NCNN_FILES.values(),
             allow_missing=True,
         ),
     output:

@@ -14,14 +14,16 @@ with stage(snakemake) as this:
     module = net.module().eval()
     calibration = finetuning.CalibrationConfig.from_section(this.params["calibration"])
     runtime = profiling.exporting_runtime()
+    needed = set(runtime.files) <= {Path(path).name for path in snakemake.output}
     for name, subnet in search.read_budgets(Path(snakemake.input.front), net.space).items():
         statistics = finetuning.calibrate(module, subnet, splits, calibration)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent
         with tempfile.TemporaryDirectory(prefix=".subnet.json.", dir=directory) as folder:
             result = export.export(
-                net, subnet, statistics, Path(folder), splits.test, runtime, this.params["tolerance"]
+                net, subnet, statistics, Path(folder), splits.test, runtime, this.params["tolerance"], needed=needed
             )
-            for path in (Path(path).resolve() for path in snakemake.output):
-                if path.parent == directory:
-                    (Path(folder) / path.name).replace(path)
+            for name_of_file in runtime.files:  # those of an earlier run
+                (directory / name_of_file).unlink(missing_ok=True)
+            for path in Path(folder).iterdir():
+                path.replace(directory / path.name)
         this.run.metrics({f"{name}.{key}": value for key, value in result.metrics().items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ import torch
 from torch import nn
 
 from autotailor.data import EvaluationSet, resize
-from autotailor.export.verification import Array, Verification, compare, run_exported_program, run_onnx
+from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.executor import Statistics
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes import Runtime
+
+logger = logging.getLogger(__name__)
 
 SCHEMA = 1
 IMAGES = 8
@@ -38,6 +42,8 @@ def export(
     evaluation: EvaluationSet,
     runtime: Runtime,
     tolerance: float = 1e-4,
+    *,
+    needed: bool = True,
 ) -> Verification:
     """Writes a SubNet into a directory and compares every file with the SuperNet.
 
@@ -49,33 +55,30 @@ def export(
         evaluation: where the images of the comparison come from (the first ones).
         runtime: of the device; it converts the ONNX file into its own.
         tolerance: largest error allowed, relative to the largest logit.
+        needed: whether the runtime's own files must be there. Where another runtime measures, the files of one that
+            cannot run the network are left out, and the verification says why.
 
     Raises:
         ExportError: an exported file differs by more than the tolerance.
+        ProfilingError: the runtime cannot run the network, and its files are needed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     images = _images(net, subnet, evaluation)
     reference = _supernet_logits(net, subnet, statistics, images)
     net.export_onnx(subnet, directory / ONNX, statistics)
     save_program(net.build(subnet, statistics), images, directory / TORCH)
-    runtime.convert(directory / ONNX, directory)
+    comparisons = [
+        compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
+        compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
+    ]
+    converted, reason = _converted(runtime, directory, images, reference, needed, tolerance)
     verification = Verification(
         subnet=subnet.id,
         tolerance=tolerance,
         images={"from": "the first images of the test set", "shape": list(images.shape)},
         reference=reference.tolist(),
-        comparisons=(
-            compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
-            compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
-            compare(
-                f"model.{runtime.name}",
-                runtime.name,
-                str(runtime.facts().get("version", "unknown")),
-                lambda x: runtime.run(directory, x),
-                images,
-                reference,
-            ),
-        ),
+        comparisons=(*comparisons, *converted),
+        left_out={runtime.name: reason} if reason else {},
     )
     _write_json(directory / SUBNET, describe_subnet(net, subnet))
     _write_json(directory / VERIFICATION, verification.to_dict())
@@ -86,6 +89,28 @@ def export(
             f"allowed is {tolerance:.0e}; {directory / VERIFICATION} holds the comparison"
         )
     return verification
+
+
+def _converted(
+    runtime: Runtime, directory: Path, images: Array, reference: Array, needed: bool, tolerance: float
+) -> tuple[tuple[Comparison, ...], str]:
+    """The comparison of the runtime's own files; where they are not needed and wrong, none, and the reason."""
+    version = str(runtime.facts().get("version", "unknown"))
+    name = f"model.{runtime.name}"
+    try:
+        runtime.convert(directory / ONNX, directory)
+        found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference)
+        if needed or found.max_relative_error <= tolerance:
+            return (found,), ""
+        reason = f"{name} differs from the SuperNet by {found.max_relative_error:.2e} relative"
+    except ProfilingError as error:
+        if needed:
+            raise
+        reason = str(error)
+    for file in runtime.files:
+        (directory / file).unlink(missing_ok=True)
+    logger.warning("exports are without the files of %s: %s", runtime.name, reason)
+    return (), reason
 
 
 def describe_subnet(net: SuperNet, subnet: SubNet) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class Verification:
         images: how the input is made, so that anyone can repeat the comparison by hand.
         reference: the SuperNet's logits for those images, ``[n, classes]``.
         comparisons: one for each exported file.
+        left_out: runtimes whose files are not among them, with the reasons.
     """
 
     subnet: str
@@ -50,6 +51,7 @@ class Verification:
     images: Mapping[str, Any]
     reference: list[list[float]]
     comparisons: tuple[Comparison, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:

@@ -16,7 +16,7 @@ import tiny_data
 from autotailor.data import resize
 from autotailor.export import ExportError, accuracy_of_onnx, export
 from autotailor.finetuning import CalibrationConfig, calibrate
-from autotailor.profiling import DeviceConfig, open_runtime
+from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
 from autotailor.sensitivity import evaluate
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test"}))
@@ -66,6 +66,27 @@ def test_a_runtime_that_computes_something_else_is_caught(
     splits, subnet = tiny_data.splits(), resnet_net.largest()
     statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
     with pytest.raises(ExportError, match=r"model\.ncnn differs from the SuperNet"):
+        export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME)
+
+
+@pytest.mark.parametrize("fails", ["convert", "run"])
+def test_files_of_a_runtime_that_does_not_measure_are_left_out_where_it_cannot_run_the_network(
+    fails: str, resnet_net: autotailor.SuperNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ProfilingError("pnnx cannot convert it")
+
+    wrong = {"convert": refuse, "run": lambda directory, x: np.zeros((len(x), 5), dtype=np.float32)}
+    monkeypatch.setattr(RUNTIME, fails, wrong[fails])
+    splits, subnet = tiny_data.splits(), resnet_net.largest()
+    statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
+    verification = export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME, needed=False)
+    assert verification.passed
+    assert {path.name for path in tmp_path.iterdir()} == FILES - {"model.ncnn.param", "model.ncnn.bin"}
+    said = json.loads((tmp_path / "verification.json").read_text())
+    assert [c["runtime"] for c in said["comparisons"]] == ["onnxruntime", "torch"]
+    assert {"convert": "pnnx cannot convert it", "run": "differs from the SuperNet"}[fails] in said["left_out"]["ncnn"]
+    with pytest.raises(ExportError if fails == "run" else ProfilingError):
         export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME)
 
 
