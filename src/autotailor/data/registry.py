@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 Config = TypeVar("Config")
+WHERE_AND_HOW = ("root", "download", "workers")  # keys that change no image
 DATASETS = "autotailor.data.datasets"
 
 
@@ -103,8 +104,10 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     """
     dataset = _dataset(section)
     dataset.check()
-    written = json.dumps(section, sort_keys=True, default=str)
-    return dataclasses.replace(dataset.load(), fingerprint=written)
+    splits = dataset.load()
+    meant = {key: value for key, value in section.items() if key not in WHERE_AND_HOW}
+    identity = json.dumps({**meant, "content": dataset.fingerprint()}, sort_keys=True, default=str)
+    return dataclasses.replace(splits, fingerprint=identity)
 
 
 def check(section: Mapping[str, Any]) -> None:

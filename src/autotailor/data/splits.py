@@ -67,7 +67,8 @@ class DataSplits:
         resolution: height and width R of every image, pixels.
         train, validation, test: validation serves sensitivity and search, test every headline.
         mean, std: for each channel, already applied to the images: (pixel in 0..1 - mean) / std.
-        fingerprint: canonical text of the section that it was made from.
+        fingerprint: canonical text of the section that it was made from, with the digest of the data's content and
+            without where the data lie.
     """
 
     name: str

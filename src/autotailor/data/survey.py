@@ -39,6 +39,8 @@ def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
 
 
 def _listed(lines: Sequence[str]) -> str:
+    """The first lines, in characters that every terminal and log can hold; a file's name may be of any bytes."""
+    lines = [line.encode("utf-8", "backslashreplace").decode() for line in lines]
     more = [f"and {len(lines) - LISTED:,} more"] if len(lines) > LISTED else []
     return "\n".join(f"  {line}" for line in [*lines[:LISTED], *more])
 

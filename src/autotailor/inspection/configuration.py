@@ -14,6 +14,7 @@ from autotailor.inspection.own_data import OwnData, class_lines, data_lines, pre
 if TYPE_CHECKING:
     from autotailor.ir.supernet import SuperNet
 
+NO_DATA = "# Without data: --data FOLDER adds the section of your pictures; else overrides=[data=NAME], of conf/data."
 SPACE = (
     "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
     "# name where one differs; skip: variables to leave alone. What is not listed stays as it is.",
@@ -36,7 +37,7 @@ def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
 
 def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
     """A file for ``conf/model``; its data are those that ``conf/config.yaml`` names, or an override."""
-    lines = (_origin(net, options), *SPACE)
+    lines = (_origin(net, options), NO_DATA, *SPACE)
     return "\n".join(lines) + "\n" + _dump(model_section(net, options))
 
 

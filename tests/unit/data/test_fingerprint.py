@@ -132,3 +132,32 @@ def test_a_torchvision_dataset_is_its_own_files_and_not_its_neighbours(tmp_path:
     assert data.fingerprint(cifar) != before
     with pytest.raises(data.DataError, match="is not under"):
         data.fingerprint({**cifar, "root": str(tmp_path / "nowhere"), "download": False})
+
+
+def test_what_was_trained_on_changes_with_the_pictures_and_not_with_their_place(root: Path, tmp_path: Path) -> None:
+    before = data.load(section(root)).fingerprint
+    shutil.copytree(root, tmp_path / "elsewhere")
+    assert data.load(section(tmp_path / "elsewhere", workers=1)).fingerprint == before
+    assert data.load(section(root, resolution=32)).fingerprint != before
+    (root / "val" / "cat" / "0.png").unlink()
+    assert data.load(section(root)).fingerprint != before
+
+
+def test_a_pass_that_was_interrupted_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "BATCH", 5)
+    read, original = [], contents._read
+
+    def stop(key: bytes, examiner: contents.Examiner | None) -> contents.Content:
+        if len(read) == 7:
+            raise KeyboardInterrupt
+        read.append(key)
+        return original(key, examiner)
+
+    monkeypatch.setattr(contents, "_read", stop)
+    monkeypatch.setattr(contents, "cores", lambda: 1)
+    with pytest.raises(KeyboardInterrupt):
+        data.fingerprint(section(root))
+    monkeypatch.setattr(contents, "_read", original)
+    again = read_files(monkeypatch)
+    data.fingerprint(section(root))
+    assert len(again) == 7  # of twelve, five were committed

@@ -202,3 +202,10 @@ def test_a_picture_that_goes_bad_while_it_is_used_is_named(root: Path) -> None:
         os.truncate(path, 60)
     with pytest.raises(data.DataError, match=r"\.png: is cut off.*changed while it was in use"):
         next(splits.validation.batches(4))
+
+
+def test_a_name_of_any_bytes_can_be_printed_and_logged(root: Path) -> None:
+    (root / "cat" / os.fsdecode(b"\xff.jpg")).write_bytes(b"")
+    with pytest.raises(data.DataError, match=r"udcff\.jpg is empty") as raised:
+        data.verify(section(root))
+    str(raised.value).encode("utf-8")
