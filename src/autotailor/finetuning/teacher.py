@@ -8,7 +8,7 @@ under another order of the classes, or under another normalisation.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ Colours = tuple[float, float, float]
 LEVEL = 1e-3  # of significance
 GAIN = 0.1  # part of the images; what other classes or pixels must gain to be worth a word
 MOSTLY = 0.5  # part of the images that are right under another order of the classes, where that is the cause
+CONTENT = 0.8  # part of the images; a network that is right for more is not asked about other normalisations
 TRIED = 256  # images that other normalisations are tried on
 LISTED = 8  # classes in a message
 NORMALISATIONS: dict[str, tuple[Colours, Colours]] = {
@@ -119,7 +120,7 @@ def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chanc
 
     Raises:
         TrainingError: it is right no more often than chance, or it would be right much more often under another order
-            of the classes; with what was found about the cause.
+            of the classes or another normalisation.
     """
     answers = ask(teacher, data.validation, data.num_classes, resolution)
     complaint = _complaint(answers, teacher, data, resolution)
@@ -139,21 +140,21 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
             f"{found}, and would be for {matched.mean():.1%} if its classes had another order: "
             f"{_moved(answers.order())}; give the data's classes the network's order (folders are sorted by name)"
         )
+    if answers.right.mean() < CONTENT and (cause := _other_pixels(answers, teacher, data, resolution)):
+        return f"{found}; {cause}"
     if answers.above_chance():
         return ""
-    found = f"{found}, by chance it would be for {answers.chance:.1%}"
-    if cause := _other_pixels(answers, teacher, data, resolution):
-        return f"{found}; {cause}"
     return (
-        f"{found}; is it trained on these classes, in this order (folders are sorted by name), on images normalised by "
-        f"mean {_short(data.mean)} and std {_short(data.std)}, of {resolution or data.resolution} pixels, in RGB?"
+        f"{found}, by chance it would be for {answers.chance:.1%}; is it trained on these classes, in this order "
+        f"(folders are sorted by name), on images normalised by mean {_short(data.mean)} and std {_short(data.std)}, of "
+        f"{resolution or data.resolution} pixels, in RGB?"
     )
 
 
-def _better(matched: BoolArray, answers: Answers) -> bool:
-    """Whether another order of the classes gains more than chance and more than little."""
-    won, lost = int((matched & ~answers.right).sum()), int((answers.right & ~matched).sum())
-    if matched.mean() - answers.right.mean() < GAIN:
+def _better(other: BoolArray, answers: Answers) -> bool:
+    """Whether other answers for the same images gain more than chance (McNemar, 1947) and more than little."""
+    won, lost = int((other & ~answers.right).sum()), int((answers.right & ~other).sum())
+    if other.mean() - answers.right.mean() < GAIN:
         return False
     groups = len(np.unique(answers.groups)) / len(answers.groups)
     return _exceeds(won / (won + lost), 0.5, max(1, round(groups * (won + lost))))
@@ -170,13 +171,14 @@ def _other_pixels(answers: Answers, teacher: nn.Module, data: DataSplits, resolu
     """The normalisation or order of colours under which the network knows the images; empty where none is found."""
     chosen = np.unique(np.linspace(0, len(answers.labels) - 1, TRIED).astype(np.int64))
     pixels = _pixels(data, chosen)
-    best, share = "", float(answers.right[chosen].mean()) + GAIN
+    now = Answers(answers.predicted[chosen], answers.labels[chosen], answers.groups[chosen], answers.classes)
+    best, share = "", 0.0
     for colours in ("RGB", "BGR"):
         ordered = pixels if colours == "RGB" else pixels.flip(1)
         for name, (mean, std) in NORMALISATIONS.items():
             said = _classify(teacher, (ordered - _channels(mean)) / _channels(std), resolution)
-            other = Answers(said, answers.labels[chosen], answers.groups[chosen], answers.classes)
-            if other.above_chance() and other.right.mean() > share:
+            other = replace(now, predicted=said)
+            if other.above_chance() and _better(other.right, now) and other.right.mean() > share:
                 share = float(other.right.mean())
                 where = f" and {colours} images (export a network that takes RGB)" if colours != "RGB" else ""
                 best = f"{name}, mean {_short(mean)} and std {_short(std)}{where}"

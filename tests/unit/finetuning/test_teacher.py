@@ -86,8 +86,26 @@ def test_classes_in_another_order_are_recognised(trained: nn.Module) -> None:
 
 
 def test_another_normalisation_is_recognised(trained: nn.Module) -> None:
-    with pytest.raises(TrainingError, match=r"by chance.*with pixels from 0 to 255, mean \[0, 0, 0\].*set data\.mean"):
+    with pytest.raises(TrainingError, match=r"with pixels from 0 to 255, mean \[0, 0, 0\].*set data\.mean"):
         question(Divided(trained), tiny_data.splits(), 0, accept_chance=False)
+
+
+class Demanding(nn.Module):
+    """Sees the right half only where it is very bright, as ImageNet's normalisation makes it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        bright = (x[:, 0, :, 16:].mean((1, 2)) > 0.9).float()
+        return torch.stack([torch.full_like(bright, 0.5), bright], 1)
+
+
+def test_a_network_that_knows_only_a_part_is_asked_about_its_normalisation() -> None:
+    data = red(200)
+    images = data.validation
+    assert isinstance(images, TensorEvaluationSet)
+    images.images[1::4] *= 1.25  # half of the right halves
+    assert question(Demanding(), data, 0, accept_chance=True).mean() == 0.75
+    with pytest.raises(TrainingError, match=r"is right for 75\.0%.*ImageNet's.*it is right for 100\.0% of 200"):
+        question(Demanding(), data, 0, accept_chance=False)
 
 
 def test_images_in_bgr_are_recognised() -> None:
