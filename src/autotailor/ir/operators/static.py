@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
+from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Node
 from autotailor.ir.operator import Deduction, OperatorRule, Tensor, register
 
@@ -48,6 +50,17 @@ def _top(node: Node, x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
+def _overlap(node: Node, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
+    """Col2Im: patches ``[n, c * block, places]`` added up where they overlap in the image."""
+    pads = node.get("pads", (0,) * 4)
+    if len(image) != 2 or pads[:2] != pads[2:]:
+        raise GraphError(
+            f"node {node.name}: Col2Im of {len(image)} axes with pads {pads}; known are images, padded alike"
+        )
+    dilations, strides = node.get("dilations", (1, 1)), node.get("strides", (1, 1))
+    return F.fold(x, tuple(image.tolist()), tuple(block.tolist()), dilations, pads[:2], strides)
+
+
 _CALLS: dict[str, tuple[Callable[..., Any], str]] = {
     "ArgMax": (_extreme, "its output are indices"),
     "ArgMin": (_extreme, "its output are indices"),
@@ -55,6 +68,7 @@ _CALLS: dict[str, tuple[Callable[..., Any], str]] = {
     "Trilu": (_triangle, "it depends on positions"),
     "CumSum": (_running_sum, "it depends on positions"),
     "Hardmax": (_hardmax, "its output is an index"),
+    "Col2Im": (_overlap, "it depends on positions"),
     "GatherElements": (_gather_elements, "it selects single elements"),
 }
 
@@ -70,3 +84,6 @@ class StaticRule(OperatorRule):
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Any:
         return _CALLS[node.kind][0](node, *arguments)
+
+    def opset(self, node: Node) -> int:
+        return 18 if node.kind == "Col2Im" else super().opset(node)

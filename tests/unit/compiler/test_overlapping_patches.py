@@ -1,0 +1,54 @@
+"""Patches that are added up where they overlap (Fold of PyTorch, Col2Im of ONNX), as VOLO's outlook attention does."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import autotailor
+from acceptance import checks
+from autotailor.ir.errors import GraphError
+from autotailor.ir.onnx_writer import OUTPUT, to_onnx
+
+
+class Folded(nn.Module):
+    """A convolution whose channels are 3x3 patches of an image, and a classifier over that image."""
+
+    def __init__(self, padding: int, stride: int) -> None:
+        super().__init__()
+        self.patches, self.head = nn.Conv2d(3, 16 * 9, 3, 2, 1), nn.Linear(16, 5)
+        self.padding, self.stride = padding, stride
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        side = 7 * self.stride + 3 - 2 * self.padding
+        x = F.fold(self.patches(x).flatten(2), (side, side), 3, padding=self.padding, stride=self.stride)
+        return self.head(x.square().mean((2, 3)))
+
+
+@pytest.mark.parametrize(("padding", "stride"), [(0, 1), (1, 2)])
+def test_folded_patches_are_those_of_pytorch(padding: int, stride: int) -> None:
+    torch.manual_seed(0)
+    network = Folded(padding, stride).eval()
+    net = autotailor.compile(network, resolution=16)
+    assert [part.kind for part in net.static_parts] == ["Col2Im"]
+    x = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        expected = network(x)
+        torch.testing.assert_close(net.build(net.largest())(x), expected)
+    written = checks.run_onnx(to_onnx(net.slice(net.largest())), x[:1].numpy())[OUTPUT]
+    assert checks.relative(written, expected[:1].numpy()) < checks.TOLERANCE
+
+
+def test_uneven_pads_are_refused_by_name() -> None:
+    rows = "{ flat = Constant <value_ints: ints = [0, 12, -1]> () m = Conv <strides = [2, 2]> (x, k)"
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[1, 3, 18, 18] x) => (float[1, 3] y)
+        <float[12, 3, 2, 2] k = {{{", ".join(["0.5"] * 144)}}}>
+        {rows} s = Constant <value_ints: ints = [8, 8]> () b = Constant <value_ints: ints = [2, 2]> ()
+          p = Reshape (m, flat) i = Col2Im <pads = [0, 0, 2, 2]> (p, s, b)
+          a = GlobalAveragePool (i) y = Flatten (a) }}"""
+    with pytest.raises(GraphError, match="Col2Im of 2 axes with pads"):
+        autotailor.compile(onnx.parser.parse_model(text))
