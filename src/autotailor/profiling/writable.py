@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.fusion import Place
 from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.conversion import conversion_failure
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
@@ -39,6 +40,8 @@ class Missing:
     reason: str
 
     def __str__(self) -> str:
+        if self.kind == WHOLE:
+            return f"the network as a whole (for instance {self.node}): {self.reason}"
         many = "1 operator" if self.operators == 1 else f"{self.operators} operators"
         return f"{self.kind} ({many}, for instance {self.node}): {self.reason}"
 
@@ -93,7 +96,7 @@ def _examples(places: Iterable[Place], reasons: dict[str, str]) -> dict[str, tup
 
 
 def _whole(net: SuperNet, runtime: Runtime) -> Iterable[Missing]:
-    """The largest and the smallest SubNet, written as one network."""
+    """The largest and the smallest SubNet, written as one network; the largest as the runtime converts it."""
     for subnet in (net.largest(), net.smallest()):
         try:
             runtime.in_place(
@@ -102,6 +105,8 @@ def _whole(net: SuperNet, runtime: Runtime) -> Iterable[Missing]:
         except AutoTailorError as error:
             yield Missing(WHOLE, 1, f"SubNet {subnet.id}", str(error))
             return
+    if reason := conversion_failure(net, runtime.name):
+        yield Missing(WHOLE, 1, f"SubNet {net.largest().id}", reason)
 
 
 def able_runtimes(net: SuperNet, device: DeviceConfig) -> tuple[str, ...]:

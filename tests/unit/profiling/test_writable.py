@@ -9,6 +9,7 @@ from torch import nn
 import autotailor
 from autotailor import profiling
 from autotailor.profiling import DeviceConfig, ProfilingError
+from autotailor.profiling.runtimes import ncnn_preparation
 from windows import Windows
 
 HOST = DeviceConfig.from_section({"name": "host"})
@@ -52,8 +53,30 @@ def test_runtimes_that_a_device_cannot_have_are_not_named(windowed: autotailor.S
     assert "device.runtime=onnxruntime" not in str(caught.value)
 
 
+class Split(nn.Module):
+    """Channels summed up (which pnnx misreads) in a branch that counts for nothing before it is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.gain = nn.Conv2d(3, 8, 3, 2, 1), nn.Parameter(torch.zeros(8, 1, 1))
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.stem(x)
+        y = y + self.gain * torch.sigmoid(y.sum(1, keepdim=True))
+        return self.head(y.mean((2, 3)))
+
+
+def test_a_network_that_is_converted_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    net = autotailor.compile(Split().eval(), {}, name="split", resolution=16)
+    profiling.check_writable(net, HOST)
+    monkeypatch.setattr(ncnn_preparation, "prepare", lambda model: model)
+    with pytest.raises(ProfilingError, match=r"as a whole.*computes other logits than onnxruntime(.|\n)*onnxruntime"):
+        profiling.check_writable(net, HOST)
+
+
 @pytest.mark.parametrize("runtime", ["ncnn", "onnxruntime", "torch"])
 def test_networks_that_a_runtime_can_run_lack_nothing(any_net: autotailor.SuperNet, runtime: str) -> None:
     device = DeviceConfig.from_section({"name": "host", "runtime": runtime})
     assert profiling.missing_operators(any_net, profiling.open_runtime(device)) == ()
-    profiling.check_writable(any_net, device)
