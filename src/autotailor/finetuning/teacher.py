@@ -146,7 +146,7 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
         return ""
     return (
         f"{found}, by chance it would be for {answers.chance:.1%}; is it trained on these classes, in this order "
-        f"(folders are sorted by name), on images normalised by mean {_short(data.mean)} and std {_short(data.std)}, of "
+        f"(folders are sorted by name), on images normalised by mean {_short(data.mean)}, std {_short(data.std)}, of "
         f"{resolution or data.resolution} pixels, in RGB?"
     )
 
