@@ -1,13 +1,14 @@
 """autotailor: one trained network, tailored to many devices.
 
 The names below are imported on first use: PyTorch and ONNX take seconds to import, and a configuration check or
-a dry run needs neither.
+a dry run needs neither (``autotailor.lazy``).
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.compiler.compile import compile_network as compile  # noqa: A004
@@ -19,17 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["AutoTailorError", "SubNet", "SuperNet", "compile", "load"]
 
 _HOMES = {
-    "AutoTailorError": ("autotailor.ir.errors", "AutoTailorError"),
-    "SubNet": ("autotailor.ir.subnet", "SubNet"),
-    "SuperNet": ("autotailor.ir.supernet", "SuperNet"),
-    "compile": ("autotailor.compiler.compile", "compile_network"),
-    "load": ("autotailor.ir.supernet", "load_supernet"),
+    "AutoTailorError": "autotailor.ir.errors",
+    "SubNet": "autotailor.ir.subnet",
+    "SuperNet": "autotailor.ir.supernet",
+    "compile": "autotailor.compiler.compile:compile_network",
+    "load": "autotailor.ir.supernet:load_supernet",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'autotailor' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = globals()[name] = getattr(import_module(module), attribute)
-    return value
+__getattr__ = attach(__name__, _HOMES)

@@ -6,6 +6,7 @@ A command is a module with ``add_command``, which adds its parser and names the 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 where it went well, 1 after an error; ``argparse`` leaves with 2 where the arguments make no sense.
     """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read while PyTorch is imported: as in the workflow's rules
     parser = argparse.ArgumentParser(prog="python -m autotailor", description="One trained network, many devices.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:

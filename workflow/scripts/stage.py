@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-import torch
 
 from autotailor import artifacts, logs, tracking
 from autotailor.code import rule_code, rule_modules
@@ -79,15 +78,19 @@ def _child(snakemake):
 
 
 @contextmanager
-def stage(snakemake):
+def stage(snakemake, computes=True):
     """Runs the block as a rule: console, log, work directory, child run, provenance.
 
-    PyTorch gets the threads that the configuration gives to the rule, one otherwise: its sums depend on them.
+    PyTorch gets the threads that the configuration gives to the rule, one otherwise: its sums depend on them. A rule
+    that does not compute (``computes``) spares the seconds in which PyTorch is imported.
     """
     _follow_snakemake()
     logs.send_to(snakemake.log[0] if snakemake.log else None)
     params = snakemake.params.sections
-    torch.set_num_threads(params.get("threads", 1))
+    if computes:
+        import torch
+
+        torch.set_num_threads(params.get("threads", 1))
     record = Path(snakemake.output.provenance)
     outputs = [Path(path) for path in snakemake.output if Path(path) != record]
     _sweep(outputs)

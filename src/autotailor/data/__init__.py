@@ -1,12 +1,13 @@
 """Datasets: training streams, evaluation sets, and how to get them.
 
-The names below are imported on first use: a check or a fingerprint needs no PyTorch.
+The names below are imported on first use: a check or a fingerprint needs no PyTorch (``autotailor.lazy``).
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.data.errors import DataError
@@ -28,16 +29,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DataError": "errors",
-    "DataSplits": "splits",
-    "EvaluationSet": "splits",
-    "TrainStream": "splits",
-    "resize": "splits",
+    "DataError": "autotailor.data.errors",
+    "DataSplits": "autotailor.data.splits",
+    "EvaluationSet": "autotailor.data.splits",
+    "TrainStream": "autotailor.data.splits",
+    "check": "autotailor.data.registry",
+    "classes": "autotailor.data.registry",
+    "fingerprint": "autotailor.data.registry",
+    "load": "autotailor.data.registry",
+    "names": "autotailor.data.registry",
+    "resize": "autotailor.data.splits",
+    "verify": "autotailor.data.registry",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'autotailor.data' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"autotailor.data.{_HOMES.get(name, 'registry')}"), name)
-    return value
+__getattr__ = attach(__name__, _HOMES)

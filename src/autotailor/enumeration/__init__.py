@@ -1,10 +1,28 @@
-"""From a SuperNet to its unique operators."""
+"""From a SuperNet to its unique operators.
 
-from autotailor.enumeration.operators import (
-    UniqueOperator,
-    enumerate_operators,
-    read_operators,
-    write_operators,
-)
+The names below are imported on first use, see ``autotailor.lazy``.
+"""
 
-__all__ = ["UniqueOperator", "enumerate_operators", "read_operators", "write_operators"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.enumeration.operators import UniqueOperator, enumerate_operators, read_operators, write_operators
+
+__all__ = [
+    "UniqueOperator",
+    "enumerate_operators",
+    "read_operators",
+    "write_operators",
+]
+
+_HOMES = {
+    "UniqueOperator": "autotailor.enumeration.operators",
+    "enumerate_operators": "autotailor.enumeration.operators",
+    "read_operators": "autotailor.enumeration.operators",
+    "write_operators": "autotailor.enumeration.operators",
+}
+__getattr__ = attach(__name__, _HOMES)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.supernet import SuperNet
@@ -44,6 +42,8 @@ def enumerate_operators(net: SuperNet, fusion: FusionRules) -> tuple[UniqueOpera
 
 def write_operators(path: Path, operators: Sequence[UniqueOperator]) -> None:
     """Writes ``operators.csv``."""
+    import pandas as pd
+
     rows = [(o.feature.id, o.feature.kind, o.feature.to_json(), o.places) for o in operators]
     pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(path, index=False)
 
@@ -54,6 +54,8 @@ def read_operators(path: Path) -> tuple[UniqueOperator, ...]:
     Raises:
         EnumerationError: the file is missing, or a row's id is not that of its feature.
     """
+    import pandas as pd
+
     try:
         table = pd.read_csv(path)
         operators = tuple(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from autotailor.data import EvaluationSet, resize
 from autotailor.export.verification import run_onnx
@@ -17,6 +16,8 @@ BATCH = 256
 def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> npt.NDArray[np.bool_]:
     """Correctness of each image of an evaluation set, classified by an exported ONNX file in onnxruntime: ``[n]``."""
     run = run_onnx(path)
+    import onnxruntime
+
     side = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[-1]
     correct = [
         run(np.ascontiguousarray(resize(images, side).numpy())).argmax(1) == labels.numpy()

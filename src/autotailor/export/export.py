@@ -7,10 +7,9 @@ import json
 import logging
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
 import torch
 from torch import nn
 
@@ -21,7 +20,9 @@ from autotailor.ir.executor import Statistics
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.runtimes import Runtime
+
+if TYPE_CHECKING:
+    from autotailor.profiling.runtimes import Runtime
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,8 @@ def export(
         ExportError: an exported file differs by more than the tolerance.
         ProfilingError: the runtime cannot run the network, and its files are needed.
     """
+    import onnxruntime
+
     directory.mkdir(parents=True, exist_ok=True)
     images = _images(net, subnet, evaluation)
     reference = _supernet_logits(net, subnet, statistics, images)

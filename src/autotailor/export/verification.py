@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 import torch
 
 from autotailor.ir.onnx_writer import INPUT
@@ -82,6 +81,8 @@ def compare(file: str, runtime: str, version: str, run: Runner, images: Array, r
 
 def run_onnx(path: Path) -> Runner:
     """An ONNX file in onnxruntime, image by image."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

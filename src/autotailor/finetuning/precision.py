@@ -5,8 +5,11 @@ Weights, their gradients' sums, normalisation statistics and the loss stay in fl
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 PRECISIONS = ("auto", "fp32", "bf16")
 
@@ -15,6 +18,8 @@ def resolve(precision: str) -> str:
     """``auto`` is ``bf16`` where the processor has instructions for it (AVX512-BF16), else ``fp32``."""
     if precision != "auto":
         return precision
+    import torch
+
     return "bf16" if torch.cpu._is_avx512_bf16_supported() else "fp32"
 
 
@@ -23,6 +28,8 @@ def forward(network: nn.Module, images: torch.Tensor, precision: str) -> torch.T
 
     Casts are not cached: SubNets run side by side on the same weights.
     """
+    import torch
+
     with torch.autocast("cpu", torch.bfloat16, enabled=resolve(precision) == "bf16", cache_enabled=False):
         logits: torch.Tensor = network(images)
     return logits.float()

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from scipy.linalg import block_diag
 
 from autotailor.ir.dimension import Dimension, Product, Sizes, Sum
 
@@ -34,6 +33,8 @@ def is_resampled(dimension: Dimension, sizes: Sizes) -> bool:
 def resampling_matrix(dimension: Dimension, sizes: Sizes) -> Matrix:
     """Matrix ``[active, meta]`` that takes an axis of the meta weight to that of a SubNet."""
     if isinstance(dimension, Sum):
+        from scipy.linalg import block_diag
+
         blocks: Matrix = block_diag(*(resampling_matrix(part, sizes) for part in dimension.parts))
         return blocks
     if isinstance(dimension, Product):

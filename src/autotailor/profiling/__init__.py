@@ -1,13 +1,14 @@
 """Operators x device -> LUT, and whole SubNets on the device (rules profile and validate).
 
 The names below are imported on first use: a device is asked whether it can be used before anything else is done, and
-what measures on it takes seconds to import.
+what measures on it takes seconds to import (``autotailor.lazy``).
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.profiling.device import DeviceConfig, Fingerprint
@@ -71,35 +72,41 @@ __all__ = [
     "validate",
 ]
 
-_NAMES: dict[str, tuple[str, ...]] = {
-    "device": ("DeviceConfig", "Fingerprint"),
-    "endpoint": ("check", "check_configuration", "fusion_rules", "read_table"),
-    "errors": ("DeviceError", "LUTError", "ProfilingError"),
-    "lut": ("LUT", "LUTRow"),
-    "memory": ("MemoryUse", "measure_baseline", "measure_memory"),
-    "networks": (
-        "Measurement",
-        "convert",
-        "converted_file",
-        "mean_of_rounds",
-        "measure_networks",
-        "measure_rounds",
-        "run_network",
-    ),
-    "profiler": ("profile",),
-    "record": ("Record",),
-    "runtimes": ("RUNTIMES", "exporting_runtime", "open_runtime"),
-    "session": ("Session",),
-    "store": ("Store", "StoredDevice"),
-    "transports": ("TRANSPORTS", "open_transport"),
-    "validation": ("validate",),
-    "writable": ("Missing", "check_writable", "missing_operators"),
+_HOMES = {
+    "DeviceConfig": "autotailor.profiling.device",
+    "DeviceError": "autotailor.profiling.errors",
+    "Fingerprint": "autotailor.profiling.device",
+    "LUT": "autotailor.profiling.lut",
+    "LUTError": "autotailor.profiling.errors",
+    "LUTRow": "autotailor.profiling.lut",
+    "Measurement": "autotailor.profiling.networks",
+    "MemoryUse": "autotailor.profiling.memory",
+    "Missing": "autotailor.profiling.writable",
+    "ProfilingError": "autotailor.profiling.errors",
+    "RUNTIMES": "autotailor.profiling.runtimes",
+    "Record": "autotailor.profiling.record",
+    "Session": "autotailor.profiling.session",
+    "Store": "autotailor.profiling.store",
+    "StoredDevice": "autotailor.profiling.store",
+    "TRANSPORTS": "autotailor.profiling.transports",
+    "check": "autotailor.profiling.endpoint",
+    "check_configuration": "autotailor.profiling.endpoint",
+    "check_writable": "autotailor.profiling.writable",
+    "convert": "autotailor.profiling.networks",
+    "converted_file": "autotailor.profiling.networks",
+    "exporting_runtime": "autotailor.profiling.runtimes",
+    "fusion_rules": "autotailor.profiling.endpoint",
+    "mean_of_rounds": "autotailor.profiling.networks",
+    "measure_baseline": "autotailor.profiling.memory",
+    "measure_memory": "autotailor.profiling.memory",
+    "measure_networks": "autotailor.profiling.networks",
+    "measure_rounds": "autotailor.profiling.networks",
+    "missing_operators": "autotailor.profiling.writable",
+    "open_runtime": "autotailor.profiling.runtimes",
+    "open_transport": "autotailor.profiling.transports",
+    "profile": "autotailor.profiling.profiler",
+    "read_table": "autotailor.profiling.endpoint",
+    "run_network": "autotailor.profiling.networks",
+    "validate": "autotailor.profiling.validation",
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'autotailor.profiling' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"autotailor.profiling.{_HOMES[name]}"), name)
-    return value
+__getattr__ = attach(__name__, _HOMES)

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import trim_mean
-from scipy.stats.mstats import trimmed_stde
 
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
@@ -129,6 +127,9 @@ def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:
     No median and no narrower mean: while a core is slow for about half of the time, those jump from one of its speeds
     to the other, in one network further than in the next (``benchmarks/repetition.py``).
     """
+    from scipy.stats import trim_mean
+    from scipy.stats.mstats import trimmed_stde
+
     values = np.asarray(blocks, dtype=np.float64)
     trimmed = (int(TRIMMED * len(values)) + 1e-6) / len(values)  # what is left out; SciPy takes a share at its word
     error = float(trimmed_stde(values, (trimmed, trimmed))) if len(values) > 1 else float("inf")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 NOISE_QUANTILE, NOISE_EXCUSE = 0.95, 0.03
 """Where this quantile of the noise floor is above the limit, the measurement itself is too unsteady to judge by."""

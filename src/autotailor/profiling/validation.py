@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from rich.progress import track
-from scipy.stats import kendalltau
 
 from autotailor.ir.subnet import SubNet, largest, sample, smallest, stack
 from autotailor.ir.term import Metric
@@ -116,4 +115,6 @@ def table(subnets: Sequence[SubNet], metric: Metric, rounds: Sequence[Sequence[M
 
 def kendall_tau(frame: pd.DataFrame) -> float:
     """Kendall's tau of predicted against measured latency."""
+    from scipy.stats import kendalltau
+
     return float(kendalltau(frame["predicted_ms"], frame["measured_ms"]).statistic)

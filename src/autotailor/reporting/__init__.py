@@ -1,9 +1,19 @@
-"""Reporting: artifacts to ``report.html``, figures, and the table that a run prints at its end."""
+"""Reporting: artifacts to ``report.html``, figures, and the table that a run prints at its end.
 
+The names below are imported on first use, see ``autotailor.lazy``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
 from autotailor.reporting.contributors import contributors
-from autotailor.reporting.html import FIGURES, build_report, write_figure, write_figures
-from autotailor.reporting.inputs import ReportError, ReportInputs
-from autotailor.reporting.terminal import print_front
+
+if TYPE_CHECKING:
+    from autotailor.reporting.html import FIGURES, build_report, write_figure, write_figures
+    from autotailor.reporting.inputs import ReportError, ReportInputs
+    from autotailor.reporting.terminal import print_front
 
 __all__ = [
     "FIGURES",
@@ -15,3 +25,14 @@ __all__ = [
     "write_figure",
     "write_figures",
 ]
+
+_HOMES = {
+    "FIGURES": "autotailor.reporting.html",
+    "ReportError": "autotailor.reporting.inputs",
+    "ReportInputs": "autotailor.reporting.inputs",
+    "build_report": "autotailor.reporting.html",
+    "print_front": "autotailor.reporting.terminal",
+    "write_figure": "autotailor.reporting.html",
+    "write_figures": "autotailor.reporting.html",
+}
+__getattr__ = attach(__name__, _HOMES)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Protocol
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.subnet import SubNet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class PlaceLike(Protocol):
@@ -45,6 +46,8 @@ def contributors(
     Returns:
         Columns name, subnet (id), place, kind, operator (id), latency_ms: ``contributors.csv``.
     """
+    import pandas as pd
+
     rows = []
     places = list(places)
     for name, subnet in subnets.items():

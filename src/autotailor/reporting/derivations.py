@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
-from scipy.stats import kendalltau
 
 from autotailor.profiling.promise import Promise
 from autotailor.reporting.inputs import Tables
@@ -36,6 +35,8 @@ class Derivation:
 
 def kendall(a: pd.Series, b: pd.Series) -> float:
     """Kendall's tau-b of two columns, NaN for fewer than two rows."""
+    from scipy.stats import kendalltau
+
     return float(kendalltau(a, b).statistic) if len(a) > 1 else NAN
 
 

@@ -1,17 +1,23 @@
-"""Search: metrics to Pareto front (paper, section 4.3.2)."""
+"""Search: metrics to Pareto front (paper, section 4.3.2).
 
-from autotailor.search.budgets import (
-    budget_names,
-    latency_budgets,
-    read_budgets,
-    write_budgets,
-)
-from autotailor.search.candidates import Measured, candidates, choose
-from autotailor.search.config import SearchConfig
-from autotailor.search.elimination import ExactFront, exact_front
-from autotailor.search.errors import SearchError
-from autotailor.search.front import Front, Objectives
-from autotailor.search.optimizer import SearchResult, Yardstick, search
+The names below are imported on first use, see ``autotailor.lazy``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+from autotailor.search.candidates import candidates
+
+if TYPE_CHECKING:
+    from autotailor.search.budgets import budget_names, latency_budgets, read_budgets, write_budgets
+    from autotailor.search.candidates import Measured, choose
+    from autotailor.search.config import SearchConfig
+    from autotailor.search.elimination import ExactFront, exact_front
+    from autotailor.search.errors import SearchError
+    from autotailor.search.front import Front, Objectives
+    from autotailor.search.optimizer import SearchResult, Yardstick, search
 
 __all__ = [
     "ExactFront",
@@ -31,3 +37,22 @@ __all__ = [
     "search",
     "write_budgets",
 ]
+
+_HOMES = {
+    "ExactFront": "autotailor.search.elimination",
+    "Front": "autotailor.search.front",
+    "Measured": "autotailor.search.candidates",
+    "Objectives": "autotailor.search.front",
+    "SearchConfig": "autotailor.search.config",
+    "SearchError": "autotailor.search.errors",
+    "SearchResult": "autotailor.search.optimizer",
+    "Yardstick": "autotailor.search.optimizer",
+    "budget_names": "autotailor.search.budgets",
+    "choose": "autotailor.search.candidates",
+    "exact_front": "autotailor.search.elimination",
+    "latency_budgets": "autotailor.search.budgets",
+    "read_budgets": "autotailor.search.budgets",
+    "search": "autotailor.search.optimizer",
+    "write_budgets": "autotailor.search.budgets",
+}
+__getattr__ = attach(__name__, _HOMES)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from autotailor.ir.subnet import IntArray, SubNet, canonical, largest, smallest
 from autotailor.ir.variable import Space
 from autotailor.search.front import Front, Objectives
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DRAWS = 40_000
 CLOSE = 0.8  # candidates use at least this share of the budget
@@ -97,6 +100,8 @@ def choose(
     Returns:
         SubNets by budget name, and the table ``candidates.csv``.
     """
+    import pandas as pd
+
     everyone = {subnet.id: subnet for subnets in found.values() for subnet in subnets}
     latency = {id_: float(objectives.latency.predict(s.to_array())[0]) for id_, s in everyone.items()}
     chosen: dict[str, SubNet] = {}

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from autotailor.artifacts import atomic
 from autotailor.ir.subnet import IntArray, SubNet
 from autotailor.ir.term import FloatArray, Metric
 from autotailor.ir.variable import Space
 from autotailor.search.errors import SearchError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,8 @@ class Front:
 
     def frame(self) -> pd.DataFrame:
         """One row for each SubNet: ``pareto.csv`` of design section 5."""
+        import pandas as pd
+
         subnets = self.subnets
         return pd.DataFrame(
             {
@@ -144,6 +149,8 @@ class Front:
     @classmethod
     def read(cls, path: Path, space: Space) -> Front:
         """Reads ``write``."""
+        import pandas as pd
+
         table = pd.read_csv(path, dtype={"subnet": str})
         known = ("subnet", "accuracy_predicted", "latency_ms_predicted", "found_by", "assignment")
         indices = np.stack([SubNet.from_json(space, text).to_array() for text in table["assignment"]])

@@ -1,17 +1,27 @@
-"""What each modification costs in accuracy, and how well the sum of costs predicts whole SubNets."""
+"""What each modification costs in accuracy, and how well the sum of costs predicts whole SubNets.
 
-from autotailor.finetuning import evaluate
-from autotailor.sensitivity.config import SensitivityConfig
-from autotailor.sensitivity.errors import SensitivityError
-from autotailor.sensitivity.measurement import (
-    Sensitivity,
-    accuracy_metric,
-    measure,
-    measure_accuracies,
-    validate_accuracy,
-    validation_subnets,
-)
-from autotailor.sensitivity.statistics import accuracy, accuracy_drop, clustered_mean, kendall_tau
+The names below are imported on first use, see ``autotailor.lazy``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.finetuning import evaluate
+    from autotailor.sensitivity.config import SensitivityConfig
+    from autotailor.sensitivity.errors import SensitivityError
+    from autotailor.sensitivity.measurement import (
+        Sensitivity,
+        accuracy_metric,
+        measure,
+        measure_accuracies,
+        validate_accuracy,
+        validation_subnets,
+    )
+    from autotailor.sensitivity.statistics import accuracy, accuracy_drop, clustered_mean, kendall_tau
 
 __all__ = [
     "Sensitivity",
@@ -28,3 +38,20 @@ __all__ = [
     "validate_accuracy",
     "validation_subnets",
 ]
+
+_HOMES = {
+    "Sensitivity": "autotailor.sensitivity.measurement",
+    "SensitivityConfig": "autotailor.sensitivity.config",
+    "SensitivityError": "autotailor.sensitivity.errors",
+    "accuracy": "autotailor.sensitivity.statistics",
+    "accuracy_drop": "autotailor.sensitivity.statistics",
+    "accuracy_metric": "autotailor.sensitivity.measurement",
+    "clustered_mean": "autotailor.sensitivity.statistics",
+    "evaluate": "autotailor.finetuning",
+    "kendall_tau": "autotailor.sensitivity.statistics",
+    "measure": "autotailor.sensitivity.measurement",
+    "measure_accuracies": "autotailor.sensitivity.measurement",
+    "validate_accuracy": "autotailor.sensitivity.measurement",
+    "validation_subnets": "autotailor.sensitivity.measurement",
+}
+__getattr__ = attach(__name__, _HOMES)

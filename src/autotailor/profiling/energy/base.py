@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.integrate import cumulative_trapezoid
 
 Files = Mapping[str, str]
 """Path below ``/sys`` to the file's first line."""
@@ -47,6 +46,8 @@ class Gauge(Sensor):
     def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
         """Power in between two readings is interpolated."""
         watts = [self.watts(reading) for reading in files]
+        from scipy.integrate import cumulative_trapezoid
+
         return np.asarray(cumulative_trapezoid(watts, seconds, initial=0.0), dtype=np.float64)
 
 

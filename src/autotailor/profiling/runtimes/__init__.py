@@ -1,31 +1,57 @@
-"""Runtimes: what executes networks on a device. One file and one line here make a new one."""
+"""Runtimes: what executes networks on a device. One file and one function here make a new one.
+
+The functions import what they make: each runtime's library loads slowly, and a run needs one of them.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.registry import Registry, open_part
 from autotailor.profiling.runtimes.base import Runtime
-from autotailor.profiling.runtimes.ncnn import NcnnRuntime
-from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
-from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
-from autotailor.profiling.runtimes.torch import TorchRuntime
-from autotailor.profiling.runtimes.torch_remote import RemoteTorchRuntime
+
+if TYPE_CHECKING:
+    from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 
 
 def _ncnn(device: DeviceConfig) -> Runtime:
     """The wheel on this computer, the compiled runner elsewhere."""
-    return NcnnRuntime(device) if device.transport == "local" else NcnnCompiledRuntime(device)
+    if device.transport != "local":
+        return _ncnn_compiled(device)
+    from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+
+    return NcnnRuntime(device)
+
+
+def _ncnn_compiled(device: DeviceConfig) -> Runtime:
+    from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
+
+    return NcnnCompiledRuntime(device)
+
+
+def _onnxruntime(device: DeviceConfig) -> Runtime:
+    from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
+
+    return OnnxRuntime(device)
 
 
 def _torch(device: DeviceConfig) -> Runtime:
     """PyTorch on this computer, or that of the device."""
-    return TorchRuntime(device) if device.transport == "local" else RemoteTorchRuntime(device)
+    if device.transport == "local":
+        from autotailor.profiling.runtimes.torch import TorchRuntime
+
+        return TorchRuntime(device)
+    from autotailor.profiling.runtimes.torch_remote import RemoteTorchRuntime
+
+    return RemoteTorchRuntime(device)
 
 
 RUNTIMES: Registry[Runtime] = {
     "ncnn": _ncnn,
-    "ncnn-compiled": NcnnCompiledRuntime,
-    "onnxruntime": OnnxRuntime,
+    "ncnn-compiled": _ncnn_compiled,
+    "onnxruntime": _onnxruntime,
     "torch": _torch,
 }
 """Name to what makes it."""
@@ -45,7 +71,12 @@ def exporting_runtime() -> Runtime:
 
     Every export holds ncnn's, whatever measures. It is compared in single precision, whatever the device computes in.
     """
+    from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+
     return NcnnRuntime(DeviceConfig("export"))
 
 
 __all__ = ["RUNTIMES", "NcnnRuntime", "Runtime", "exporting_runtime", "open_runtime"]
+
+_HOMES = {"NcnnRuntime": "autotailor.profiling.runtimes.ncnn"}
+__getattr__ = attach(__name__, _HOMES)
