@@ -11,6 +11,7 @@ from onnx_ir.passes import common
 from autotailor.compiler.library import attempt, complaint
 from autotailor.compiler.passes.canonical import canonicalise
 from autotailor.compiler.passes.folding import RANDOM, fold
+from autotailor.compiler.passes.inlining import inline
 from autotailor.compiler.passes.lowering import lower
 from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
@@ -32,7 +33,7 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
     """
     name = str(model.graph.name)
     check_opset(model)
-    attempt("its functions cannot be inlined", name, lambda: common.InlinePass()(model))
+    inline(model)
     attempt("its nodes cannot be named", name, lambda: common.NameFixPass()(model))
     attempt("it cannot be converted to single precision", name, lambda: to_float32(model))
     fix_signature(model, resolution)

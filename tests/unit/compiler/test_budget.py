@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import helper
 
 import autotailor
 from autotailor.ir.errors import GraphError
@@ -117,3 +118,22 @@ def test_what_a_file_makes_of_its_own_weights_is_folded() -> None:
     )  # fmt: skip
     assert [node.kind for node in net.graph.nodes] == ["Conv", "GlobalAveragePool", "Flatten", "Add"]
     assert any(np.array_equal(weight, 0) for weight in net.graph.weights.values())
+
+
+@pytest.mark.parametrize("depth", [3, 20])
+def test_functions_that_would_become_too_many_nodes_are_refused(depth: int) -> None:
+    small = model("big = Constant <value_floats: floats = [1.0]> ()")
+    names = [f"f{i}" for i in range(depth)]
+    for i, name in enumerate(names):
+        kind, domain = ("Relu", "") if i == 0 else (names[i - 1], "own")
+        calls = [helper.make_node(kind, [f"t{k}"], [f"t{k + 1}"], domain=domain) for k in range(10)]
+        imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+        small.functions.append(helper.make_function("own", name, ["t0"], ["t10"], calls, imports))
+    small.opset_import.append(helper.make_opsetid("own", 1))
+    small.graph.node.append(helper.make_node(names[-1], ["logits"], ["y"], domain="own"))
+    small.graph.node[-2].output[0] = "logits"
+    if depth == 3:
+        assert sum(node.kind == "Relu" for node in autotailor.compile(small).graph.nodes) == 1000
+        return
+    with pytest.raises(GraphError, match=r"would become 1e\+20 nodes"):
+        autotailor.compile(small)

@@ -1,0 +1,42 @@
+"""Functions of a file are written out where they are called, once it is known how many nodes that gives.
+
+Functions that call each other twenty deep, ten times each, would become 10 ** 20 nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from autotailor.compiler.library import attempt
+from autotailor.ir.errors import GraphError
+
+MOST_NODES = 1_000_000
+
+
+def inline(model: ir.Model) -> None:
+    """Ensures that no node calls a function of the file.
+
+    Raises:
+        GraphError: functions call themselves, or would become too many nodes.
+    """
+    name = str(model.graph.name)
+    known: dict[ir.OperatorIdentifier, int] = {}
+
+    def written_out(nodes: Iterable[ir.Node]) -> int:
+        return sum(size(node.op_identifier()) if node.op_identifier() in model.functions else 1 for node in nodes)
+
+    def size(function: ir.OperatorIdentifier) -> int:
+        if function not in known:
+            known[function] = MOST_NODES + 1  # what a function that calls itself finds
+            known[function] = written_out(model.functions[function].all_nodes())
+        return known[function]
+
+    if (count := written_out(model.graph.all_nodes())) > MOST_NODES:
+        raise GraphError(
+            f"graph {name}: its functions call each other, and would become {count:.3g} nodes; {MOST_NODES:,} are the "
+            f"limit, export it without functions"
+        )
+    attempt("its functions cannot be inlined", name, lambda: common.InlinePass()(model))
