@@ -14,6 +14,7 @@ from autotailor.ir.errors import AutoTailorError
 if TYPE_CHECKING:
     from autotailor.inspection.own_data import OwnData
     from autotailor.ir.supernet import SuperNet
+    from autotailor.profiling.device import DeviceConfig
 
 TIMM = "timm:"
 
@@ -53,6 +54,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         parser.add_argument(
             name, type=float, nargs=3, metavar=("R", "G", "B"), help=f"{what} that the network was trained with, 0 to 1"
         )
+    parser.add_argument(
+        "--device", metavar="NAME", help="a file of conf/device: whether its runtime can run every operator"
+    )
+    parser.add_argument("--conf", type=Path, default=Path("conf"), metavar="FOLDER", help="the configuration (conf)")
     parser.set_defaults(run=run)
 
 
@@ -63,6 +68,7 @@ def run(options: argparse.Namespace) -> None:
         AutoTailorError: what is wrong with the source or the space, in one sentence.
     """
     section = None if options.space is None else read_space(options.space)
+    device = None if options.device is None else _device(options)
     own = _own_data(options)
     net = _compile(options, section, own)
     if own is not None:
@@ -78,6 +84,23 @@ def run(options: argparse.Namespace) -> None:
         print("\n".join(own.summary()))
     if options.random_weights:
         print("Random weights: the structure is the same as that of the trained network, the accuracy is not.")
+    if device is not None:
+        from autotailor.profiling import check_writable
+
+        check_writable(net, device)
+        print(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
+
+
+def _device(options: argparse.Namespace) -> DeviceConfig:
+    """The device that is asked about; raises ConfigError where there is no such file."""
+    from autotailor import config
+    from autotailor.profiling.device import DeviceConfig
+
+    if not options.conf.is_dir():
+        raise InspectionError(
+            f"--conf {options.conf}: no such folder; call inspect in the repository's root, or name its conf"
+        )
+    return DeviceConfig.from_section(config.compose(options.conf, None, options.device)["device"])
 
 
 def _own_data(options: argparse.Namespace) -> OwnData | None:

@@ -208,3 +208,15 @@ def test_the_module_runs_and_help_needs_no_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "--random-weights" in done.stdout
+
+
+def test_a_device_that_cannot_run_the_network_is_named_with_what_it_lacks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    conf = ["--conf", str(SCHEMA.parents[2] / "conf"), "--resolution", "32"]
+    assert main(["inspect", "windows:windowed_digits", "--device", "host", *conf]) == 1
+    assert "the runtime ncnn cannot run the network windowed_digits. It lacks\n  Reshape" in capsys.readouterr().err
+    assert main(["inspect", "windows:windowed_digits", "--device", "host_onnxruntime", *conf]) == 0
+    assert "Device host_onnxruntime: its runtime onnxruntime can run every operator." in capsys.readouterr().out
+    assert main(["inspect", "windows:windowed_digits", "--device", "hots", *conf]) == 1
+    assert "unknown device 'hots'" in capsys.readouterr().err
