@@ -29,6 +29,7 @@ GAIN = 0.1  # part of the images; what other classes or pixels must gain to be w
 MOSTLY = 0.5  # part of the images that are right under another order of the classes, where that is the cause
 CONTENT = 0.8  # part of the images; a network that is right for more is not asked about other normalisations
 TRIED = 256  # images that other normalisations are tried on
+FOLDS = 10  # parts of the images; the order of the classes for one is found on the others
 LISTED = 8  # classes in a message
 NORMALISATIONS: dict[str, tuple[Colours, Colours]] = {
     "pixels from 0 to 1": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
@@ -70,12 +71,12 @@ class Answers:
         return _exceeds(self.right.mean(), self.chance, len(np.unique(self.groups)))
 
     def matched(self) -> BoolArray:
-        """Whether each image is right under the best other order of the classes, which the other half says, ``[n]``."""
-        half = np.unique(self.groups, return_inverse=True)[1].ravel() % 2
+        """Whether each image is right under the best other order of the classes, which other images say, ``[n]``."""
+        fold = np.unique(self.groups, return_inverse=True)[1].ravel() % FOLDS
         right = np.zeros(len(self.labels), dtype=np.bool_)
-        for part in (0, 1):
-            order = self.order(half != part)
-            right[half == part] = (order[self.predicted] == self.labels)[half == part]
+        for part in range(FOLDS):
+            order = self.order(fold != part)
+            right[fold == part] = (order[self.predicted] == self.labels)[fold == part]
         return right
 
     def order(self, rows: BoolArray | slice = slice(None)) -> IntArray:
@@ -135,19 +136,18 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
     """What is wrong with a teacher, with the cause where one is found; empty where nothing is."""
     found = f"the original network is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
     matched = answers.matched()
-    if _better(matched, answers) and matched.mean() > MOSTLY:
-        return (
-            f"{found}, and would be for {matched.mean():.1%} if its classes had another order: "
-            f"{_moved(answers.order())}; give the data's classes the network's order (folders are sorted by name)"
-        )
+    moved = _better(matched, answers)
+    order = f"would be for {matched.mean():.1%} if its classes had another order: {_moved(answers.order())}"
+    if moved and matched.mean() > MOSTLY:
+        return f"{found}, and {order}; give the data's classes the network's order (folders are sorted by name: number them)"
     if answers.right.mean() < CONTENT and (cause := _other_pixels(answers, teacher, data, resolution)):
         return f"{found}; {cause}"
     if answers.above_chance():
         return ""
+    found = f"{found}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
     return (
-        f"{found}, by chance it would be for {answers.chance:.1%}; is it trained on these classes, in this order "
-        f"(folders are sorted by name), on images normalised by mean {_short(data.mean)}, std {_short(data.std)}, of "
-        f"{resolution or data.resolution} pixels, in RGB?"
+        f"{found}; is it trained on these classes, in this order (folders are sorted by name), on images normalised by "
+        f"mean {_short(data.mean)} and std {_short(data.std)}, of {resolution or data.resolution} pixels, in RGB?"
     )
 
 
