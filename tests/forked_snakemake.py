@@ -29,6 +29,7 @@ for line in sys.stdin:
         os.dup2(out, 1)
         os.dup2(out, 2)
         os.chdir(command["folder"])
+        sys.path[:0] = command["path"]
         sys.argv = ["snakemake", *command["arguments"]]
         code = 0
         try:
@@ -74,10 +75,11 @@ class Snakemake:
     ) -> None:
         self._process.communicate()
 
-    def __call__(self, *arguments: str, config: Sequence[str] = ()) -> Done:
-        """One command: ``snakemake ARGUMENTS --config CONFIG``."""
+    def __call__(self, *arguments: str, config: Sequence[str] = (), path: Path | None = None) -> Done:
+        """One command: ``snakemake ARGUMENTS --config CONFIG``; ``path``: a folder that Python looks into first."""
         every = [*arguments, *(["--config", *config] if config else [])]
-        command = {"folder": str(self.folder), "arguments": every, "out": str(self._out)}
+        first = [str(path)] if path else []
+        command = {"folder": str(self.folder), "arguments": every, "out": str(self._out), "path": first}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")

@@ -6,7 +6,8 @@ Every rule leaves ``provenance/<rule>.json`` in the directory of its artifacts. 
   through its inputs, those of every rule before it;
 * ``inputs`` and ``outputs``: the SHA-256 of the content of every file;
 * ``code``: the modules that the rule can run, and a hash of what each says;
-* ``kept``: the rules that the user kept although their code had changed (``--config keep=...``), with what had.
+* ``kept``: the rules that the user kept although their code had changed (``--config keep=...``), with what had;
+* ``resumed``: the modules that changed while a training was interrupted, which then went on.
 
 A rule that reads artifacts merges their lineages with its own sections. Two hashes for one section mean that two
 data sets, spaces or devices are about to mix, and a content that is not the recorded one means that somebody
@@ -16,18 +17,25 @@ changed an artifact: both are refused. Nothing in these files depends on the tim
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import json
 import os
+import re
+import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
 
 SCHEMA_VERSION = 1
+FORGOTTEN_SECONDS = 3600.0
+"""Age of a temporary folder that nobody writes into any more."""
+_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}$")  # what tempfile puts behind the prefix
 PROVENANCE = "provenance"
 
 
@@ -52,6 +60,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path beside ``path`` that takes its place when the block ends without an error."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    sweep(target.parent, target.name, FORGOTTEN_SECONDS)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         temporary = Path(folder) / target.name
         yield temporary
@@ -59,6 +68,21 @@ def atomic(path: str | Path) -> Iterator[Path]:
             raise ArtifactError(f"{target}: nothing was written")
         _flush(temporary)
         temporary.replace(target)
+
+
+def sweep(folder: Path, name: str = "*", older_than: float = 0.0) -> None:
+    """Removes the temporary folders of ``atomic`` that a killed process has left in a folder.
+
+    Args:
+        folder: where the files are.
+        name: of a file; every file, where none is given.
+        older_than: seconds; a folder that is younger may be that of another process, at work now.
+    """
+    for left in folder.glob(f".{glob.escape(name) if name != '*' else name}.*"):
+        if _TEMPORARY.search(left.name) and left.is_dir():
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime >= older_than:
+                    shutil.rmtree(left)
 
 
 def _flush(path: Path) -> None:
@@ -193,6 +217,7 @@ class Provenance:
         outputs: Sequence[Path],
         code: Mapping[str, str] | None = None,
         kept: Mapping[str, Sequence[str]] | None = None,
+        resumed: Sequence[str] = (),
     ) -> None:
         """Records the finished artifacts in ``<directory>/provenance/<rule>.json``.
 
@@ -201,6 +226,7 @@ class Provenance:
             outputs: the artifacts.
             code: module that the rule can run to the hash of what it says.
             kept: rule that was kept although its code had changed to the modules that had.
+            resumed: modules that changed between the interrupted run that the rule went on with and its end.
         """
         directory = path.parent.parent
         write_json(
@@ -212,5 +238,6 @@ class Provenance:
                 "outputs": {os.path.relpath(output, directory): file_digest(output) for output in sorted(outputs)},
                 "code": dict(sorted((code or {}).items())),
                 "kept": {rule: list(modules) for rule, modules in sorted((kept or {}).items())},
+                "resumed": list(resumed),
             },
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ def test_atomic_leaves_the_old_file_and_nothing_else_after_an_error(tmp_path: Pa
     assert list(target.parent.iterdir()) == [target]
     with pytest.raises(ArtifactError, match="nothing was written"), artifacts.atomic(target):
         pass
+
+
+def test_a_killed_write_is_swept_by_a_later_one_but_not_one_at_work(tmp_path: Path) -> None:
+    left, at_work, other = (tmp_path / name for name in (".a.txt.abcd1234", ".a.txt.efgh5678", ".b.txt.abcd1234"))
+    for folder in (left, at_work, other):
+        folder.mkdir()
+    os.utime(left, (0, 0))
+    os.utime(other, (0, 0))
+    with artifacts.atomic(tmp_path / "a.txt") as path:
+        path.touch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [at_work.name, other.name, "a.txt"]
 
 
 def test_json_carries_its_schema_version(tmp_path: Path) -> None:

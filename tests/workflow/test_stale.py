@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 
 from autotailor import code
 from forked_snakemake import Done, Snakemake
@@ -40,15 +44,21 @@ def snakemake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snakemake]:
     shutil.copy(ROOT / "Snakefile", checkout)
     (checkout / "profiles").symlink_to("workflow/profiles")
     with Snakemake(checkout, tmp_path_factory.mktemp("said")) as run:
-        for line in run("--summary").said.splitlines():
-            if line.startswith("results/"):
-                path = checkout / line.split("\t")[0]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(line)
+        finish(run)
         record(checkout / "results" / "resnet_digits", checkout)
-        assert run("--touch", "--forceall").code == 0
-        assert planned(run("-n")) == set()
         yield run
+
+
+def finish(run: Snakemake, config: Sequence[str] = ()) -> None:
+    """Every rule seems to have run."""
+    for line in run("--summary", config=config).said.splitlines():
+        if line.startswith("results/"):
+            path = run.folder / line.split("\t")[0]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(line)
+    touched = run("--touch", "--forceall", "--no-hooks", config=config)
+    assert touched.code == 0, touched.said
+    assert planned(run("-n", config=config)) == set()
 
 
 class Edited:
@@ -112,3 +122,86 @@ def test_a_template_reruns_the_report_only(snakemake: Snakemake) -> None:
         found = planned(snakemake("-n"))
     assert "report" in found
     assert not found & {"finetune", "sensitivity", "profile", "validate"}
+
+
+AFTER_COMPILE = TRAINED | {"compile", "enumerate", "profile", "validate"}
+MODEL = """
+name: {name}
+source: {source}
+weights: {weights}
+resolution: 8
+num_classes: 2
+pretrain: null
+space: {{}}
+"""
+
+
+def write_onnx(path: Path, value: float) -> None:
+    """A network whose weights lie beside it, as dynamo writes it."""
+    weight = numpy_helper.from_array(np.full((2, 192), value, np.float32), "weight")
+    nodes = [helper.make_node("Flatten", ["input"], ["flat"]), helper.make_node("Gemm", ["flat", "weight"], ["output"])]
+    nodes[1].attribute.append(helper.make_attribute("transB", 1))
+    shapes = [("input", [1, 3, 8, 8]), ("output", [1, 2])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes]
+    model = helper.make_model(helper.make_graph(nodes, "mine", ends[:1], ends[1:], [weight]))
+    path.parent.mkdir(exist_ok=True)
+    (path.parent / "weights.bin").unlink(missing_ok=True)  # onnx appends to it
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+
+
+def write_pictures(folder: Path) -> None:
+    for part in ("train", "val"):
+        for number in range(8):
+            path = folder / part / "ab"[number % 2] / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            noise = np.random.default_rng([number, len(part)]).integers(0, 256, (8, 8, 3))
+            Image.fromarray(noise.astype(np.uint8)).save(path)
+
+
+def add_model(folder: Path, name: str, source: str, weights: str = "null") -> list[str]:
+    """Own network and own pictures; answers what ``--config`` takes."""
+    (folder / "conf" / "model" / f"{name}.yaml").write_text(MODEL.format(name=name, source=source, weights=weights))
+    data = "name: photos\nkind: folder\nroot: photos\nresolution: 8\n"
+    (folder / "conf" / "data" / "photos.yaml").write_text(data)
+    return [f"model={name}", "overrides=[data=photos]"]
+
+
+def test_a_changed_model_file_or_picture_reruns_what_depends_on_it(snakemake: Snakemake) -> None:
+    folder = snakemake.folder
+    write_onnx(folder / "models" / "mine.onnx", 1.0)
+    write_pictures(folder / "photos")
+    config = add_model(folder, "mine", "models/mine.onnx")
+    finish(snakemake, config)
+    graph = (folder / "models" / "mine.onnx").read_bytes()
+    write_onnx(folder / "models" / "mine.onnx", 2.0)
+    assert (folder / "models" / "mine.onnx").read_bytes() == graph  # the weights beside it have changed
+    assert planned(snakemake("-n", config=config)) == AFTER_COMPILE
+    write_onnx(folder / "models" / "mine.onnx", 1.0)
+    (folder / "photos" / "train" / "a" / "0.png").touch()
+    assert planned(snakemake("-n", config=config)) == set()
+    Image.new("RGB", (8, 8)).save(folder / "photos" / "train" / "a" / "0.png")
+    assert planned(snakemake("-n", config=config)) == TRAINED
+
+
+def test_changed_code_of_the_network_or_changed_weights_rerun_what_depends_on_them(snakemake: Snakemake) -> None:
+    folder = snakemake.folder
+    write_pictures(folder / "photos")
+    (folder / "parts.py").write_text("WIDTH = 3\n")
+    (folder / "mynet.py").write_text("from parts import WIDTH\ndef make(): ...\n")
+    (folder / "weights.pt").write_bytes(b"1")
+    config = add_model(folder, "made", "mynet:make", "weights.pt")
+    finish(snakemake, config)
+    with Edited(folder / "mynet.py", "make(): ...", 'make():\n    """A network."""\n    ...'):
+        assert planned(snakemake("-n", config=config)) == set()
+    with Edited(folder / "parts.py", "3", "4"):
+        assert planned(snakemake("-n", config=config)) == AFTER_COMPILE
+    (folder / "weights.pt").write_bytes(b"2")
+    assert planned(snakemake("-n", config=config)) == AFTER_COMPILE
+
+
+def test_another_version_of_the_runtime_measures_anew(snakemake: Snakemake, tmp_path: Path) -> None:
+    (tmp_path / "ncnn-99.dist-info").mkdir()
+    (tmp_path / "ncnn-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: ncnn\nVersion: 99\n")
+    found = planned(snakemake("-n", path=tmp_path))
+    assert found >= {"profile", "validate", "measure", "export"}
+    assert not found & {"pretrain", "compile", "finetune", "sensitivity"}

@@ -1,11 +1,12 @@
 """Configuration and helpers; the rules are in the other files of this folder."""
 
+import functools
 import os
 import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, data, feasibility, tracking
+from autotailor import artifacts, contents, data, feasibility, run_lock, tracking
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import flatten
@@ -16,6 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
 ROOT = WORKFLOW.parent
 TRACKING = Path("results/.tracking")
+PLANNED = Path(".snakemake/autotailor/contents")
 
 
 def load_configuration():
@@ -43,6 +45,14 @@ def load_configuration():
     except AutoTailorError as error:
         sys.exit(f"autotailor: {error}")
 
+
+# Snakemake locks after it has read this file: what a killed run has left locked is gone by then.
+if workflow.is_main_process:
+    RUN_LOCK, was_killed = run_lock.hold(Path(".snakemake"))
+    if was_killed:
+        logger.warning(
+            "autotailor: an earlier run was killed; going on where it stopped"
+        )
 
 CONFIG = load_configuration()
 MODEL, DEVICE = config["model"], config["device"]
@@ -112,9 +122,43 @@ SECTIONS = {
 }
 
 
+# What sections name, and do not hold.
+CONTENTS = {
+    "data": lambda: data.fingerprint(CONFIG["data"]),
+    "network": lambda: contents.network_content(SECTIONS["network"]["source"]),
+    "weights": lambda: (
+        None if TRAINED_HERE else contents.weights_content(SECTIONS["weights"])
+    ),
+    "device": lambda: contents.runtime_content(CONFIG["device"]),
+    "tolerance": contents.exporter_content,
+}
+
+
+@functools.cache
+def content(name):
+    """What a section names, as it was when the run was planned: rules find it in a file, wherever they run."""
+    path = PLANNED / f"{artifacts.digest([name, SECTIONS[name]])}.json"
+    if not workflow.is_main_process and path.exists():
+        return artifacts.read_json(path)["content"]
+    try:
+        found = CONTENTS[name]()
+    except AutoTailorError as error:
+        sys.exit(f"autotailor: {error}")
+    artifacts.write_json(path, {"content": found})
+    return found
+
+
 def sections(*names):
-    """The configuration sections that a rule depends on, and no other."""
-    return {name: SECTIONS[name] for name in names}
+    """The configuration sections that a rule depends on, with what they name, and no other."""
+
+    def value(wildcards):
+        found = {name: SECTIONS[name] for name in names if name != "kept"}
+        found |= {
+            f"{name}_content": content(name) for name in names if name in CONTENTS
+        }
+        return found | ({"kept": kept()} if "kept" in names else {})
+
+    return value
 
 
 def pretrained(wildcards):

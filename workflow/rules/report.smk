@@ -51,7 +51,7 @@ rule report:
     conda:
         "../envs/autotailor.yaml"
     params:
-        sections=sections("configuration"),
+        sections=sections("configuration", "kept"),
         code=code("report"),
     message:
         "report: writes report.html"

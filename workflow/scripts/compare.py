@@ -6,7 +6,7 @@ from stage import stage
 
 from autotailor import artifacts, comparison, data, finetuning, profiling
 
-with stage(snakemake) as this:
+with stage(snakemake, is_training=True) as this:
     training = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     seen = [artifacts.read_json(path)["images"] for path in snakemake.input.training]
     table = comparison.compare(

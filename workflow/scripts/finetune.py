@@ -6,7 +6,7 @@ from stage import stage
 
 from autotailor import artifacts, data, finetuning
 
-with stage(snakemake) as this:
+with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = data.load(this.params["data"])
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])

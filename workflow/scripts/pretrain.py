@@ -7,7 +7,7 @@ from stage import stage
 from autotailor import artifacts, data, finetuning
 from autotailor.compiler.sources import create_network
 
-with stage(snakemake) as this:
+with stage(snakemake, is_training=True) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
     splits = data.load(this.params["data"])
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])

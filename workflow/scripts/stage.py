@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import sys
 import threading
 import time
@@ -13,9 +12,10 @@ from pathlib import Path
 import psutil
 
 from autotailor import artifacts, logs, tracking
-from autotailor.code import rule_code, rule_modules
+from autotailor.code import changed_modules, rule_code, rule_modules
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import flatten
+from autotailor.work import Work
 
 WATCH_SECONDS = 1.0
 WORK = Path("results/.work").resolve()  # absolute: converters run in directories of their own
@@ -57,13 +57,6 @@ def _follow_snakemake() -> None:
             return
 
 
-def _sweep(outputs: list[Path]) -> None:
-    """Removes what a killed run left of its temporary files."""
-    for output in outputs:
-        for left in output.parent.glob(f".{output.name}.*"):
-            shutil.rmtree(left, ignore_errors=True)
-
-
 def _child(snakemake):
     """The child run of the rule."""
     settings = snakemake.config["tracking"]
@@ -77,12 +70,21 @@ def _child(snakemake):
     return tracking.child(Path(settings["folder"]), key, tags, flatten(snakemake.params.sections))
 
 
+def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> Work:
+    """The rule's folder below ``results/.work``; see ``autotailor.work``."""
+    root = Path(snakemake.config["tracking"]["root"])
+    code = rule_modules(rule_code(root), root, snakemake.rule)
+    key = [snakemake.rule, provenance.lineage] if is_training else provenance.key
+    return Work.of(WORK, snakemake.rule, list(snakemake.wildcards), key, code, is_training=is_training)
+
+
 @contextmanager
-def stage(snakemake, computes=True):
+def stage(snakemake, *, computes=True, is_training=False):
     """Runs the block as a rule: console, log, work directory, child run, provenance.
 
     PyTorch gets the threads that the configuration gives to the rule, one otherwise: its sums depend on them. A rule
-    that does not compute (``computes``) spares the seconds in which PyTorch is imported.
+    that does not compute (``computes``) spares the seconds in which PyTorch is imported. A training (``is_training``)
+    goes on where an earlier run was interrupted, under changed code, too: its checkpoints know what they belong to.
     """
     _follow_snakemake()
     logs.send_to(snakemake.log[0] if snakemake.log else None)
@@ -93,16 +95,17 @@ def stage(snakemake, computes=True):
         torch.set_num_threads(params.get("threads", 1))
     record = Path(snakemake.output.provenance)
     outputs = [Path(path) for path in snakemake.output if Path(path) != record]
-    _sweep(outputs)
+    for output in (*outputs, record):
+        artifacts.sweep(output.parent, output.name)
     try:
         with _child(snakemake) as run:
             provenance = artifacts.Provenance(snakemake.rule, params, [Path(path) for path in snakemake.input])
-            code = snakemake.params.code
-            work = WORK / snakemake.wildcards.model / f"{snakemake.rule}-{provenance.key}-{code}"
-            yield Stage(params, work, run)
-            root = Path(snakemake.config["tracking"]["root"])
-            modules = rule_modules(rule_code(root), root, snakemake.rule)
-            provenance.write(record, outputs, modules, snakemake.config["kept"])
+            work = _work(snakemake, provenance, is_training=is_training)
+            begun = work.begin()
+            yield Stage(params, work.folder, run)
+            resumed = changed_modules(begun, work.code)
+            provenance.write(record, outputs, work.code, snakemake.config["kept"], resumed)
+            work.finish()
             for path in outputs:
                 if path.suffix in KEPT:
                     run.artifact(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from autotailor.finetuning.errors import TrainingError
@@ -20,6 +20,20 @@ def _check_integers(owner: object, **least: int) -> None:
 
 def _check_numbers(owner: object, *names: str) -> None:
     check_numbers(owner, dict.fromkeys(names, 0.0), type(owner).__name__, TrainingError)
+
+
+def _text(config: Any) -> str:
+    """Name and value of each parameter that is part of the repr and has not its default value; nested ones alike."""
+    said = [
+        f"{field.name}={_text(value) if is_dataclass(value) else repr(value)}"
+        for field in fields(config)
+        if field.repr and (value := getattr(config, field.name)) != _default(field)
+    ]
+    return f"{type(config).__name__}({', '.join(sorted(said))})"
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +66,7 @@ class LoopConfig:
     seed: int = 0
     threads: int = 1
     precision: str = "fp32"
-    checkpoint_seconds: float = 10.0
+    checkpoint_seconds: float = 300.0
 
     def __post_init__(self) -> None:
         _check_integers(self, epochs=0, batch_size=2, seed=0, threads=1)
@@ -66,8 +80,12 @@ class LoopConfig:
 
     @property
     def identity(self) -> str:
-        """Text of all parameters that have an influence on the result."""
-        return repr(self._identified())
+        """Text of all parameters that have an influence on the result.
+
+        Those that have their default value are left out: a parameter that a later version adds, with a default that
+        changes nothing, leaves a training that was begun before it as it is.
+        """
+        return _text(self._identified())
 
     def _identified(self: Config) -> Config:
         """The same parameters, without what has no influence, with the precision that training really has."""
@@ -152,11 +170,11 @@ class FinetuneConfig(LoopConfig):
     sort: bool = True
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
-    accept_chance: bool = field(default=False, repr=False)  # no part of ``identity``, which is a repr
+    accept_chance: bool = field(default=False, repr=False)  # no part of ``identity``
 
     @property
     def identity(self) -> str:
-        return repr(replace(self._identified(), workers=1))
+        return _text(replace(self._identified(), workers=1))
 
     def __post_init__(self) -> None:
         super().__post_init__()

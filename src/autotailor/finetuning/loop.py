@@ -26,8 +26,11 @@ from autotailor.finetuning.allocator import keep_freed_memory
 from autotailor.finetuning.checkpoint import Checkpoint
 from autotailor.finetuning.config import LoopConfig
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.interruption import interruptible
 
 logger = logging.getLogger(__name__)
+EPOCH_SHARE = 0.2
+"""Part of the time between checkpoints after which the end of an epoch is kept: fewer, yet at better places."""
 Row = dict[str, float]
 
 
@@ -148,24 +151,33 @@ class _Loop:
         self._batches = stream.num_batches(config.batch_size)
         self._steps = self._batches * config.epochs
         self._position = _Position()
+        self._saved = 0.0
 
     def run(self) -> list[Row]:
         """All epochs that are left."""
         self._restore()
         at = self._position
-        saved = time.monotonic()
-        with _progress() as progress:
+        self._saved = time.monotonic()
+        with _progress() as progress, interruptible() as interruption:
             task = progress.add_task(self._title, total=self._steps, completed=at.epoch * self._batches + at.batch)
             while at.epoch < self._config.epochs:
                 for images, labels in self._stream.batches(at.epoch, self._config.batch_size, start=at.batch):
                     self._one_step(images, labels)
                     progress.advance(task)
-                    if time.monotonic() - saved >= self._config.checkpoint_seconds:
+                    self._save_after(self._config.checkpoint_seconds)
+                    if interruption.number:
                         self._save()
-                        saved = time.monotonic()
+                        logger.warning("%s was interrupted; the next run goes on where it stopped", self._title)
+                        interruption.act()
                 self._end_epoch()
+                self._save_after(EPOCH_SHARE * self._config.checkpoint_seconds)
         self._save()
         return at.history
+
+    def _save_after(self, seconds: float) -> None:
+        """Writes a checkpoint where the last one is as old as that."""
+        if time.monotonic() - self._saved >= seconds:
+            self._save()
 
     def _one_step(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         at, config = self._position, self._config
@@ -209,6 +221,7 @@ class _Loop:
                 "position": vars(self._position),
             }
         )
+        self._saved = time.monotonic()
 
     def _restore(self) -> None:
         state = self._checkpoint.read()

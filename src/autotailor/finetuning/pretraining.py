@@ -55,7 +55,7 @@ def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workd
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
-    identity = fingerprint(["pretrain", config.identity, data.fingerprint, torch.__version__], network.state_dict())
+    identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
     history = train(network, data.train, config, step, Path(workdir) / "pretrain.ckpt", identity, "pretrain")
     return PretrainResult(
         {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()},

@@ -70,7 +70,7 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
         net = net.sort_channels()
     module = net.module(logits=True)
     identity = fingerprint(
-        ["finetune", config.identity, data.fingerprint, repr(net.space), torch.__version__],
+        ["finetune", config.identity, data.fingerprint, repr(net.space)],
         module.state_dict(),
     )
     step = WeightSharing(module, teacher, strategy, config, net.head.independent)

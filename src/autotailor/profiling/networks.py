@@ -21,6 +21,7 @@ from autotailor.profiling.lut import LUT
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.same_device import check_same_device
 from autotailor.profiling.session import NETWORK_PASSES, Batch, Session, session_on
 
 logger = logging.getLogger(__name__)
@@ -109,9 +110,11 @@ def measure_rounds(
 
     Raises:
         DeviceError: the device cannot be used.
-        ProfilingError: the runtime cannot run a network.
+        ProfilingError: the runtime cannot run a network, or the LUT is that of another machine, runtime or setting.
     """
     with session_on(device) as session:
+        if lut is not None:
+            check_same_device(lut, session.fingerprint, session.device.name)
         programs = [session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
         anchor = session.anchor.key
         usual_ms = lut.latencies().get(anchor) if lut else None

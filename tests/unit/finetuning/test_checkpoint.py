@@ -57,3 +57,21 @@ def test_fingerprints_tell_texts_names_shapes_and_values_apart() -> None:
     assert len(prints) == 5
     channels_last = {"w": torch.zeros(1, 2, 3, 4).to(memory_format=torch.channels_last)}
     assert fingerprint([], channels_last) == fingerprint([], {"w": torch.zeros(1, 2, 3, 4)})
+
+
+def test_a_checkpoint_of_another_version_of_training_is_left_aside_aloud(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = Checkpoint(tmp_path / "c", "a")
+    checkpoint.write({"epoch": 1})
+    monkeypatch.setattr("autotailor.finetuning.checkpoint.FORMAT", 99)
+    with caplog.at_level(logging.WARNING):
+        assert checkpoint.read() is None
+    assert "another version of training" in caplog.text
+
+
+def test_a_checkpoint_of_another_pytorch_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint(tmp_path / "c", "a")
+    checkpoint.write({"epoch": 1})
+    monkeypatch.setattr(torch, "__version__", "99.0")
+    assert checkpoint.read() == {"epoch": 1}

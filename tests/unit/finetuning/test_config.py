@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,13 @@ def test_epochs_are_required_and_a_section_is_a_mapping() -> None:
 def test_scaled_training_needs_images_and_a_grid(bad: dict[str, object]) -> None:
     with pytest.raises(TrainingError, match=r"images|lrs"):
         ScaledConfig.from_section(bad)
+
+
+def test_a_parameter_that_is_new_and_changes_nothing_leaves_the_identity() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Later(PretrainConfig):
+        new: float = 0.0
+
+    later = {value: Later(epochs=3, lr=1e-3, new=value).identity.replace("Later", "PretrainConfig") for value in (0, 1)}
+    assert later[0] == PretrainConfig(epochs=3, lr=1e-3).identity != later[1]
+    assert FinetuneConfig(epochs=1).identity != FinetuneConfig(epochs=1, distillation=DistillationConfig(0.1)).identity

@@ -330,3 +330,34 @@ def test_a_killed_process_goes_on_and_ends_in_the_same_bits(tmp_path: Path, tiny
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=240)
     whole = finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=6), tmp_path / "whole")
     assert equal(whole.state_dict, torch.load(output))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_ends_training_keeps_the_step_at_work(
+    tmp_path: Path,
+    tiny: DataSplits,
+    pretrained: PretrainResult,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With checkpoints every hour, all that training keeps is what the signal made it keep."""
+    draw, config = tiny_data.draw, replace(PRETRAIN, checkpoint_seconds=3600.0)
+
+    def draw_and_end(count: int, *words: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if words == (0, 1):
+            os.kill(os.getpid(), number)
+        return draw(count, *words)
+
+    monkeypatch.setattr(tiny_data, "draw", draw_and_end)
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        finetuning.pretrain(fresh(), tiny, config, tmp_path)
+    monkeypatch.undo()
+    kept = torch.load(tmp_path / "pretrain.ckpt")["state"]["position"]
+    assert (kept["epoch"], kept["batch"]) == (1, 1)
+    again = finetuning.pretrain(fresh(), tiny, config, tmp_path)
+    assert equal(again.state_dict, pretrained.state_dict)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_checkpoints_are_minutes_apart() -> None:
+    assert PretrainConfig(epochs=1).checkpoint_seconds == FinetuneConfig(epochs=1).checkpoint_seconds == 300

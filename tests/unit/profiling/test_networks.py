@@ -12,13 +12,16 @@ import pytest
 from scipy.stats import sem
 
 from autotailor.profiling import DeviceConfig, mean_of_rounds, measure_rounds, networks
+from autotailor.profiling.device import Fingerprint
+from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.session import Batch, Session
 from autotailor.profiling.transports.local import LocalTransport
 
 ANCHOR_MS = 2.0
-LUT: Any = SimpleNamespace(latencies=lambda: {"anchor": ANCHOR_MS})
+DEVICE = Fingerprint({"hardware": {"cpu": "A", "machine": "x86_64"}, "runtime": {"version": "1"}, "threads": 1})
+LUT: Any = SimpleNamespace(latencies=lambda: {"anchor": ANCHOR_MS}, fingerprint=DEVICE.id, device=DEVICE)
 
 
 class Unsteady(Session):
@@ -27,6 +30,7 @@ class Unsteady(Session):
     def __init__(self, slowness: Sequence[float]) -> None:
         self.device = DeviceConfig.from_section({"name": "test", "drift": 0.2})
         self.transport = LocalTransport(self.device)
+        self.fingerprint = DEVICE
         self.anchor = Program("anchor", "", (), "out0")
         self.slowness: Iterator[float] = iter(slowness)
         self.batches: list[list[str]] = []
@@ -93,3 +97,15 @@ def test_rounds_are_averaged_and_differ_by_their_standard_error() -> None:
     assert mean.standard_error == pytest.approx(sem(latencies))
     assert mean.raw_ms == pytest.approx(np.mean([1.0, 1.2, 1.1, 0.8]))
     assert mean.repeats == 12
+
+
+def test_networks_are_not_measured_on_another_machine_than_their_operators() -> None:
+    device = Unsteady([1.0])
+    facts = {**DEVICE.facts, "hardware": {"cpu": "B", "machine": "x86_64"}, "runtime": {"version": "2"}}
+    device.fingerprint = Fingerprint(facts)
+    differences = r"hardware.cpu was 'A', is 'B'; runtime.version was '1', is '2'"
+    with pytest.raises(ProfilingError, match=rf"another machine.*\({differences}\).*--forcerun profile"):
+        measured(device, 1)
+    assert device.batches == []
+    with pytest.raises(ProfilingError, match="the table does not say"):
+        measured(device, 1, SimpleNamespace(latencies=dict, fingerprint="other", device=None))

@@ -31,11 +31,19 @@ def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
     Raises:
         DeviceError: there is no runner for its processor, or it is not built.
     """
-    target = runner_target(device, hardware)
-    path = Path(os.environ.get(VARIABLES[target], FOLDER / target / NAME)).resolve()
+    path = _path(runner_target(device, hardware))
     if not os.access(path, os.X_OK):
         raise DeviceError(f"device {device}: the compiled runner is missing at {path}: build it with: make runner")
     return path
+
+
+def built_runners() -> dict[str, Path]:
+    """The runners that are there, by target."""
+    return {target: path for target in VARIABLES if (path := _path(target)).is_file()}
+
+
+def _path(target: str) -> Path:
+    return Path(os.environ.get(VARIABLES[target], FOLDER / target / NAME)).resolve()
 
 
 def runner_target(device: str, hardware: Mapping[str, Any]) -> str:
