@@ -37,7 +37,7 @@ def test_a_head_for_maps_of_three_pixels_takes_other_maps(side: int) -> None:
     checks.check_every_shape(net, 20)
     x = torch.randn(2, 3, side, side)
     with torch.no_grad():
-        torch.testing.assert_close(net.build(net.largest())(x), network(x))
+        torch.testing.assert_close(net.build(net.largest())(x), network(x), rtol=1e-4, atol=1e-4)
         assert net.build(net.smallest())(x).shape == (2, 5)
 
 

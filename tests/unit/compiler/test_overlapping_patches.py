@@ -37,7 +37,7 @@ def test_folded_patches_are_those_of_pytorch(padding: int, stride: int) -> None:
     x = torch.randn(2, 3, 16, 16)
     with torch.no_grad():
         expected = network(x)
-        torch.testing.assert_close(net.build(net.largest())(x), expected)
+        torch.testing.assert_close(net.build(net.largest())(x), expected, rtol=1e-4, atol=1e-4)
     written = checks.run_onnx(to_onnx(net.slice(net.largest())), x[:1].numpy())[OUTPUT]
     assert checks.relative(written, expected[:1].numpy()) < checks.TOLERANCE
 
