@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.picture_config import PictureConfig
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream, check_batches
-from autotailor.data.workers import starting
+from autotailor.data.workers import batches
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures that can be opened by number; sent to the processes that open them, so that all of it can be pickled.
+    """Pictures that can be opened by number; from several processes or threads at once.
 
     Attributes:
         open: from a number to an RGB PIL image.
@@ -105,15 +103,6 @@ def _crop(
     return int(random.integers(0, height - h + 1)), int(random.integers(0, width - w + 1)), h, w
 
 
-def _loader(items: _Items, config: PictureConfig, batch_size: int) -> Iterator[Batch]:
-    loader = DataLoader(
-        items, batch_size=batch_size, num_workers=config.workers, generator=torch.Generator().manual_seed(0)
-    )
-    with starting(items) if config.workers else nullcontext():
-        batches = iter(loader)
-    yield from batches
-
-
 class PictureStream(TrainStream):
     """Training pictures in a new order each epoch."""
 
@@ -130,7 +119,8 @@ class PictureStream(TrainStream):
         order = np.random.default_rng([self.config.seed, ORDER, epoch]).permutation(len(self))
         size = min(batch_size, len(self))
         ids = order[start * size : self.num_batches(batch_size) * size]
-        yield from _loader(_Items(self.config, self.pictures, ids, epoch, start * size), self.config, size)
+        items = _Items(self.config, self.pictures, ids, epoch, start * size)
+        yield from batches(items, size, self.config.workers)
 
 
 class PictureSet(EvaluationSet):
@@ -143,7 +133,8 @@ class PictureSet(EvaluationSet):
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         check_batches(batch_size)
-        yield from _loader(_Items(self.config, self.pictures, np.arange(len(self)), None), self.config, batch_size)
+        items = _Items(self.config, self.pictures, np.arange(len(self)), None)
+        yield from batches(items, batch_size, self.config.workers)
 
 
 def splits(

@@ -1,15 +1,17 @@
-"""Workers that start afresh: macOS's and Windows' ``spawn``, Python 3.14's ``forkserver``."""
+"""Pictures are opened side by side where processes start afresh: macOS's ``spawn``, Python 3.14's ``forkserver``."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
 from autotailor import data
+from autotailor.data import workers
 from picture_files import photo
 
 # As Snakemake's scripts do, it loads data at its top level, without `if __name__ == "__main__"`.
@@ -21,10 +23,33 @@ from autotailor import data
 print("the script runs")
 if __name__ == "__main__":
     multiprocessing.set_start_method(sys.argv[1])
-section = {"name": "mine", "kind": "folder", "root": sys.argv[2], "resolution": 16, "workers": 1}
+section = {"name": "mine", "kind": "folder", "root": sys.argv[2], "resolution": 16, "workers": 2}
 splits = data.load(section)
+first = next(iter(splits.train.batches(0, 2)))  # and no more
 torch.save([list(splits.train.batches(0, 4)), list(splits.validation.batches(4))], sys.argv[3])
 """
+
+
+def test_batches_are_prepared_a_few_ahead_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_start_method", lambda: "spawn")
+    opened: list[int] = []
+
+    class Items(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
+        def __len__(self) -> int:
+            return 101
+
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            opened.append(index)
+            return torch.full((1,), float(index)), index
+
+    labels = torch.cat([labels for _, labels in workers.batches(Items(), 4, 3)])
+    assert labels.tolist() == list(range(101))
+    opened.clear()
+    some = workers.batches(Items(), 4, 3)
+    next(some)
+    some.close()  # type: ignore[attr-defined]
+    assert max(opened) < 4 * (workers.AHEAD * 3 + 2)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pictures")]
 
 
 @pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.sweep)])
