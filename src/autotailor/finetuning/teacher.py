@@ -139,7 +139,7 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
     moved = _better(matched, answers)
     order = f"would be for {matched.mean():.1%} if its classes had another order: {_moved(answers.order())}"
     if moved and matched.mean() > MOSTLY:
-        return f"{found}, and {order}; give the data's classes the network's order (folders are sorted by name: number them)"
+        return f"{found}, and {order}; give the data's classes the network's order (number its folders)"
     if answers.right.mean() < CONTENT and (cause := _other_pixels(answers, teacher, data, resolution)):
         return f"{found}; {cause}"
     if answers.above_chance():
