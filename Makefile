@@ -3,18 +3,19 @@
 #
 # make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
 #
-# make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2'
+# make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2' KEEP=pretrain
 
 MODEL ?= resnet_digits
 DEVICE ?= host
 OVERRIDES ?=
+KEEP ?=
 PYTHON ?= python3
 JOBS ?= all
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CONFIG := --config model=$(MODEL) device=$(DEVICE) 'overrides=[$(OVERRIDES)]'
+CONFIG := --config model=$(MODEL) device=$(DEVICE) 'overrides=[$(OVERRIDES)]' $(if $(KEEP),'keep=[$(KEEP)]')
 LAUNCH := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow/launch.py --cores $(JOBS)
 OUT := results/$(MODEL)/$(DEVICE)
 

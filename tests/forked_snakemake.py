@@ -63,6 +63,7 @@ class Snakemake:
 
     def __init__(self, folder: Path, scratch: Path) -> None:
         self.folder, self._out = folder, scratch / "said.txt"
+        self.always: tuple[str, ...] = ()  # arguments of every command
 
     def __enter__(self) -> Snakemake:
         self._process = subprocess.Popen(
@@ -77,7 +78,7 @@ class Snakemake:
 
     def __call__(self, *arguments: str, config: Sequence[str] = (), path: Path | None = None) -> Done:
         """One command: ``snakemake ARGUMENTS --config CONFIG``; ``path``: a folder that Python looks into first."""
-        every = [*arguments, *(["--config", *config] if config else [])]
+        every = [*self.always, *arguments, *(["--config", *config] if config else [])]
         first = [str(path)] if path else []
         command = {"folder": str(self.folder), "arguments": every, "out": str(self._out), "path": first}
         assert self._process.stdin is not None

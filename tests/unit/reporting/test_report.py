@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -227,3 +228,16 @@ def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs:
     inputs.configuration.write_text(json.dumps(configuration))
     build_report(inputs, tmp_path / "report.html")
     assert ("out of its promised range" in (tmp_path / "report.html").read_text()) is (share == 1.0)
+
+
+@pytest.mark.parametrize("kept", [{}, {"kept": {"finetune": ["autotailor.finetuning.loop"]}}], ids=["none", "one"])
+def test_rules_that_were_kept_although_their_code_has_changed_are_told(
+    kept: dict[str, Any], inputs: ReportInputs, tmp_path: Path
+) -> None:
+    assert inputs.configuration is not None
+    configuration = json.loads(inputs.configuration.read_text())
+    inputs.configuration.write_text(json.dumps(configuration | kept))
+    build_report(inputs, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert ("Some rules were kept" in text) is bool(kept)
+    assert ("autotailor.finetuning.loop" in text) is bool(kept)

@@ -1,0 +1,62 @@
+"""Every network of conf/model on every device of conf/device is planned by real Snakemake."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from forked_snakemake import Snakemake
+
+ROOT = Path(__file__).parents[2]
+MODELS, DEVICES = (
+    sorted(path.stem for path in (ROOT / "conf" / group).glob("*.yaml")) for group in ("model", "device")
+)
+EVERY = list(itertools.product(MODELS, DEVICES))
+FEW = {*zip(itertools.cycle(MODELS), DEVICES), *zip(MODELS, itertools.cycle(DEVICES))}  # each at least once
+RULES = {
+    "compile",
+    "finetune",
+    "enumerate",
+    "profile",
+    "validate",
+    "sensitivity",
+    "search",
+    "export",
+    "measure",
+    "report",
+}
+
+
+@pytest.fixture(scope="module")
+def snakemake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snakemake]:
+    """The repository, working in a directory with as many classes of pictures as ImageNet has."""
+    directory = tmp_path_factory.mktemp("every")
+    picture = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(picture, "JPEG")
+    for part, number in itertools.product(("train", "val"), range(1000)):
+        folder = directory / "data" / "imagenet" / part / f"n{number:04d}"
+        folder.mkdir(parents=True)
+        for name in ("a.JPEG", "b.JPEG"):
+            (folder / name).write_bytes(picture.getvalue())
+    with Snakemake(ROOT, tmp_path_factory.mktemp("said")) as run:
+        run.always = ("--directory", str(directory))
+        yield run
+
+
+@pytest.mark.parametrize(
+    ("model", "device"),
+    [
+        pytest.param(*pair, id="-".join(pair), marks=() if pair in FEW else (pytest.mark.sweep,))
+        for pair in EVERY
+    ],
+)  # fmt: skip
+def test_every_configuration_is_planned(snakemake: Snakemake, model: str, device: str) -> None:
+    done = snakemake("-n", "--quiet", "rules", config=[f"model={model}", f"device={device}"])
+    assert done.code == 0, done.said
+    assert {rule for rule, _ in re.findall(r"^(\w+)\s+(\d+)$", done.said, re.MULTILINE)} >= RULES
