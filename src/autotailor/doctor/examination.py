@@ -12,6 +12,7 @@ import numpy as np
 from autotailor.doctor.finding import Finding, Verdict
 from autotailor.doctor.hardware import check_cores, check_frequency, check_temperature
 from autotailor.ir.errors import AutoTailorError
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.errors import AuthorisationError, DeviceError, UnreachableError
@@ -19,13 +20,14 @@ from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine import look
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import Session
 from autotailor.profiling.sysfs import ROOT
 from autotailor.profiling.transports import Transport, open_transport
 
 NOISE_BATCHES, NOISE_SECONDS = 4, 0.5
 NOISE_WARNING, NOISE_LIMIT = 0.03, 0.10
 """Coefficient of variation and drift of the anchor: above the first profiling takes long, above the second it fails."""
+DF_SECONDS = 60.0
 NEEDED_MB, AMPLE_MB = 16, 256
 """Free space for the runner and manifests, and for large networks besides."""
 
@@ -99,7 +101,7 @@ def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath
 def _check_space(transport: Transport) -> Finding:
     """Room in the folder that runs use."""
     lines: list[str] = []
-    transport.run(["df", "-Pk", "."], lines.append)
+    transport.run(["df", "-Pk", "."], lines.append, DF_SECONDS)
     columns = lines[-1].split() if lines else []
     if len(columns) < 4 or not columns[3].isdigit():
         return Finding("space", Verdict.UNAVAILABLE, "the device does not say")

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.machine import Machine, look
-from autotailor.profiling.session import Batch
 from autotailor.profiling.sysfs import ROOT
 from autotailor.profiling.transports.base import Transport
 

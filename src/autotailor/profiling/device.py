@@ -42,6 +42,8 @@ class DeviceConfig:
         min_minutes: how long new operators are visited at least: one visit can be off as a whole, which no standard
             error shows, so that those of a small network are visited several times; ``max_minutes`` where that is less.
         max_minutes: time budget of profiling, in minutes.
+        hang_minutes: how long a batch of programs may take at least until the runner is taken for hung and ended; ten
+            times what is planned for the batch, where that is more.
         evict_mb: memory that is read before each timed run of replicas, in MiB, so that their weights come from
             where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
         energy_seconds: how long each kind of operator runs to learn its power, where the device has a sensor; 0: energy
@@ -66,6 +68,7 @@ class DeviceConfig:
     drift: float = 0.2
     min_minutes: float = 0.75
     max_minutes: float = 3.0
+    hang_minutes: float = 10.0
     evict_mb: float = 2.0
     energy_seconds: float = 8.0
     fusion: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +92,8 @@ class DeviceConfig:
             self._refuse("min_minutes", self.min_minutes, f"a number of minutes between 0 and {MOST_MIN_MINUTES}")
         if not float(self.max_minutes) > 0:
             self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
+        if not 0 < float(self.hang_minutes) <= 24 * 60:
+            self._refuse("hang_minutes", self.hang_minutes, "a positive number of minutes, a day at most")
         if not 0 <= float(self.evict_mb) <= 1024:
             self._refuse("evict_mb", self.evict_mb, "a number of MiB between 0 and 1024")
         if not 0 <= float(self.energy_seconds) <= 600:

@@ -31,3 +31,7 @@ class TransientError(DeviceError):
 
 class RunLostError(DeviceError):
     """A command on a device ended without an exit code: the device was restarted, or the system killed the command."""
+
+
+class OverdueError(DeviceError):
+    """A command on a device took longer than anything takes, and was ended."""

@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autotailor.profiling.limits import Range
+
+SENSIBLE = Range(-1e12, 1e12)
+
 
 @dataclass(frozen=True)
 class MachineState:
@@ -20,9 +24,15 @@ class MachineState:
     celsius: Mapping[str, float]
 
     @classmethod
-    def from_line(cls, said: Mapping[str, Any]) -> MachineState:
-        """Reads ``before`` or ``after`` of a batch's line."""
-        return cls(said.get("khz") or {}, said.get("celsius") or {})
+    def from_line(cls, said: object) -> MachineState:
+        """Reads ``before`` or ``after`` of a batch's line; what makes no sense there is not told."""
+        parts: Mapping[str, Any] = said if isinstance(said, dict) else {}
+        return cls(_numbers(parts.get("khz")), _numbers(parts.get("celsius")))
+
+
+def _numbers(said: object) -> dict[str, float]:
+    found = said.items() if isinstance(said, dict) else ()
+    return {name: float(value) for name, value in found if SENSIBLE.has(value)}
 
 
 def change(states: Sequence[MachineState]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.cooling import wait_until_cool
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates, robust
@@ -22,7 +23,7 @@ from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.same_device import check_same_device
-from autotailor.profiling.session import NETWORK_PASSES, Batch, Session, session_on
+from autotailor.profiling.session import NETWORK_PASSES, Session, session_on
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.cooling import portions, wait_until_cool
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import estimates
@@ -27,7 +28,7 @@ from autotailor.profiling.machine import Machine
 from autotailor.profiling.programs import InPlace, Programs, Replicas
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import NETWORK_PASSES, Batch, Session
+from autotailor.profiling.session import NETWORK_PASSES, Session
 from autotailor.profiling.store import Store
 
 logger = logging.getLogger(__name__)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
+from autotailor.profiling import pace
+from autotailor.profiling.batch import LEAST_PASSES, Batch
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
-from autotailor.profiling.differential import Walk, block_latencies, kernel_overhead, robust, step_latencies
-from autotailor.profiling.errors import ProfilingError, RunLostError
+from autotailor.profiling.errors import OverdueError, ProfilingError, RunLostError
 from autotailor.profiling.limits import heap_difference
 from autotailor.profiling.lock import DeviceLock
 from autotailor.profiling.machine_state import MachineState, change
+from autotailor.profiling.reading import Reading
 from autotailor.profiling.record import Record
+from autotailor.profiling.runner_lines import StrangeLineError, check_memory, parse
 from autotailor.profiling.runtimes import Runtime, open_runtime
 from autotailor.profiling.runtimes.base import Program, journal_of
 from autotailor.profiling.transports import Transport, open_transport
+from autotailor.profiling.transports.base import Deadline
 from autotailor.profiling.unfinished import Unfinished, note_path, read_note, write_note
 
 logger = logging.getLogger(__name__)
@@ -34,38 +37,19 @@ BLOCKS = 8
 LOST_RUNS = 3
 """Runs of the runner in a row that may be lost before anything is finished."""
 MANIFEST = "manifest.json"
-LEAST_PASSES = 8
+MEMORY = ("loading_mb", "running_mb")
+HUNG_RUNS = 3
+"""Times in a row that the runner may hang before anything is finished."""
+STRANGE_VISITS = 3
+"""Times that a device may say nothing sensible of a program."""
 NETWORK_PASSES = 3
 """Least passes of whole networks: a run of those is as long as many of an operator."""
 ANCHOR_SHARE = 0.1
 """Share of a pass that the anchor is brought up to: the speed that it shows is that of all that ran beside it."""
-SINK, HARNESS = "sink", "harness"
 TURN_SECONDS = (5.0, 15.0)
 """Least and most seconds until a device is claimed again that another run uses."""
 REMIND_SECONDS = 60.0
 """Between two messages while waiting for it."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Programs that are measured in turn for some seconds; the anchor and the sink are added to them.
-
-    A pass has several runs of each program, `runs` of the runtime's settings.
-    """
-
-    programs: tuple[Program, ...]
-    seconds: float
-    least_passes: int = LEAST_PASSES
-
-
-@dataclass
-class Lines:
-    """What the runner has printed so far, by batch."""
-
-    programs: dict[int, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
-    weighed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    finished: int = 0
 
 
 class Session:
@@ -146,13 +130,15 @@ class Session:
         if left is None or self._note is None:
             return
         records: list[Record] = []
-        lines = Lines()
-        batches = [Batch(programs, 0.0) for programs in left.batches]
+        reading = self._reading([Batch(programs, 0.0) for programs in left.batches], records.extend)
         try:
             for text in self.transport.rescue(left.journal).splitlines():
-                self._read(text, 0, batches, lines, records.extend)
-        except (ProfilingError, LookupError) as error:
-            logger.warning("device %s: an earlier run's journal is not whole (%s)", self.device.name, error)
+                reading.take(text)
+            strange = reading.lines.first_strange or next((why for _, why in reading.lines.again.values()), "")
+        except ProfilingError as error:
+            strange = str(error)
+        if strange:
+            logger.warning("device %s: an earlier run's journal is not whole (%s)", self.device.name, strange)
         keep(records)
         self.transport.forget(left.journal)
         self._note.unlink(missing_ok=True)
@@ -160,51 +146,138 @@ class Session:
     def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
         """Measures batches; hands on the records of each as soon as it is done.
 
-        A crash of the runner costs one batch: its programs are tried again one by one, the rest goes on. A runner that
-        was lost with its device is started again, and goes on where it was.
+        A crash of the runner costs one batch: its programs are tried again one by one, the rest goes on. So does a
+        runner that hangs: it is ended when its batch takes longer than its plan allows. A runner that was lost with its
+        device is started again, and goes on where it was. What the device says nothing sensible of is measured again.
 
         Returns:
             Program key to the reason why it cannot be measured.
+
+        Raises:
+            OverdueError: the device hangs, whatever it is asked.
+            ProfilingError: the runner ends early, or says nothing sensible of what is part of every batch.
         """
         failures: dict[str, str] = {}
-        waiting = list(batches)
+        waiting, hung = list(batches), 0
         while waiting:
-            lines = Lines()
-            code = self._run(waiting, lines, on_records)
-            failures.update(lines.failures)
-            unfinished = waiting[lines.finished :]
-            if not unfinished:
-                break
-            if code >= 0:
-                raise ProfilingError(
-                    f"device {self.device.name}: the runner ended with exit code {code} before its work was done: "
-                    f"{self.transport.last_error or 'it said nothing'}"
-                )
-            batch, waiting = unfinished[0], unfinished[1:]
-            if len(batch.programs) > 1:
-                each = batch.seconds / len(batch.programs)
-                waiting = [replace(batch, programs=(p,), seconds=each) for p in batch.programs] + waiting
-            else:
-                failures[batch.programs[0].key] = f"the runtime crashed (signal {-code})"
+            reading = self._reading(waiting, on_records)
+            try:
+                code = self._run(waiting, reading)
+                hung, why = 0, f"the runtime crashed (signal {-code})"
+            except OverdueError as error:
+                hung = 1 if reading.lines.finished else hung + 1
+                self._say_hung(error, hung)
+                code, why = -1, "the runner hung over it and was ended"
+            self._states += reading.states
+            failures.update(reading.lines.failures)
+            left = self._left(waiting, reading, code, why, failures)
+            waiting = left + self._again(waiting, reading, failures)
         return failures
 
-    def _run(self, batches: Sequence[Batch], lines: Lines, on_records: Callable[[list[Record]], None]) -> int:
-        """The runner over all batches, started again where it is lost: its exit code."""
-        first, path, lost = 0, self._push_manifest(batches), 0
+    def _reading(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> Reading:
+        return Reading(self.device.name, self.fingerprint.id, self._helpers, batches, on_records)
+
+    def _say_hung(self, error: OverdueError, times: int) -> None:
+        """Says that the runner hung; raises OverdueError where it does so whatever it is asked."""
+        if times >= HUNG_RUNS:
+            raise OverdueError(
+                f"{error}: it hung {times} times in a row before anything was done; restart the device, or, where it "
+                "is that slow, set device.hang_minutes (what was measured is kept, run again to go on)"
+            ) from error
+        logger.warning("%s; going on with what is left, one by one", error)
+
+    def _left(
+        self, batches: Sequence[Batch], reading: Reading, code: int, why: str, failures: dict[str, str]
+    ) -> list[Batch]:
+        """What is still to be measured when the runner has ended with an exit code; adds to the failures.
+
+        Raises:
+            ProfilingError: it ended early by itself, or over what is part of every batch.
+        """
+        name = self.device.name
+        if reading.lines.finished == len(batches):
+            return []
+        if code > 0:
+            raise ProfilingError(
+                f"device {name}: the runner ended with exit code {code} before its work was done: "
+                f"{self.transport.last_error or 'it said nothing'}"
+            )
+        if code == 0:
+            reading.end_before(len(batches), f"the runner ended, and said no more ({self.transport.last_error})")
+            return []
+        batch, *rest = batches[reading.lines.finished :]
+        if not batch.programs:
+            raise ProfilingError(f"device {name}: {why} with nothing but the anchor operator to run")
+        if len(batch.programs) == 1:
+            failures[batch.programs[0].key] = why
+            return rest
+        each = batch.seconds / len(batch.programs)
+        return [replace(batch, programs=(program,), seconds=each) for program in batch.programs] + rest
+
+    def _again(self, batches: Sequence[Batch], reading: Reading, failures: dict[str, str]) -> list[Batch]:
+        """What the device has said nothing sensible of, as batches; adds to the failures what it never does.
+
+        Raises:
+            ProfilingError: it never says anything sensible of what is part of every batch.
+        """
+        lines, again = reading.lines, []
+        for index, (programs, reason) in sorted(lines.again.items()):
+            batch, attempt = batches[index], batches[index].attempt + 1
+            if attempt < STRANGE_VISITS:
+                share = len(programs) / max(1, len(batch.programs)) if programs else 1.0
+                again.append(replace(batch, programs=programs, seconds=batch.seconds * share, attempt=attempt))
+                continue
+            if not programs:
+                raise ProfilingError(f"device {self.device.name}: the runner makes no sense {attempt} times: {reason}")
+            failures |= {program.key: f"what the device says of it makes no sense: {reason}" for program in programs}
+        if lines.strange or again:
+            logger.warning(
+                "device %s: %d lines of its runner make no sense (%s); %d programs are measured again",
+                self.device.name,
+                lines.strange,
+                lines.first_strange or next(iter(lines.again.values()))[1],
+                sum(len(batch.programs) for batch in again),
+            )
+        return again
+
+    def _run(self, batches: Sequence[Batch], reading: Reading) -> int:
+        """The runner over all batches, started again where it is lost: its exit code.
+
+        Raises:
+            OverdueError: a batch takes longer than its plan allows, and the runner was ended.
+        """
+        path, lost = self._push_manifest(batches), 0
         while True:
-            before = lines.finished
-            on_line = partial(self._read, first=first, batches=batches, lines=lines, on_records=on_records)
+            before = reading.lines.finished
+            deadline = Deadline(self._allowed(batches, before))
+            reading.on_end = partial(self._renew, deadline, batches, reading)
             try:
-                code = self.transport.run(self.runtime.runner(path), on_line)
+                code = self.transport.run(self.runtime.runner(path), reading.take, deadline)
                 self._all_was_read(path)
                 return code
+            except OverdueError:
+                self._all_was_read(path)
+                raise
             except RunLostError as error:
-                lost = 1 if lines.finished > before else lost + 1
+                lost = 1 if reading.lines.finished > before else lost + 1
                 if lost >= LOST_RUNS:
                     raise
                 logger.warning("%s; going on with what is left", error)
             if not self.runtime.resumes:
-                first, path = lines.finished, self._push_manifest(batches[lines.finished :])
+                reading.first = reading.lines.finished
+                path = self._push_manifest(batches[reading.first :])
+
+    def _renew(self, deadline: Deadline, batches: Sequence[Batch], reading: Reading) -> None:
+        deadline.renew(self._allowed(batches, reading.lines.finished))
+
+    def _allowed(self, batches: Sequence[Batch], index: int) -> float:
+        """Seconds that a batch may take; behind the last one: the runner, to end."""
+        planned = 0.0
+        if index < len(batches):
+            batch = batches[index]
+            programs = (*self._helpers, *batch.programs)
+            planned = pace.planned_seconds(programs, batch.seconds, batch.least_passes, self.runtime.settings())
+        return pace.allowed_seconds(planned, self.device.hang_minutes)
 
     def _push_manifest(self, batches: Sequence[Batch]) -> str:
         """The manifest of some batches on the device: its path there."""
@@ -268,87 +341,26 @@ class Session:
         Raises:
             ProfilingError: the runner cannot tell.
         """
-        said: list[str] = []
-        manifest = {"settings": self.runtime.settings(), "memory": program.to_manifest(), "batches": []}
-        code = self.transport.run(self.runtime.runner(self._push(manifest)), said.append)
-        found = [line for text in said if (line := _event(text)) and line["event"] == "memory"]
-        if not found:
+        found: dict[str, float | None] = {}
+
+        def on_line(text: str) -> None:
+            with suppress(StrangeLineError):
+                if (line := parse(text)) and line["event"] == "memory":
+                    check_memory(line, MEMORY)
+                    found.update({name: heap_difference(line.get(name)) for name in MEMORY})
+
+        settings = self.runtime.settings()
+        manifest = {"settings": settings, "memory": program.to_manifest(), "batches": []}
+        planned = pace.planned_seconds((program,), 0.0, LEAST_PASSES, settings)
+        allowed = pace.allowed_seconds(planned, self.device.hang_minutes)
+        code = self.transport.run(self.runtime.runner(self._push(manifest)), on_line, allowed)
+        memory = {name: value for name, value in found.items() if value is not None}
+        if len(memory) < len(MEMORY):
             raise ProfilingError(
                 f"device {self.device.name}: the memory of {program.key} was not measured (exit code {code}): "
-                f"{self.transport.last_error or 'the runner said nothing'}"
+                f"{self.transport.last_error or 'the runner said nothing sensible'}"
             )
-        return found[0]
-
-    def _read(
-        self,
-        text: str,
-        first: int,
-        batches: Sequence[Batch],
-        lines: Lines,
-        on_records: Callable[[list[Record]], None],
-    ) -> None:
-        """Takes in what the runner printed; ``first``: the batch that its first one is."""
-        if line := _event(text):
-            self._take({**line, "batch": first + line.get("batch", 0)}, batches, lines, on_records)
-
-    def _take(
-        self,
-        line: Mapping[str, Any],
-        batches: Sequence[Batch],
-        lines: Lines,
-        on_records: Callable[[list[Record]], None],
-    ) -> None:
-        """Takes one line of the runner in; those of finished batches, which a journal repeats, are known."""
-        if line["batch"] < lines.finished:
-            return
-        match line["event"]:
-            case "program":
-                lines.programs.setdefault(line["batch"], {})[line["key"]] = line
-            case "weighed":
-                lines.weighed[line["key"]] = line
-            case "failed":
-                lines.failures[line["key"]] = line["reason"]
-            case "batch":
-                batch = batches[line["batch"]]
-                found = lines.programs.get(line["batch"], {})
-                on_records(self._records(batch, found, line["seconds"], lines.weighed))
-                lines.finished += 1
-                self._states += [MachineState.from_line(line[when]) for when in ("before", "after") if when in line]
-
-    def _records(
-        self,
-        batch: Batch,
-        found: Mapping[str, Mapping[str, Any]],
-        seconds: float,
-        weighed: Mapping[str, Mapping[str, Any]],
-    ) -> list[Record]:
-        """Records of a batch: what replicas, calls and timing cost besides is taken off."""
-        helpers = {program.key: program for program in self._helpers}
-        if missing := sorted(set(helpers) - set(found)):
-            raise ProfilingError(f"device {self.device.name}: the runtime cannot measure {', '.join(missing)}")
-        costs = {key: robust(_blocks(program, found[key]), 1).latency_ms for key, program in helpers.items()}
-        besides = {p.key: costs[SINK] * p.sink if p.short else costs[HARNESS] for p in (self.anchor, *batch.programs)}
-        anchor_ms = costs[self.anchor.key] - besides[self.anchor.key]
-        programs = (self.anchor, *(p for p in batch.programs if p.key in found and p.key != self.anchor.key))
-        walks = {program.key: Walk.from_line(found[program.key]) for program in programs if program.steps}
-        overhead = kernel_overhead(walks.values(), costs[HARNESS])
-        share = seconds / max(1, len(programs))
-        records = []
-        for program in programs:
-            line = found[program.key]
-            if program.steps:
-                operators = step_latencies(program, walks[program.key], overhead)
-                known = {key: weighed.get(key, {}) for key in operators}
-                copies = 1
-            else:
-                operators = {program.key: _blocks(program, line) - besides[program.key]}
-                known = {program.key: line}
-                copies = program.copies[1]
-            for key, blocks in operators.items():
-                values, passes = tuple(float(v) for v in blocks), int(line["passes"])
-                record = Record(self.fingerprint.id, key, values, anchor_ms, passes, share / len(operators))
-                records.append(_with_memory(record, copies, known[key]))
-        return records
+        return memory
 
 
 @contextmanager
@@ -359,25 +371,3 @@ def session_on(device: DeviceConfig | Session) -> Iterator[Session]:
     else:
         with Session(device) as session:
             yield session
-
-
-def _event(text: str) -> dict[str, Any] | None:
-    """One of the runner's lines; None: what a library prints between them."""
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return None
-    return line if isinstance(line, dict) and "event" in line else None
-
-
-def _with_memory(record: Record, copies: int, line: Mapping[str, Any]) -> Record:
-    """The record with weights of one copy and scratch memory, MiB, where the runner says them."""
-    if "weights_mb" in line:
-        record = replace(record, resident_weight_mb=heap_difference(line["weights_mb"] / copies))
-    if "workspace_mb" in line:
-        record = replace(record, workspace_mb=heap_difference(line["workspace_mb"]))
-    return record
-
-
-def _blocks(program: Program, line: Mapping[str, Any]) -> Any:
-    return block_latencies(program, line["short"], line["long"])

@@ -9,22 +9,25 @@ latencies do: on the kind of operator. So a few operators of each kind, spread o
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 import numpy as np
 
 from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling import pace
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.differential import NS_PER_MS
 from autotailor.profiling.energy.base import Sensor
 from autotailor.profiling.energy.watch import IDLE_SECONDS, Watch
+from autotailor.profiling.limits import RANGES
+from autotailor.profiling.runner_lines import StrangeLineError, check_batch, check_program, parse
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import Session
 from autotailor.profiling.sysfs import ROOT
 
 logger = logging.getLogger(__name__)
@@ -71,23 +74,30 @@ def measure_power(
         What each group drew; groups whose power is not above idle or was not read are left out, with a warning.
 
     Raises:
-        DeviceError: the device cannot be used.
+        DeviceError: the device cannot be used, or it hangs.
     """
     watch, ends, latencies = Watch(sensor, root, idle_seconds), dict[int, float](), dict[int, dict[str, float]]()
+    batches = [Batch(tuple(programs), seconds) for programs in groups.values()]
 
     def on_line(text: str) -> None:
-        line = {} if watch.take(text) else _parse(text)
-        if line.get("event") == "program":
-            ends.setdefault(line["batch"], watch.now)
-            latencies.setdefault(line["batch"], {})[line["key"]] = float(np.mean(line["long"])) / NS_PER_MS
+        with suppress(StrangeLineError):  # a kind of which too little is told has no power
+            if not watch.take(text) and (line := parse(text)) and line["event"] == "program":
+                check_batch(line, len(batches))
+                batch, key = line.get("batch", 0), line.get("key")
+                for program in (p for p in batches[batch].programs if p.key == key):
+                    check_program(line, program)
+                    ends.setdefault(batch, watch.now)
+                    latencies.setdefault(batch, {})[program.key] = float(np.mean(line["long"])) / NS_PER_MS
 
-    batches = [Batch(tuple(programs), seconds) for programs in groups.values()]
-    path = session.send(batches, (), session.runtime.settings() | {"evict_mb": 0.0})
-    session.transport.run(watch.command(session.runtime.runner(path)), on_line)
+    settings = session.runtime.settings() | {"evict_mb": 0.0}
+    path = session.send(batches, (), settings)
+    planned = idle_seconds + sum(pace.planned_seconds(b.programs, seconds, b.least_passes, settings) for b in batches)
+    allowed = pace.allowed_seconds(planned, session.device.hang_minutes)
+    session.transport.run(watch.command(session.runtime.runner(path)), on_line, allowed)
     found = {}
     for index, name in enumerate(groups):
         watts = watch.watts(ends[index] - SETTLED * seconds, ends[index]) if index in ends else math.nan
-        if watts > 0:
+        if watts > 0 and RANGES["watts"].has(watts):
             found[name] = Power(watts, latencies[index])
     if missing := [name for name in groups if name not in found]:
         logger.warning(
@@ -97,15 +107,6 @@ def measure_power(
             sensor.name,
         )
     return found
-
-
-def _parse(text: str) -> dict[str, Any]:
-    """A line of the runner; empty for what a library prints in between."""
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return {}
-    return line if isinstance(line, dict) else {}
 
 
 def representatives(features: Sequence[OperatorFeature], latencies: Mapping[str, float]) -> list[OperatorFeature]:

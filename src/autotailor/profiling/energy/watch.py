@@ -7,6 +7,7 @@ has to be shared. Before the work starts nothing runs but the readings, whose ow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -41,6 +42,20 @@ exec "$@"
 """
 """Readings end with the process that the command becomes: of a dead one, the link ``cwd`` leads nowhere."""
 
+LONGEST = 2000
+"""Characters of a reading that are looked at."""
+MOST_READINGS = 10**6
+"""Three days' of them; a device may print as many as it likes."""
+
+
+def _seconds(text: str) -> float:
+    """A time of the device's clock; NaN where it is none."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return math.nan
+    return seconds if 0 <= seconds < math.inf else math.nan
+
 
 class Watch:
     """Readings of one run of a command.
@@ -68,9 +83,10 @@ class Watch:
         """Takes a line in; False: it is none of its own."""
         if not line.startswith(MARK):
             return False
-        first, *values = line.removeprefix(MARK).split()
-        if len(values) == len(self.sensor.paths):
-            self.seconds.append(float(first))
+        first, *values = line.removeprefix(MARK)[:LONGEST].split() or [""]
+        seconds = _seconds(first)
+        if len(values) == len(self.sensor.paths) and seconds >= self.now and len(self.seconds) < MOST_READINGS:
+            self.seconds.append(seconds)
             self.files.append(dict(zip(self.sensor.paths, values, strict=True)))
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autotailor.profiling.device import DeviceConfig
@@ -14,6 +14,22 @@ from autotailor.profiling.runtimes.ncnn import NcnnRuntime
 from autotailor.profiling.runtimes.runner_binary import layers_left_out, runner_binary
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
 from autotailor.profiling.transports.base import Transport
+
+VERSION_SECONDS = 60.0
+
+
+def _version(device: str, said: Sequence[str]) -> dict[str, Any]:
+    """What the runner says of itself; raises DeviceError where it makes no sense."""
+    try:
+        about = json.loads(said[0])
+    except (ValueError, IndexError, RecursionError):
+        about = None
+    if not isinstance(about, dict) or not isinstance(about.get("ncnn"), str):
+        raise DeviceError(
+            f"device {device}: its runner says {str(said[:1])[:200]} instead of its version: build it again with: make "
+            "runner"
+        )
+    return about
 
 
 class NcnnCompiledRuntime(NcnnRuntime):
@@ -47,14 +63,14 @@ class NcnnCompiledRuntime(NcnnRuntime):
         binary = runner_binary(self.device.name, hardware)
         self._runner = transport.keep(binary)
         said: list[str] = []
-        code = transport.run([self._runner, "--version"], said.append)
+        code = transport.run([self._runner, "--version"], said.append, VERSION_SECONDS)
         if code != 0:
             raise DeviceError(
                 f"device {self.device.name}: {binary} does not run there (exit code {code}, "
                 f"{transport.last_error or said}): build it for this device with: make runner; or set device.folder to "
                 "where programs may be executed"
             )
-        self._about = json.loads(said[0])
+        self._about = _version(device=self.device.name, said=said)
 
     def manifest(self, manifest: Mapping[str, Any]) -> str:
         """Lines of text: the runner reads no JSON."""

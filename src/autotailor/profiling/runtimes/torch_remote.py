@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,23 @@ if torch.cuda.is_available():
     about["cuda"] = {"version": torch.version.cuda, "gpus": names}
 print(json.dumps(about))
 """.strip()
+
+ABOUT_SECONDS = 300.0
+"""Importing PyTorch takes a minute from a slow card."""
+
+
+def _about(device: str, said: Sequence[str]) -> dict[str, Any]:
+    """What the device's PyTorch says of itself; raises DeviceError where it makes no sense."""
+    try:
+        about = json.loads(said[-1])
+    except (ValueError, IndexError, RecursionError):
+        about = None
+    if not isinstance(about, dict) or not isinstance(about.get("version"), str):
+        raise DeviceError(
+            f"device {device}: its Python says {str(said[-1:])[:200]} instead of PyTorch's version: see what runs when "
+            "Python starts there, or name another interpreter in device.options.python"
+        )
+    return about
 
 
 class RemoteTorchRuntime(TorchRuntime):
@@ -50,7 +67,7 @@ class RemoteTorchRuntime(TorchRuntime):
     def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:
         """Asks the device's PyTorch, and sends the runner, once for all runs."""
         said: list[str] = []
-        code = transport.run([self._python, "-c", ABOUT], said.append)
+        code = transport.run([self._python, "-c", ABOUT], said.append, ABOUT_SECONDS)
         if code != 0:
             reason = " ".join(transport.last_error.split()[-20:]) or f"exit code {code}"
             raise DeviceError(
@@ -58,7 +75,7 @@ class RemoteTorchRuntime(TorchRuntime):
                 "or newer with torch and numpy (on a Jetson: NVIDIA's build of torch), or name another interpreter in "
                 "device.options.python"
             )
-        self._about = json.loads(said[-1])
+        self._about = _about(self.device.name, said)
         where = str(self.options()["device"])
         if where != "cpu" and "cuda" not in self._about:
             raise DeviceError(

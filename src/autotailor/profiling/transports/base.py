@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autotailor.profiling.errors import DeviceError
+from autotailor.profiling.errors import OverdueError
+
+
+class Deadline:
+    """When a command has to have ended; what follows its lines may see that it gets on, and renew it.
+
+    Args:
+        seconds: from now.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.renew(seconds)
+
+    def renew(self, seconds: float) -> None:
+        """So many seconds, from now."""
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds until then; below 0: it is over."""
+        return self._end - time.monotonic()
+
+    @classmethod
+    def of(cls, timeout: float | Deadline | None) -> Deadline | None:
+        """A deadline as it is, or one that begins now."""
+        return cls(timeout) if isinstance(timeout, int | float) else timeout
 
 
 class Transport(ABC):
@@ -62,20 +89,26 @@ class Transport(ABC):
         """
 
     @abstractmethod
-    def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
+    def run(
+        self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | Deadline | None = None
+    ) -> int:
         """Runs a command in the device's folder, hands on each line of its output as it comes.
+
+        Of a line that is longer than `lines.LONGEST` the beginning comes.
 
         Args:
             command: program and arguments.
             on_line: what takes the lines; an exception in it ends the command.
-            timeout: seconds after which the command is ended; None: never.
+            timeout: when the command is ended, whatever it prints; seconds, or a deadline that ``on_line`` may renew;
+                None: never.
 
         Returns:
             The exit code; negative: killed by that signal.
 
         Raises:
             RunLostError: it ended without an exit code; what was handed on until then stands.
-            DeviceError: it took longer than ``timeout``, or the device stays away.
+            OverdueError: it took longer than ``timeout``.
+            DeviceError: the device stays away.
         """
 
     @abstractmethod
@@ -111,9 +144,9 @@ class Transport(ABC):
         self.cleanup()
 
 
-def overdue(device: str, command: str, timeout: float) -> DeviceError:
+def overdue(device: str, command: str, timeout: float) -> OverdueError:
     """The error for a command that was stopped because it took too long."""
-    return DeviceError(
+    return OverdueError(
         f"device {device}: {Path(command).name} did not end within {timeout:g} s and was stopped: "
         "allow it more time, or see whether the device is busy or throttled"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -23,9 +24,14 @@ def parse(text: str) -> dict[str, Any]:
     parts, khz, memory = said.pop("parts", ""), said.pop("khz", ""), said.pop("memory_kb", "")
     facts: dict[str, Any] = dict(said)
     facts["cpu"] = said.get("cpu") or " ".join(parts.split()) or said.get("machine", "unknown")
-    facts["cores"] = int(said.get("cores", 0)) or None
-    if khz:
-        facts["frequencies_mhz"] = [int(value) // 1000 for value in khz.split()]
-    if memory:
-        facts["memory_gb"] = round(int(memory) / 2**20, 1)
+    facts["cores"] = next(iter(_numbers(said.get("cores", ""))), 0) or None
+    if frequencies := _numbers(khz):
+        facts["frequencies_mhz"] = [value // 1000 for value in frequencies]
+    if kilobytes := _numbers(memory):
+        facts["memory_gb"] = round(kilobytes[0] / 2**20, 1)
     return facts
+
+
+def _numbers(text: str) -> list[int]:
+    """Whole numbers in a text; what is none is left out."""
+    return [int(word) for word in re.findall(r"(?<!\S)[0-9]{1,18}(?!\S)", text)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import selectors
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ import psutil
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
-from autotailor.profiling.transports.base import Transport, overdue
+from autotailor.profiling.transports.base import Deadline, Transport, overdue
+from autotailor.profiling.transports.lines import LineSplitter
+
+CHUNK = 2**16
+LOOK = 0.5
+"""Seconds between two looks at a process that prints nothing."""
+MOST_ERRORS = 2**16
+"""Bytes of the error stream's end that are looked at."""
 
 
 class LocalTransport(Transport):
@@ -77,39 +85,57 @@ class LocalTransport(Transport):
         """The directory itself."""
         return str(directory.resolve())
 
-    def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
-        """Runs a child process; it dies with an exception in ``on_line``."""
-        killed = threading.Event()
+    def run(
+        self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | Deadline | None = None
+    ) -> int:
+        """Runs a child process; it dies, with its own children, at its deadline or with an exception in ``on_line``."""
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.device.threads), "OPENBLAS_NUM_THREADS": "1"}
         with (
             tempfile.TemporaryFile("w+", errors="replace") as errors,
             subprocess.Popen(
-                list(command), cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+                list(command), cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=errors
             ) as process,
         ):
-
-            def stop() -> None:
-                killed.set()
-                process.kill()
-
-            timer = threading.Timer(timeout or 0, stop)
             try:
-                if timeout is not None:
-                    timer.start()
-                assert process.stdout is not None
-                for line in process.stdout:
-                    on_line(line.rstrip("\n"))
+                self._follow(process, on_line, Deadline.of(timeout), command[0])
                 code = process.wait()
             except BaseException:
-                process.kill()
+                _kill(process)
                 raise
-            finally:
-                timer.cancel()
-            errors.seek(0)
+            end = errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, end - MOST_ERRORS))
             self.last_error = "\n".join(errors.read().splitlines()[-5:])
-        if killed.is_set():
-            raise overdue(self.device.name, command[0], timeout or 0)
         return code
+
+    def _follow(
+        self,
+        process: subprocess.Popen[bytes],
+        on_line: Callable[[str], None],
+        deadline: Deadline | None,
+        what: str,
+    ) -> None:
+        """Hands on a process's lines as they come, to its end; raises OverdueError where that does not come."""
+        assert process.stdout is not None
+        splitter, pipe = LineSplitter(), process.stdout.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while True:
+                if deadline is not None and deadline.left < 0:
+                    raise overdue(self.device.name, what, deadline.seconds)
+                if selector.select(LOOK if deadline is None else min(LOOK, max(0.0, deadline.left))):
+                    if not (data := os.read(pipe, CHUNK)):
+                        break
+                    for line in splitter.feed(data):
+                        on_line(line)
+                elif process.poll() is not None:
+                    break  # something that it has started still holds the pipe
+        for line in splitter.rest():
+            on_line(line)
+        if deadline is not None:
+            try:
+                process.wait(max(0.0, deadline.left))
+            except subprocess.TimeoutExpired as error:
+                raise overdue(self.device.name, what, deadline.seconds) from error
 
     def pull(self, name: str, target: Path) -> None:
         """Copies a file of the session's folder."""
@@ -120,6 +146,15 @@ class LocalTransport(Transport):
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process and what it has started."""
+    with suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                child.kill()
+    process.kill()
 
 
 def available_cores() -> set[int]:

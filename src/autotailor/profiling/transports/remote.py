@@ -22,7 +22,8 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_bef
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError, TransientError, UnreachableError
 from autotailor.profiling.transports import facts, runs, scripts
-from autotailor.profiling.transports.base import Transport, overdue
+from autotailor.profiling.transports.base import Deadline, Transport, overdue
+from autotailor.profiling.transports.lines import LineSplitter
 from autotailor.profiling.transports.link import Link, Patience
 from autotailor.profiling.transports.scripts import fill
 
@@ -33,6 +34,8 @@ TRIES = 3
 """Times that a file may arrive damaged."""
 LIMIT = 2**18
 """Bytes of output in one look."""
+CATCHING_UP = 60.0
+"""Seconds after its deadline in which a command's output may still be read that it wrote while the device was away."""
 KEPT = "kept"
 """The folder of programs that later runs find again."""
 ROOM_LEFT = 2**20
@@ -182,7 +185,9 @@ class RemoteTransport(Transport):
             "still writing to it? Otherwise check the cable and the network"
         )
 
-    def run(self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | None = None) -> int:
+    def run(
+        self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | Deadline | None = None
+    ) -> int:
         folder, run = self.folder, f"run.{self._runs}"
         self._runs += 1
         environment = f"OMP_NUM_THREADS={self.device.threads} OPENBLAS_NUM_THREADS=1"
@@ -190,7 +195,7 @@ class RemoteTransport(Transport):
         code, text = self._call(fill(scripts.START, folder=folder, run=run, body=body))
         self._say_error(code, text, f"cannot start {command[0]}")
         try:
-            result = self._follow(run, on_line, timeout, Path(command[0]).name)
+            result = self._follow(run, on_line, Deadline.of(timeout), Path(command[0]).name)
         except BaseException:
             self._attempt_once(fill(scripts.STOP, folder=folder))
             raise
@@ -218,18 +223,19 @@ class RemoteTransport(Transport):
             self._folder = None
         self.link.close()
 
-    def _follow(self, run: str, on_line: Callable[[str], None], timeout: float | None, what: str) -> int:
+    def _follow(self, run: str, on_line: Callable[[str], None], deadline: Deadline | None, what: str) -> int:
         """Hands on a command's lines as they come; its exit code as the shell says it."""
-        read, rest = 0, b""
-        end = None if timeout is None else time.monotonic() + timeout
+        read, splitter = 0, LineSplitter()
         while True:
             script = fill(scripts.POLL, folder=self.folder, run=run, start=read + 1, limit=LIMIT)
             new, _, code = self._persist(partial(self._output, script))[1].rpartition(b"\n")
             read += len(new)
-            *lines, rest = (rest + new).split(b"\n")
-            for line in lines:
-                on_line(line.decode(errors="replace").rstrip("\r"))
-            if len(new) >= LIMIT:
+            for line in splitter.feed(new):
+                on_line(line)
+            has_more = len(new) >= LIMIT
+            if deadline is not None and deadline.left < (-CATCHING_UP if has_more else 0) and (has_more or not code):
+                raise overdue(self.device.name, what, deadline.seconds)
+            if has_more:
                 continue
             if code == b"lost":
                 self._check_room(self.base, ROOM_LEFT, "the results")
@@ -238,11 +244,9 @@ class RemoteTransport(Transport):
                     "the device was restarted, or its system ended the command (too little memory?)"
                 )
             if code:
-                if rest:
-                    on_line(rest.decode(errors="replace"))
+                for line in splitter.rest():
+                    on_line(line)
                 return int(code)
-            if end is not None and time.monotonic() > end:
-                raise overdue(self.device.name, what, timeout or 0)
             if not new:
                 time.sleep(self.patience.poll)
 

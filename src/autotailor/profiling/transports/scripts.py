@@ -20,9 +20,12 @@ while [ ! -e "$d" ] && [ "$d" != . ] && [ "$d" != / ]; do d=$(dirname "$d"); don
 ALIVE = """
 alive() { [ -n "$1" ] && [ "$(readlink /proc/$1/cwd 2>/dev/null)" = "$2" ]; }
 stop() { for p in $(cat "$1"/run.*/pid 2>/dev/null); do
-  if alive "$p" "$1"; then kill -9 -- "-$p" 2>/dev/null || kill -9 "$p"; fi; done; }
+  if alive "$p" "$1"; then kill -s KILL -- "-$p" 2>/dev/null || kill -9 "$p"; fi; done; }
 """
-"""A command's process runs in its folder: no other one is ever taken for it, or killed, when its number comes back."""
+"""A command's process runs in its folder: no other one is ever taken for it, or killed, when its number comes back.
+
+All that it has started goes with it. Dash, the shell of Debian's boards, takes ``-s KILL --`` and no ``-9 --``.
+"""
 
 CLAIM = "mkdir -p {base}/{name} && cd {base}/{name} && pwd -P"
 """Makes the folder ``name`` in ``base``, prints its path."""

@@ -1,0 +1,28 @@
+"""Programs that are measured together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotailor.profiling.runtimes.base import Program
+
+LEAST_PASSES = 8
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Programs that are measured in turn for some seconds; the anchor and the sink are added to them.
+
+    A pass has several runs of each program, `runs` of the runtime's settings.
+
+    Attributes:
+        programs: them.
+        seconds: of measuring, for all of them.
+        least_passes: that are made however long they take.
+        attempt: how often what the device said of them made no sense.
+    """
+
+    programs: tuple[Program, ...]
+    seconds: float
+    least_passes: int = LEAST_PASSES
+    attempt: int = 0
