@@ -21,6 +21,7 @@ from autotailor.ir.feature import FusionRules, OperatorFeature
 from autotailor.ir.subnet import SubNet
 from autotailor.ir.supernet import UNFUSED
 from autotailor.profiling import LUT, ProfilingError, fusion_rules, profile
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.claims import claims
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.differential import robust
@@ -28,7 +29,7 @@ from autotailor.profiling.networks import measure_networks
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn import PARAM
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import Session
 from autotailor.profiling.validation import converted
 from predictors.subjects import Subject
 

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from autotailor.profiling import DeviceConfig
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.cooling import portions, wait_until_cool
 from autotailor.profiling.machine import look
-from autotailor.profiling.session import Batch
 from autotailor.profiling.transports.local import LocalTransport
 
 HOST = DeviceConfig(name="board")

@@ -12,11 +12,12 @@ import pytest
 from scipy.stats import sem
 
 from autotailor.profiling import DeviceConfig, mean_of_rounds, measure_rounds, networks
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.device import Fingerprint
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import Session
 from autotailor.profiling.transports.local import LocalTransport
 
 ANCHOR_MS = 2.0

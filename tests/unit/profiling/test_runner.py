@@ -17,12 +17,13 @@ import pytest
 
 import autotailor
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
+from autotailor.profiling.batch import Batch
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.runner_binary import runner_binary, runner_target
 from autotailor.profiling.runtimes.runner_manifest import manifest_text
-from autotailor.profiling.session import Batch, Session
+from autotailor.profiling.session import Session
 from autotailor.profiling.validation import input_shape
 from device.emulation import QEMU, needed
 from device.runners import built

@@ -231,7 +231,7 @@ def listen(bench: Bench, edits: list[list[tuple[str, int, str, Any]]]) -> None:
 
 
 @settings(
-    max_examples=200, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=99, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(edits=st.lists(EDITS, min_size=1, max_size=3))
 def test_whatever_a_device_prints_is_sensible_or_left(bench: Bench, edits: list[Any]) -> None:
