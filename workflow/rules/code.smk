@@ -49,7 +49,7 @@ def run_as():
 
 
 def note_kept():
-    """A rule that is kept as far as code goes may run for other reasons: it runs the code of now, which is noted."""
+    """Notes that a kept rule which runs for another reason than its code runs the code of now."""
     for job in workflow.dag.needrun_jobs():
         name = job.rule.name
         now = modules_digest(rule_modules(CODE, ROOT, name)) if name in KEPT else None
@@ -61,7 +61,7 @@ def note_kept():
 
 def kept():
     """The rules whose artifacts are used although their code has changed, with the modules that have."""
-    return {rule: found for rule in sorted(KEPT) if (found := changes(rule))}
+    return {name: found for name in sorted(KEPT) if (found := changes(name))}
 
 
 def tell_changed_code():
