@@ -16,6 +16,7 @@ import pytest
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import LUT, DeviceConfig, ProfilingError, Store, open_runtime, profile
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
+from ncnn_features import CASES
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "min_minutes": 0})
 ANCHOR = open_runtime(DEVICE).anchor().id
@@ -32,8 +33,20 @@ def of_every_kind() -> list[OperatorFeature]:
     """One operator for each kind that can be written."""
     image, vector, narrow = (1, 16, 8, 8), (1, 16), (1, 16, 1, 1)
     window = freeze_attributes({"kernel_shape": (2, 2), "strides": (2, 2)})
-    unary = ["Relu", "Sigmoid", "Tanh", "Mish", "Gelu", "Swish", "LeakyRelu", "Clip", "HardSwish", "HardSigmoid"]
-    return [
+    unary = [
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Mish",
+        "Gelu",
+        "Swish",
+        "LeakyRelu",
+        "Clip",
+        "HardSwish",
+        "HardSigmoid",
+        "Square",
+    ]
+    small = [
         conv(16, 8),
         OperatorFeature("Gemm", (vector,), ((1, 4),), ((4, 16), (4,))),
         OperatorFeature("MatMul", ((1, 8, 16),), ((1, 8, 4),), ((16, 4),)),
@@ -62,6 +75,8 @@ def of_every_kind() -> list[OperatorFeature]:
         OperatorFeature("BatchNormalization", (image,), (image,), ((16,),) * 4),
         OperatorFeature("Attention", ((1, 2, 8, 4),) * 3, ((1, 2, 8, 4),)),
     ]
+    known = {feature.kind for feature in small}
+    return small + list({case.kind: case for case in CASES.values() if case.kind not in known}.values())
 
 
 def test_every_kind_can_be_measured(tmp_path: Path) -> None:
