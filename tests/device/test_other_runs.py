@@ -36,7 +36,8 @@ device = DeviceConfig(name="phone", transport="adb", address=sys.argv[1])
 transport = open_transport(device)
 with DeviceLock(transport.identity, device.name), transport:
     assert transport.claim() is None
-    transport.run(["sh", "-c", "echo works; read line < go; echo done"], lambda line: print(line, flush=True))
+    script = "echo works; while [ ! -p go ]; do sleep 0.02; done; read line < go; echo done"
+    transport.run(["sh", "-c", script], lambda line: print(line, flush=True))
 """
 
 
@@ -113,13 +114,15 @@ def test_a_session_waits_for_a_run_under_another_address(
         said = f"device phone is in use by process {process.pid} of this computer, under another address: waiting"
 
         def end() -> None:
-            while said not in caplog.text:
-                time.sleep(0.05)
+            while said not in caplog.text and not entered.wait(0.05):
+                pass
             go_on(phone, process)
 
+        entered = threading.Event()
         ending = threading.Thread(target=end)
         ending.start()
         with Session(replace(config(phone), address=elsewhere(phone))):
+            entered.set()
             ending.join()
             assert process.poll() == 0
     assert caplog.text.count(said) == 1
