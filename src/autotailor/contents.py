@@ -7,7 +7,7 @@ import importlib.metadata
 import importlib.util
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,35 +79,42 @@ def _files_digest(paths: list[Path]) -> str | None:
     """Digest of the contents of files, in their order; None where one is missing."""
     from autotailor.data.contents import read_contents
 
-    if not paths or not all(path.is_file() for path in paths):
+    if not paths or not all(map(_is_file, paths)):
         return None
     contents = read_contents(paths, "reading the network's files")
     return hashlib.sha256("".join(content.sha256 for content in contents).encode()).hexdigest()
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than any file's
+        return False
 
 
 def _onnx_files(path: Path) -> list[Path]:
     """An ONNX file and the files of its external data; the file alone where it cannot be read."""
     import onnx
 
+    from autotailor.external_data import is_external, tensors
+
     try:
         model = onnx.load_model(str(path), load_external_data=False)
     except Exception:  # whatever a file that is no ONNX makes the parser trip over; compiling says it
         return [path]
-    names = {entry.value for tensor in _tensors(model) for entry in tensor.external_data if entry.key == "location"}
-    inside = [path.parent / name for name in sorted(names)]
-    return [path, *(found for found in inside if found.resolve().is_relative_to(path.parent.resolve()))]
+    external = [entry for tensor in tensors(model) if is_external(tensor) for entry in tensor.external_data]
+    names = sorted({entry.value for entry in external if entry.key == "location"})
+    return [path, *(path.parent / name for name in names if _is_beside(name, path))]
 
 
-def _tensors(message: Any) -> Iterator[Any]:
-    """Every tensor of a model that has external data, those of subgraphs among them."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        for part in [value] if hasattr(value, "ListFields") else value:
-            if field.message_type.name == "TensorProto":
-                yield part
-            else:
-                yield from _tensors(part)
+def _is_beside(name: str, model: Path) -> bool:
+    """Whether the name of a file of external data leads into the model's folder; compiling refuses what does not."""
+    from autotailor.external_data import is_inside
+
+    try:
+        return is_inside((model.parent / name).resolve(), model)
+    except (OSError, ValueError, RuntimeError):  # names that no file can have, links in a circle
+        return False
 
 
 def _own_folders(module: str) -> list[Path]:

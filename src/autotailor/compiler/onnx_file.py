@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import psutil
 from onnx import TensorProto
 
 from autotailor.compiler.library import reason
+from autotailor.external_data import is_external, is_inside, tensors
 from autotailor.ir.errors import GraphError
 
 ALIASES = 4  # times that the tensors of a model may read one file: tied weights are sometimes stored as one
@@ -51,7 +51,7 @@ def read_model(path: Path) -> onnx.ModelProto:
         model = onnx.load_model(str(path), load_external_data=False)
     except Exception as error:
         raise GraphError(f"{path} is no valid ONNX file: {reason(error)}; export it again") from error
-    stretches = [_stretch(tensor, path) for tensor in _tensors(model) if _is_external(tensor)]
+    stretches = [_stretch(tensor, path) for tensor in tensors(model) if is_external(tensor)]
     _check_total(stretches, path)
     for stretch in stretches:
         _read(stretch)
@@ -65,29 +65,13 @@ def check_model(model: onnx.ModelProto) -> None:
     Raises:
         GraphError: a tensor claims another size than its data has, or its data lies in a file.
     """
-    for tensor in _tensors(model):
-        if _is_external(tensor):
+    for tensor in tensors(model):
+        if is_external(tensor):
             raise GraphError(
                 f"graph {model.graph.name}: weight {tensor.name} lies in a file beside the model, whose folder a model "
                 f"in memory does not know; hand over the path of the .onnx file, or read it with onnx.load(path)"
             )
         _check_inline(tensor)
-
-
-def _tensors(message: Any) -> Iterator[Any]:
-    """Every tensor of a model: weights, attributes, those of subgraphs and functions."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        for part in [value] if hasattr(value, "ListFields") else value:
-            if isinstance(part, TensorProto):
-                yield part
-            else:
-                yield from _tensors(part)
-
-
-def _is_external(tensor: Any) -> bool:
-    return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
 def _length(tensor: Any) -> int:
@@ -159,16 +143,12 @@ def _stretch(tensor: Any, model: Path) -> _Stretch:
 
 
 def _inside(location: str, tensor: str, model: Path) -> Path:
-    """The file that a tensor names.
-
-    A model reached through a link (the cache of the Hugging Face hub) has two folders: that of the link and its own.
-    """
+    """The file that a tensor names."""
     folder = model.absolute().parent
-    allowed = {folder.resolve(), model.resolve().parent}
     named = folder / location
     try:
         found = named.resolve()
-        outside = not location or Path(location).is_absolute() or not any(f in found.parents for f in allowed)
+        outside = not location or Path(location).is_absolute() or not is_inside(found, model)
         is_file = not outside and found.is_file()
     except (OSError, ValueError, RuntimeError) as error:  # names that no file can have, links in a circle
         raise GraphError(f"{model}: weight {tensor} names the file {location!r}: {error}; export it again") from error

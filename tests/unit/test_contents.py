@@ -1,0 +1,63 @@
+"""The content of a model file is that of its weights too, wherever the weights that compiling reads lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from autotailor import contents
+
+
+def write(folder: Path, location: str = "weights.bin") -> Path:
+    """A model of one Add, whose weight lies in another file."""
+    weight = numpy_helper.from_array(np.ones((1, 3, 4, 4), dtype=np.float32), "w")
+    weight.data_location = TensorProto.EXTERNAL
+    weight.ClearField("raw_data")
+    weight.external_data.add(key="location", value=location)
+    tensor = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 3, 4, 4)) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", tensor[:1], tensor[1:], [weight])
+    path = folder / "model.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    return path
+
+
+def save(path: Path, value: float) -> None:
+    path.write_bytes(np.full((1, 3, 4, 4), value, dtype=np.float32).tobytes())
+
+
+def test_other_external_weights_are_another_content(tmp_path: Path) -> None:
+    model = write(tmp_path)
+    save(tmp_path / "weights.bin", 1.0)
+    before = contents.network_content(str(model))
+    save(tmp_path / "weights.bin", 2.0)
+    assert contents.network_content(str(model)) != before
+
+
+def test_weights_behind_links_count(tmp_path: Path) -> None:
+    """The hub's cache: files lie under ``blobs``, a snapshot links to them, and compiling follows the links."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "main"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    write(blobs).rename(blobs / "1")
+    save(blobs / "2", 1.0)
+    (snapshot / "model.onnx").symlink_to(blobs / "1")
+    (snapshot / "weights.bin").symlink_to(blobs / "2")
+    before = contents.network_content(str(snapshot / "model.onnx"))
+    save(blobs / "2", 2.0)
+    assert contents.network_content(str(snapshot / "model.onnx")) != before
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/hostname", "a\0b", "x" * 5000])
+def test_a_name_that_leads_elsewhere_is_not_read(tmp_path: Path, location: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    model = write(folder, location)
+    save(tmp_path / "secret.bin", 1.0)
+    before = contents.network_content(str(model))
+    save(tmp_path / "secret.bin", 2.0)
+    assert contents.network_content(str(model)) == before
+    assert onnx.load(str(model), load_external_data=False).graph.initializer[0].name == "w"
