@@ -14,22 +14,10 @@ from autotailor import profiling
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import fingerprint
 from picture_files import photo
+from stages import STAGES
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-STAGES = [
-    "pretrain",
-    "compile",
-    "finetune",
-    "enumerate",
-    "profile",
-    "validate",
-    "sensitivity",
-    "search",
-    "export",
-    "measure",
-    "report",
-]
 
 
 def snakemake(directory: Path, *arguments: str, overrides: list[str] | None = None) -> subprocess.CompletedProcess[str]:
