@@ -24,9 +24,9 @@ from rich.table import Table
 
 import autotailor
 from autotailor import config
-from autotailor.compiler.sources import create_network, export_module
+from autotailor.compiler.sources.source import create_network, export_module
 from autotailor.enumeration import enumerate_operators
-from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
+from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 
 CONF = Path(__file__).parents[1] / "conf"
 PAPER_MINUTES = {

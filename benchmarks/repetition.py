@@ -29,8 +29,9 @@ from rich.table import Table
 from scipy.stats import trim_mean
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.runtimes import ncnn_runner, runner_loop
-from autotailor.profiling.session import BLOCKS, Session
+from autotailor.profiling.measuring.session import BLOCKS, Session
+from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
+from autotailor.profiling.runtimes.runner import loop as runner_loop
 
 Times = npt.NDArray[np.float64]
 NETWORKS = {"resnet_digits": 8, "mobilenetv2": 2}

@@ -29,7 +29,7 @@ import torch
 import autotailor
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling import DeviceConfig, open_runtime
-from autotailor.profiling.runtimes import ncnn_layers
+from autotailor.profiling.runtimes.ncnn import layers as ncnn_layers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

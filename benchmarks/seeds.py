@@ -4,8 +4,8 @@
 
 Each seed runs the whole pipeline and ``compare`` in a folder of its own; what is finished there is not done again.
 Each SubNet at half the original's latency or less meets the network scaled uniformly to its latency (see
-``autotailor.comparison``), trained alone with the same teacher and at least the images that the SuperNet saw, at the
-best of several learning rates. Writes ``seeds.csv`` beside this file.
+``autotailor.measurement.comparison``), trained alone with the same teacher and at least the images that the SuperNet
+saw, at the best of several learning rates. Writes ``seeds.csv`` beside this file.
 """
 
 from __future__ import annotations

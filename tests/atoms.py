@@ -6,9 +6,9 @@ import onnx
 
 import autotailor
 from acceptance import checks
-from autotailor.ir.architecture import Architecture, Fixed
-from autotailor.ir.dimension import Atom, Kernel
-from autotailor.ir.variable import Space, Variable
+from autotailor.ir.dimensions.dimension import Atom, Kernel
+from autotailor.ir.space.architecture import Architecture, Fixed
+from autotailor.ir.space.variable import Space, Variable
 
 
 def every_atom(model: onnx.ModelProto, smallest_image: int, halves: bool = False) -> autotailor.SuperNet:

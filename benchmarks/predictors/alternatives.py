@@ -10,8 +10,9 @@ import pandas as pd
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
-from autotailor.ir.feature import FusionRules, OperatorFeature
-from autotailor.ir.subnet import SubNet, stack
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet
 
 FloatArray = npt.NDArray[np.float64]

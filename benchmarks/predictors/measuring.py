@@ -17,20 +17,21 @@ import pandas as pd
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from autotailor.artifacts import atomic
-from autotailor.ir.feature import FusionRules, OperatorFeature
-from autotailor.ir.subnet import SubNet
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import UNFUSED
 from autotailor.profiling import LUT, ProfilingError, fusion_rules, profile
-from autotailor.profiling.batch import Batch
-from autotailor.profiling.claims import claims
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.differential import robust
-from autotailor.profiling.networks import measure_networks
-from autotailor.profiling.record import Record
+from autotailor.profiling.measuring.session import Session
+from autotailor.profiling.networks.networks import measure_networks
+from autotailor.profiling.networks.validation import converted
+from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.records.differential import robust
+from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.runtimes.ncnn import PARAM
-from autotailor.profiling.session import Session
-from autotailor.profiling.validation import converted
+from autotailor.profiling.runtimes.ncnn.claims import claims
+from autotailor.profiling.runtimes.ncnn.runtime import PARAM
 from predictors.subjects import Subject
 
 FUSIONLESS = 5

@@ -13,12 +13,13 @@ import autotailor
 from autotailor import config
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
-from autotailor.compiler.sources import create_network, export_module
-from autotailor.ir.feature import FusionRules, OperatorFeature
-from autotailor.ir.subnet import SubNet
+from autotailor.compiler.sources.source import create_network, export_module
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import PROTOCOL, DeviceConfig
-from autotailor.profiling.validation import converted
+from autotailor.profiling.networks.validation import converted
 
 CONF = Path(__file__).parents[2] / "conf"
 SUBJECTS = {

@@ -13,7 +13,7 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.compiler.compile import compile_network as compile  # noqa: A004
     from autotailor.ir.errors import AutoTailorError
-    from autotailor.ir.subnet import SubNet
+    from autotailor.ir.space.subnet import SubNet
     from autotailor.ir.supernet import SuperNet
     from autotailor.ir.supernet import load_supernet as load
 
@@ -21,7 +21,7 @@ __all__ = ["AutoTailorError", "SubNet", "SuperNet", "compile", "load"]
 
 _HOMES = {
     "AutoTailorError": "autotailor.ir.errors",
-    "SubNet": "autotailor.ir.subnet",
+    "SubNet": "autotailor.ir.space.subnet",
     "SuperNet": "autotailor.ir.supernet",
     "compile": "autotailor.compiler.compile:compile_network",
     "load": "autotailor.ir.supernet:load_supernet",

@@ -10,7 +10,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from autotailor import doctor, inspection, luts
+from autotailor.commands import doctor
+from autotailor.commands import inspect as inspection
+from autotailor.commands import lut as luts
 from autotailor.ir.errors import AutoTailorError
 
 COMMANDS = (inspection, doctor, luts)

@@ -47,8 +47,8 @@ def runtime_content(section: Mapping[str, Any]) -> dict[str, Any]:
     """
     from autotailor.profiling.device import DeviceConfig
     from autotailor.profiling.runtimes import open_runtime
-    from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
-    from autotailor.profiling.runtimes.runner_binary import built_runners
+    from autotailor.profiling.runtimes.ncnn.compiled import NcnnCompiledRuntime
+    from autotailor.profiling.runtimes.runner.binary import built_runners
 
     runtime = open_runtime(DeviceConfig.from_section(section))
     content: dict[str, Any] = _versions(getattr(runtime, "packages", ()))
@@ -77,7 +77,7 @@ def _versions(packages: tuple[str, ...]) -> dict[str, Any]:
 
 def _files_digest(paths: list[Path]) -> str | None:
     """Digest of the contents of files, in their order; None where one is missing."""
-    from autotailor.data.contents import read_contents
+    from autotailor.data.files.contents import read_contents
 
     if not paths or not all(map(_is_file, paths)):
         return None
@@ -96,7 +96,7 @@ def _onnx_files(path: Path) -> list[Path]:
     """An ONNX file and the files of its external data; the file alone where it cannot be read."""
     import onnx
 
-    from autotailor.external_data import is_external, tensors
+    from autotailor.compiler.sources.external_data import is_external, tensors
 
     try:
         model = onnx.load_model(str(path), load_external_data=False)
@@ -109,7 +109,7 @@ def _onnx_files(path: Path) -> list[Path]:
 
 def _is_beside(name: str, model: Path) -> bool:
     """Whether the name of a file of external data leads into the model's folder; compiling refuses what does not."""
-    from autotailor.external_data import is_inside
+    from autotailor.compiler.sources.external_data import is_inside
 
     try:
         return is_inside((model.parent / name).resolve(), model)

@@ -1,4 +1,4 @@
-// What is said of many runs. The statistic is that of profiling/runtimes/runner_loop.py.
+// What is said of many runs. The statistic is that of profiling/runtimes/runner/loop.py.
 #pragma once
 
 #include <algorithm>

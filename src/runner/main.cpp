@@ -24,7 +24,7 @@
 #define RUNNER_LEFT_OUT ""
 #endif
 
-// Read from the file itself, too, where the processor is another one (profiling/runtimes/runner_binary.py).
+// Read from the file itself, too, where the processor is another one (profiling/runtimes/runner/binary.py).
 static const char left_out_layers[] = "autotailor-runner without layers: " RUNNER_LEFT_OUT;
 
 // Which program the child is at; the parent reads it when the child dies.

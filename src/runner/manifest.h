@@ -1,4 +1,4 @@
-// What to measure: the line-based manifest that profiling/runtimes/runner_manifest.py writes.
+// What to measure: the line-based manifest that profiling/runtimes/runner/manifest.py writes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What this process holds. The measures are those of profiling/runtimes/runner_loop.py.
+// What this process holds. The measures are those of profiling/runtimes/runner/loop.py.
 #pragma once
 
 #include <malloc.h>

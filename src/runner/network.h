@@ -1,4 +1,4 @@
-// A program loaded into ncnn, and its times. The protocol is that of profiling/runtimes/runner_loop.py.
+// A program loaded into ncnn, and its times. The protocol is that of profiling/runtimes/runner/loop.py.
 #pragma once
 
 #include <algorithm>

@@ -17,9 +17,9 @@ import torch
 
 import autotailor
 from acceptance.classifiers import picture
-from autotailor.ir.executor import ElasticModule
-from autotailor.ir.handle import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
-from autotailor.ir.onnx_writer import OUTPUT, to_onnx
+from autotailor.ir.blocks.handle import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
+from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.onnx_writer import OUTPUT, to_onnx
 
 Array = npt.NDArray[np.float32]
 TOLERANCE = 1e-4

@@ -13,9 +13,9 @@ import autotailor
 from acceptance.classifiers import export
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
-from autotailor.profiling.claims import claims
+from autotailor.profiling.networks.validation import input_shape
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.validation import input_shape
+from autotailor.profiling.runtimes.ncnn.claims import claims
 
 pytestmark = pytest.mark.sweep
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from acceptance.pipeline import MODEL, assert_finished, pipeline
-from autotailor.profiling.validation import kendall_tau
+from autotailor.profiling.networks.validation import kendall_tau
 
 pytestmark = [pytest.mark.sweep, pytest.mark.timeout(1500)]
 

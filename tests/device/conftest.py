@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from autotailor.profiling import DeviceConfig
-from autotailor.profiling.transports.adb import AdbTransport
-from autotailor.profiling.transports.adb_keys import user_key
-from autotailor.profiling.transports.link import Patience
+from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.transport import AdbTransport
+from autotailor.profiling.transports.remote.link import Patience
 from device.adb_daemon import AdbDaemon
 from device.ssh_server import SshServer, find_sshd
 

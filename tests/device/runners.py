@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.profiling.runtimes.runner_binary import FOLDER, NAME, VARIABLES
+from autotailor.profiling.runtimes.runner.binary import FOLDER, NAME, VARIABLES
 
 
 def built(target: str) -> Path:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from autotailor.profiling import DeviceConfig, DeviceError
-from autotailor.profiling.transports.adb import AdbTransport
-from autotailor.profiling.transports.adb_keys import user_key
+from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.transport import AdbTransport
 from device.adb_daemon import AdbDaemon
 
 Adb = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,9 +12,9 @@ import pytest
 
 from autotailor.profiling import DeviceConfig, DeviceError
 from autotailor.profiling.errors import RunLostError
-from autotailor.profiling.transports.adb import AdbTransport
-from autotailor.profiling.transports.adb_usb import choose
-from autotailor.profiling.transports.link import Patience
+from autotailor.profiling.transports.adb.transport import AdbTransport
+from autotailor.profiling.transports.adb.usb import choose
+from autotailor.profiling.transports.remote.link import Patience
 from device.adb_daemon import AdbDaemon
 from device.conftest import IMPATIENT, connect
 

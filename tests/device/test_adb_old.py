@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.doctor.examination import examine
+from autotailor.commands.doctor.examination import examine
 from autotailor.profiling import DeviceConfig, DeviceError
-from autotailor.profiling.transports import adb_streams
-from autotailor.profiling.transports.adb import AdbTransport
-from autotailor.profiling.transports.adb_streams import ENCODERS, framed, unframed
+from autotailor.profiling.transports.adb import streams as adb_streams
+from autotailor.profiling.transports.adb.streams import ENCODERS, framed, unframed
+from autotailor.profiling.transports.adb.transport import AdbTransport
 from device.adb_daemon import AdbDaemon
 from device.conftest import connect
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.doctor import examination
-from autotailor.doctor.examination import examine
-from autotailor.doctor.finding import Verdict
+from autotailor.commands.doctor import examination
+from autotailor.commands.doctor.examination import examine
+from autotailor.commands.doctor.finding import Verdict
 from autotailor.profiling import DeviceConfig
 from device.adb_daemon import AdbDaemon
 from device.ssh_server import SshServer, find_sshd

@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
-from autotailor.profiling import DeviceConfig, Store, pace, profile
+from autotailor.profiling import DeviceConfig, Store, profile
 from autotailor.profiling.errors import OverdueError
+from autotailor.profiling.measuring import pace
 from autotailor.profiling.transports import LocalTransport, lines
 from autotailor.profiling.transports.base import Deadline, Transport
 from autotailor.profiling.transports.ssh import SshTransport

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.doctor.examination import examine
-from autotailor.doctor.finding import Verdict
+from autotailor.commands.doctor.examination import examine
+from autotailor.commands.doctor.finding import Verdict
 from autotailor.profiling import DeviceConfig, Store, profile
-from autotailor.profiling.cooling import portions
-from autotailor.profiling.session import Session
+from autotailor.profiling.host.cooling import portions
+from autotailor.profiling.measuring.session import Session
 from autotailor.profiling.transports import TRANSPORTS
-from autotailor.profiling.transports.adb import AdbTransport
-from autotailor.profiling.transports.runs import RunFolder, new_name, parse
+from autotailor.profiling.transports.adb.transport import AdbTransport
+from autotailor.profiling.transports.remote.runs import RunFolder, new_name, parse
 from device.adb_daemon import AdbDaemon
 from device.conftest import IMPATIENT, connect
 from device.runners import built
@@ -30,7 +30,7 @@ from device.test_remote_ncnn import ONCE, OPERATORS, after_a_batch, config, left
 WORKER = """
 import sys
 from autotailor.profiling import DeviceConfig
-from autotailor.profiling.lock import DeviceLock
+from autotailor.profiling.host.lock import DeviceLock
 from autotailor.profiling.transports import open_transport
 device = DeviceConfig(name="phone", transport="adb", address=sys.argv[1])
 transport = open_transport(device)
@@ -108,7 +108,7 @@ def test_a_session_waits_for_a_run_under_another_address(
     phone: AdbDaemon, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(TRANSPORTS, "adb", lambda device: AdbTransport(device, IMPATIENT))
-    monkeypatch.setattr("autotailor.profiling.session.TURN_SECONDS", (0.1, 0.2))
+    monkeypatch.setattr("autotailor.profiling.measuring.session.TURN_SECONDS", (0.1, 0.2))
     built("host")
     with worker(phone) as process:
         said = f"device phone is in use by process {process.pid} of this computer, under another address: waiting"
@@ -167,7 +167,7 @@ def test_processes_are_told_apart_by_when_they_started() -> None:
     make = [
         sys.executable,
         "-c",
-        "from autotailor.profiling.transports.runs import new_name\nprint(new_name()); input()",
+        "from autotailor.profiling.transports.remote.runs import new_name\nprint(new_name()); input()",
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(make, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -277,7 +277,9 @@ def test_no_journal_is_taken_for_another_ones(
     phone: AdbDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built("host")
-    monkeypatch.setattr("autotailor.profiling.profiler.portions", lambda batches: portions(batches, seconds=0))
+    monkeypatch.setattr(
+        "autotailor.profiling.measuring.profiler.portions", lambda batches: portions(batches, seconds=0)
+    )
     seen: list[set[str]] = []
     send = Session.send
 

@@ -29,10 +29,10 @@ from autotailor.profiling import (
     open_runtime,
     profile,
 )
-from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
-from autotailor.profiling.session import Session
+from autotailor.profiling.measuring.session import Session
+from autotailor.profiling.runtimes.ncnn.compiled import NcnnCompiledRuntime
 from autotailor.profiling.transports import TRANSPORTS
-from autotailor.profiling.transports.adb import AdbTransport
+from autotailor.profiling.transports.adb.transport import AdbTransport
 from device.adb_daemon import AdbDaemon
 from device.conftest import IMPATIENT
 from device.runners import built

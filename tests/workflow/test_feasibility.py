@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import autotailor
-from autotailor import config, feasibility
+from autotailor import config
+from autotailor.commands import feasibility
 
 ROOT = Path(__file__).parents[2]
 TESTS = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ import onnx_ir
 import pytest
 
 import networks
-from autotailor.compiler.sources import export_module
+from autotailor.compiler.sources.source import export_module
 from picture_files import photo
 
 ROOT = Path(__file__).parents[2]

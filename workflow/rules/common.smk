@@ -6,7 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, contents, data, feasibility, run_lock, tracking
+from autotailor import artifacts, contents, data, run_lock, tracking
+from autotailor.commands import feasibility
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import flatten

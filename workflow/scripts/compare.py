@@ -4,7 +4,8 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, comparison, data, finetuning, profiling
+from autotailor import artifacts, data, finetuning, profiling
+from autotailor.measurement import comparison
 
 with stage(snakemake, is_training=True) as this:
     training = finetuning.FinetuneConfig.from_section(this.params["finetune"])

@@ -3,6 +3,7 @@
 import autotailor
 from stage import stage
 
+from autotailor.ir.description import describe
 from autotailor import artifacts
 
 with stage(snakemake) as this:
@@ -19,7 +20,7 @@ with stage(snakemake) as this:
     )
     with artifacts.atomic(snakemake.output.onnx) as path:
         net.export_onnx(net.largest(), path)
-    artifacts.write_json(snakemake.output.space, net.describe())
+    artifacts.write_json(snakemake.output.space, describe(net))
     with artifacts.atomic(snakemake.output.supernet) as path:
         net.save(path)
     this.run.metrics({"modifications": net.space.num_modifications, "blocks": len(net.blocks)})

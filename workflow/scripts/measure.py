@@ -6,7 +6,8 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, profiling, search, sensitivity, summary
+from autotailor import artifacts, data, profiling, search, sensitivity
+from autotailor.measurement import summary
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)

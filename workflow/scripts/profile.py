@@ -6,7 +6,7 @@ import autotailor
 from stage import stage
 
 from autotailor import artifacts, enumeration, profiling
-from autotailor.profiling.validation import validation_subnets
+from autotailor.profiling.networks.validation import validation_subnets
 
 with stage(snakemake) as this:
     operators = enumeration.read_operators(Path(snakemake.input.operators))

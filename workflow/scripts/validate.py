@@ -7,8 +7,8 @@ import autotailor
 from stage import stage
 
 from autotailor import artifacts, profiling
-from autotailor.profiling.promise import Promise
-from autotailor.profiling.validation import NOT_MEASURED, kendall_tau, validation_subnets
+from autotailor.profiling.networks.promise import Promise
+from autotailor.profiling.networks.validation import NOT_MEASURED, kendall_tau, validation_subnets
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)

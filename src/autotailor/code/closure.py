@@ -87,11 +87,13 @@ class Code:
         return any(folder.joinpath(*name.split(".")).is_dir() for folder in self._folders)
 
     def children(self, package: str) -> list[str]:
-        """Dotted names of all modules and packages in a package."""
+        """Dotted names of all modules and packages in a package, and in the packages within."""
         folders = [folder.joinpath(*package.split(".")) for folder in self._folders]
         paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-        names = {path.stem for path in paths if path.suffix == ".py" or (path / "__init__.py").is_file()}
-        return [f"{package}.{name}" for name in sorted(names - {"__init__"})]
+        packages = {path.stem for path in paths if (path / "__init__.py").is_file()}
+        names = {path.stem for path in paths if path.suffix == ".py"} | packages
+        direct = [f"{package}.{name}" for name in sorted(names - {"__init__"})]
+        return direct + [below for name in sorted(packages) for below in self.children(f"{package}.{name}")]
 
 
 class _Walk:

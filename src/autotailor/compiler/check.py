@@ -11,9 +11,9 @@ import torch
 
 from autotailor.compiler.library import reason
 from autotailor.ir.errors import GraphError
-from autotailor.ir.executor import GraphModule
+from autotailor.ir.execution.executor import GraphModule
 from autotailor.ir.graph import Graph
-from autotailor.ir.operator import Tensor
+from autotailor.ir.operators.rule import Tensor
 from autotailor.ir.supernet import SuperNet
 
 AMPLIFIED = 0.1

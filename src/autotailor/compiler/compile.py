@@ -15,9 +15,9 @@ from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
-from autotailor.compiler.sources import Source, read_source
-from autotailor.ir.batch_norm import biased_convolutions, reinsert
+from autotailor.compiler.sources.source import Source, read_source
 from autotailor.ir.errors import AutoTailorError, GraphError
+from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
 from autotailor.ir.supernet import SuperNet
 
 

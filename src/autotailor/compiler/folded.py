@@ -12,8 +12,8 @@ from typing import Literal, get_args
 
 import onnx_ir as ir
 
-from autotailor.ir.batch_norm import FOLDED_INTO
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.batch_norm import FOLDED_INTO
 
 BatchNorm = Literal["auto", "reinsert", "keep"]
 

@@ -9,13 +9,13 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from autotailor.compiler.library import attempt, complaint
-from autotailor.compiler.passes.canonical import canonicalise
 from autotailor.compiler.passes.folding import RANDOM, fold
 from autotailor.compiler.passes.inlining import inline
 from autotailor.compiler.passes.lowering import lower
 from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
 from autotailor.compiler.passes.signature import fix_signature
+from autotailor.compiler.rewrites.canonical import canonicalise
 from autotailor.ir.errors import GraphError
 
 LARGEST = 1 << 28  # numbers of an activation for one image: 1 GiB

@@ -11,16 +11,16 @@ import numpy.typing as npt
 import onnx
 import onnx_ir as ir
 
-from autotailor.compiler.expansions import without_needless_expansions
-from autotailor.compiler.global_pools import with_global_pools
-from autotailor.compiler.slices import slices_as_splits
+from autotailor.compiler.rewrites.expansions import without_needless_expansions
+from autotailor.compiler.rewrites.global_pools import with_global_pools
+from autotailor.compiler.rewrites.slices import slices_as_splits
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
-from autotailor.ir.canonical import canonical
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
 from autotailor.ir.feature import Shape, freeze_attributes
+from autotailor.ir.generalise import generalise
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.onnx_writer import INPUT, OUTPUT
-from autotailor.ir.operator import rules
+from autotailor.ir.operators.rule import rules
 
 Array = npt.NDArray[Any]
 
@@ -64,7 +64,7 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
             )
-        return canonical(slices_as_splits(with_global_pools(without_needless_expansions(graph))))
+        return generalise(slices_as_splits(with_global_pools(without_needless_expansions(graph))))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""

@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.feature import FusionRules, OperatorFeature
-from autotailor.ir.fusion import Place
-from autotailor.ir.image import entries
-from autotailor.ir.metrics import operator_macs
-from autotailor.ir.subnet import IntArray, SubNet, canonical
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.places import Place
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.space.joint_sizes import entries
+from autotailor.ir.space.subnet import IntArray, SubNet, canonical
+from autotailor.ir.space.variable import Space
 from autotailor.ir.supernet import SuperNet
-from autotailor.ir.variable import Space
 
 DRAWS = 24
 """SubNets drawn for each missing operator; the one that adds most is improved."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.feature import FusionRules, OperatorFeature
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.supernet import SuperNet
 
 COLUMNS = ("id", "kind", "feature", "places")

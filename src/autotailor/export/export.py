@@ -16,8 +16,8 @@ from torch import nn
 from autotailor.data import EvaluationSet, resize
 from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.executor import Statistics
-from autotailor.ir.subnet import SubNet
+from autotailor.ir.execution.executor import Statistics
+from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.errors import ProfilingError
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autotailor.ir.onnx_writer import INPUT
+from autotailor.ir.execution.onnx_writer import INPUT
 
 Array = npt.NDArray[np.float32]
 Runner = Callable[[Array], Array]

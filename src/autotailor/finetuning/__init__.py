@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.finetuning.calibration import Calibrator, adopt_statistics, calibrate
+    from autotailor.accuracy.calibration import Calibrator, adopt_statistics, calibrate
     from autotailor.finetuning.config import (
         CalibrationConfig,
         DistillationConfig,
@@ -45,7 +45,7 @@ __all__ = [
 
 _HOMES = {
     "CalibrationConfig": "autotailor.finetuning.config",
-    "Calibrator": "autotailor.finetuning.calibration",
+    "Calibrator": "autotailor.accuracy.calibration",
     "DistillationConfig": "autotailor.finetuning.config",
     "FinetuneConfig": "autotailor.finetuning.config",
     "FinetuneResult": "autotailor.finetuning.weight_sharing",
@@ -55,8 +55,8 @@ _HOMES = {
     "ScaledResult": "autotailor.finetuning.scaled",
     "TrainingError": "autotailor.finetuning.errors",
     "accuracies": "autotailor.finetuning.pretraining",
-    "adopt_statistics": "autotailor.finetuning.calibration",
-    "calibrate": "autotailor.finetuning.calibration",
+    "adopt_statistics": "autotailor.accuracy.calibration",
+    "calibrate": "autotailor.accuracy.calibration",
     "evaluate": "autotailor.finetuning.weight_sharing",
     "finetune": "autotailor.finetuning.weight_sharing",
     "pretrain": "autotailor.finetuning.pretraining",

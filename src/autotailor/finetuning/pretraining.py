@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.evaluation import correctness, percent
 from autotailor.finetuning.loop import Row, Step, deterministic, train
 from autotailor.finetuning.precision import forward
 

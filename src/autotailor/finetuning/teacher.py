@@ -15,9 +15,9 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from autotailor.accuracy.evaluation import BATCH, BoolArray
 from autotailor.data.splits import DataSplits, EvaluationSet, resize
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.evaluation import BATCH, BoolArray
 
 logger = logging.getLogger(__name__)
 

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import torch
 
+from autotailor.accuracy.calibration import Calibrator, resolution_of
+from autotailor.accuracy.evaluation import BoolArray, correctness, percent
 from autotailor.data.splits import DataSplits, EvaluationSet, resize
 from autotailor.finetuning import sampling
-from autotailor.finetuning.calibration import Calibrator, resolution_of
 from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.evaluation import BoolArray, correctness, percent
 from autotailor.finetuning.loop import Row, Step, deterministic, train
 from autotailor.finetuning.precision import forward
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
-from autotailor.ir.executor import ElasticModule, Statistics
-from autotailor.ir.subnet import SubNet, largest
+from autotailor.ir.execution.executor import ElasticModule, Statistics
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 
 Gradients = tuple[torch.Tensor | None, ...]

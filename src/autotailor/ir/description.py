@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from autotailor.ir.supernet import SuperNet
+from autotailor.ir.supernet import SuperNet
 
 
 def describe(net: SuperNet) -> dict[str, Any]:

@@ -7,10 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from autotailor.ir.pattern import Pattern
+from typing import Any
 
 Shape = tuple[int, ...]
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
@@ -86,25 +83,3 @@ class OperatorFeature:
     def id(self) -> str:
         """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
-
-
-@dataclass(frozen=True)
-class FusionRules:
-    """What a runtime merges into one kernel (paper, section 4.2.1: user-defined fusion rules).
-
-    Attributes:
-        name: for messages and hashes.
-        folds: (producer, follower) kinds where the follower disappears into the producer's weights.
-        fuses: (producer, follower) kinds where the follower runs inside the producer's kernel.
-        free: kinds that cost nothing (views).
-        patterns: subgraphs that run as one operator; where two overlap the earlier one holds.
-        sums: producers that add a second activation of their output's shape inside their kernel (a residual), before
-            what fuses with them.
-    """
-
-    name: str
-    folds: frozenset[tuple[str, str]] = frozenset()
-    fuses: frozenset[tuple[str, str]] = frozenset()
-    free: frozenset[str] = frozenset()
-    patterns: tuple[Pattern, ...] = ()
-    sums: frozenset[str] = frozenset()

@@ -19,29 +19,16 @@ import onnx
 import torch
 from torch import nn
 
-from autotailor.ir import metrics
-from autotailor.ir import subnet as subnets
-from autotailor.ir.architecture import Architecture
-from autotailor.ir.block import Block
-from autotailor.ir.description import describe
-from autotailor.ir.dimension import Atom, Indices, Kernel
-from autotailor.ir.elasticity import ElasticShare, elastic_share
+from autotailor.ir.blocks.block import Block
+from autotailor.ir.blocks.recognition import find_blocks
+from autotailor.ir.blocks.stage import Stage, find_stages
+from autotailor.ir.dimensions.dimension import Atom, Indices, Kernel
 from autotailor.ir.errors import GraphError
-from autotailor.ir.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
-from autotailor.ir.feature import FusionRules, OperatorFeature, Shape
-from autotailor.ir.fusion import FusedGroup, Place, find_place, fuse
-from autotailor.ir.graph import Graph, Node
-from autotailor.ir.head import Head, find_head
-from autotailor.ir.importance import channel_orders
-from autotailor.ir.memory import PeakMemory, peak_memory
-from autotailor.ir.onnx_writer import to_onnx
-from autotailor.ir.propagation import Propagation, StaticPart, propagate
-from autotailor.ir.proposal import build_space
-from autotailor.ir.recognition import find_blocks
-from autotailor.ir.request import SpaceRequest
-from autotailor.ir.section import space_section
-from autotailor.ir.sequence import PlacedOperator, operator_sequence
-from autotailor.ir.slicing import (
+from autotailor.ir.execution.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
+from autotailor.ir.execution.head import Head, find_head
+from autotailor.ir.execution.importance import channel_orders
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.execution.slicing import (
     active_shapes,
     bypasses,
     kept_nodes,
@@ -49,10 +36,23 @@ from autotailor.ir.slicing import (
     slice_graph,
     take,
 )
-from autotailor.ir.stage import Stage, find_stages
-from autotailor.ir.subnet import SubNet
-from autotailor.ir.term import Metric
-from autotailor.ir.variable import Gate, Space
+from autotailor.ir.feature import OperatorFeature, Shape
+from autotailor.ir.fusion.places import FusedGroup, Place, find_place, fuse
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.fusion.sequence import PlacedOperator, operator_sequence
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.metrics import metrics
+from autotailor.ir.metrics.elasticity import ElasticShare, elastic_share
+from autotailor.ir.metrics.memory import PeakMemory, peak_memory
+from autotailor.ir.propagation import Propagation, StaticPart, propagate
+from autotailor.ir.proposal.proposal import build_space
+from autotailor.ir.proposal.request import SpaceRequest
+from autotailor.ir.proposal.section import space_section
+from autotailor.ir.space import subnet as subnets
+from autotailor.ir.space.architecture import Architecture
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Gate, Space
 
 SCHEMA = 1
 UNFUSED = FusionRules("none")
@@ -149,12 +149,6 @@ class SuperNet:
     @cached_property
     def _node_gates(self) -> dict[str, Gate]:
         return {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
-
-    def describe(self) -> dict[str, Any]:
-        """What ``space.json`` holds: counts, variables, blocks, stages, and static parts with their reasons."""
-        return describe(self)
-
-    # SubNets.
 
     def largest(self) -> SubNet:
         """The unmodified network."""

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from autotailor.profiling.device import DeviceConfig, Fingerprint
     from autotailor.profiling.endpoint import check, check_configuration, fusion_rules, read_table
     from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
-    from autotailor.profiling.lut import LUT, LUTRow
-    from autotailor.profiling.memory import MemoryUse, measure_baseline, measure_memory
-    from autotailor.profiling.networks import (
+    from autotailor.profiling.measuring.memory import MemoryUse, measure_baseline, measure_memory
+    from autotailor.profiling.measuring.profiler import profile
+    from autotailor.profiling.measuring.session import Session
+    from autotailor.profiling.networks.networks import (
         Measurement,
         convert,
         converted_file,
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
         measure_rounds,
         run_network,
     )
-    from autotailor.profiling.profiler import profile
-    from autotailor.profiling.record import Record
+    from autotailor.profiling.networks.validation import validate
+    from autotailor.profiling.networks.writable import Missing, check_writable, missing_operators
+    from autotailor.profiling.records.record import Record
     from autotailor.profiling.runtimes import RUNTIMES, exporting_runtime, open_runtime
-    from autotailor.profiling.session import Session
-    from autotailor.profiling.store import Store, StoredDevice
+    from autotailor.profiling.table.lut import LUT, LUTRow
+    from autotailor.profiling.table.store import Store, StoredDevice
     from autotailor.profiling.transports import TRANSPORTS, open_transport
-    from autotailor.profiling.validation import validate
-    from autotailor.profiling.writable import Missing, check_writable, missing_operators
 
 __all__ = [
     "LUT",
@@ -76,37 +76,37 @@ _HOMES = {
     "DeviceConfig": "autotailor.profiling.device",
     "DeviceError": "autotailor.profiling.errors",
     "Fingerprint": "autotailor.profiling.device",
-    "LUT": "autotailor.profiling.lut",
+    "LUT": "autotailor.profiling.table.lut",
     "LUTError": "autotailor.profiling.errors",
-    "LUTRow": "autotailor.profiling.lut",
-    "Measurement": "autotailor.profiling.networks",
-    "MemoryUse": "autotailor.profiling.memory",
-    "Missing": "autotailor.profiling.writable",
+    "LUTRow": "autotailor.profiling.table.lut",
+    "Measurement": "autotailor.profiling.networks.networks",
+    "MemoryUse": "autotailor.profiling.measuring.memory",
+    "Missing": "autotailor.profiling.networks.writable",
     "ProfilingError": "autotailor.profiling.errors",
     "RUNTIMES": "autotailor.profiling.runtimes",
-    "Record": "autotailor.profiling.record",
-    "Session": "autotailor.profiling.session",
-    "Store": "autotailor.profiling.store",
-    "StoredDevice": "autotailor.profiling.store",
+    "Record": "autotailor.profiling.records.record",
+    "Session": "autotailor.profiling.measuring.session",
+    "Store": "autotailor.profiling.table.store",
+    "StoredDevice": "autotailor.profiling.table.store",
     "TRANSPORTS": "autotailor.profiling.transports",
     "check": "autotailor.profiling.endpoint",
     "check_configuration": "autotailor.profiling.endpoint",
-    "check_writable": "autotailor.profiling.writable",
-    "convert": "autotailor.profiling.networks",
-    "converted_file": "autotailor.profiling.networks",
+    "check_writable": "autotailor.profiling.networks.writable",
+    "convert": "autotailor.profiling.networks.networks",
+    "converted_file": "autotailor.profiling.networks.networks",
     "exporting_runtime": "autotailor.profiling.runtimes",
     "fusion_rules": "autotailor.profiling.endpoint",
-    "mean_of_rounds": "autotailor.profiling.networks",
-    "measure_baseline": "autotailor.profiling.memory",
-    "measure_memory": "autotailor.profiling.memory",
-    "measure_networks": "autotailor.profiling.networks",
-    "measure_rounds": "autotailor.profiling.networks",
-    "missing_operators": "autotailor.profiling.writable",
+    "mean_of_rounds": "autotailor.profiling.networks.networks",
+    "measure_baseline": "autotailor.profiling.measuring.memory",
+    "measure_memory": "autotailor.profiling.measuring.memory",
+    "measure_networks": "autotailor.profiling.networks.networks",
+    "measure_rounds": "autotailor.profiling.networks.networks",
+    "missing_operators": "autotailor.profiling.networks.writable",
     "open_runtime": "autotailor.profiling.runtimes",
     "open_transport": "autotailor.profiling.transports",
-    "profile": "autotailor.profiling.profiler",
+    "profile": "autotailor.profiling.measuring.profiler",
     "read_table": "autotailor.profiling.endpoint",
-    "run_network": "autotailor.profiling.networks",
-    "validate": "autotailor.profiling.validation",
+    "run_network": "autotailor.profiling.networks.networks",
+    "validate": "autotailor.profiling.networks.validation",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autotailor.ir.feature import FusionRules
+from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.device import DeviceConfig, Fingerprint
 from autotailor.profiling.errors import DeviceError, LUTError
-from autotailor.profiling.lock import DeviceLock
-from autotailor.profiling.lut import LUT
+from autotailor.profiling.host.lock import DeviceLock
 from autotailor.profiling.runtimes import open_runtime
+from autotailor.profiling.table.lut import LUT
 from autotailor.profiling.transports import open_transport
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet
 
 if TYPE_CHECKING:
     import pandas as pd

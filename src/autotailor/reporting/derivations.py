@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from autotailor.profiling.promise import Promise
+from autotailor.profiling.networks.promise import Promise
 from autotailor.reporting.inputs import Tables
 
 ORIGINAL, LARGEST = "original", "largest"

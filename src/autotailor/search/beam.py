@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from autotailor.ir.subnet import IntArray, canonical, largest
-from autotailor.ir.variable import Space
+from autotailor.ir.space.subnet import IntArray, canonical, largest
+from autotailor.ir.space.variable import Space
 from autotailor.search.front import Objectives
 
 

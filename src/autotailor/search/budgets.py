@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autotailor.artifacts import read_json, write_json
-from autotailor.ir.subnet import SubNet, largest
-from autotailor.ir.variable import Space
+from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 

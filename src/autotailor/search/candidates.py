@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autotailor.ir.subnet import IntArray, SubNet, canonical, largest, smallest
-from autotailor.ir.variable import Space
+from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest
+from autotailor.ir.space.variable import Space
 from autotailor.search.front import Front, Objectives
 
 if TYPE_CHECKING:

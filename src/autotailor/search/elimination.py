@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotailor.ir.subnet import IntArray
-from autotailor.ir.term import FloatArray, Metric
-from autotailor.ir.variable import Space
+from autotailor.ir.space.metric import FloatArray, Metric
+from autotailor.ir.space.subnet import IntArray
+from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.partial import Partial, nothing, product, union

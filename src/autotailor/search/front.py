@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autotailor.artifacts import atomic
-from autotailor.ir.subnet import IntArray, SubNet
-from autotailor.ir.term import FloatArray, Metric
-from autotailor.ir.variable import Space
+from autotailor.ir.space.metric import FloatArray, Metric
+from autotailor.ir.space.subnet import IntArray, SubNet
+from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 
 if TYPE_CHECKING:

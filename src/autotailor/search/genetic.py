@@ -15,9 +15,9 @@ from pymoo.operators.repair.rounding import RoundingRepair
 from pymoo.problems.static import StaticProblem
 from rich.progress import track
 
-from autotailor.ir.subnet import IntArray, canonical, sample, smallest, stack
-from autotailor.ir.term import FloatArray
-from autotailor.ir.variable import Space
+from autotailor.ir.space.metric import FloatArray
+from autotailor.ir.space.subnet import IntArray, canonical, sample, smallest, stack
+from autotailor.ir.space.variable import Space
 from autotailor.search.beam import beam_search, best_at_budgets
 from autotailor.search.config import SearchConfig
 from autotailor.search.front import Front, Objectives, non_dominated

@@ -10,7 +10,7 @@ import numpy as np
 from pymoo.indicators.hv import HV
 
 from autotailor.artifacts import write_json
-from autotailor.ir.term import FloatArray
+from autotailor.ir.space.metric import FloatArray
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import ExactFront, exact_front
 from autotailor.search.errors import SearchError

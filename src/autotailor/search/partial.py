@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.term import FloatArray
+from autotailor.ir.space.metric import FloatArray
 from autotailor.search.front import non_dominated
 
 ChoiceArray = npt.NDArray[np.int16]

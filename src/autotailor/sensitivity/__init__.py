@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
+    from autotailor.accuracy.statistics import accuracy, accuracy_drop, clustered_mean, kendall_tau
     from autotailor.finetuning import evaluate
     from autotailor.sensitivity.config import SensitivityConfig
     from autotailor.sensitivity.errors import SensitivityError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         validate_accuracy,
         validation_subnets,
     )
-    from autotailor.sensitivity.statistics import accuracy, accuracy_drop, clustered_mean, kendall_tau
 
 __all__ = [
     "Sensitivity",
@@ -43,12 +43,12 @@ _HOMES = {
     "Sensitivity": "autotailor.sensitivity.measurement",
     "SensitivityConfig": "autotailor.sensitivity.config",
     "SensitivityError": "autotailor.sensitivity.errors",
-    "accuracy": "autotailor.sensitivity.statistics",
-    "accuracy_drop": "autotailor.sensitivity.statistics",
+    "accuracy": "autotailor.accuracy.statistics",
+    "accuracy_drop": "autotailor.accuracy.statistics",
     "accuracy_metric": "autotailor.sensitivity.measurement",
-    "clustered_mean": "autotailor.sensitivity.statistics",
+    "clustered_mean": "autotailor.accuracy.statistics",
     "evaluate": "autotailor.finetuning",
-    "kendall_tau": "autotailor.sensitivity.statistics",
+    "kendall_tau": "autotailor.accuracy.statistics",
     "measure": "autotailor.sensitivity.measurement",
     "measure_accuracies": "autotailor.sensitivity.measurement",
     "validate_accuracy": "autotailor.sensitivity.measurement",

@@ -12,19 +12,19 @@ import numpy as np
 import pandas as pd
 from rich.progress import track
 
+from autotailor.accuracy.journal import BoolArray, Journal
+from autotailor.accuracy.statistics import accuracy, accuracy_drop
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.finetuning import Calibrator, evaluate
 from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.loop import deterministic
-from autotailor.ir.executor import ElasticModule
-from autotailor.ir.subnet import SubNet, largest, stack
+from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import SubNet, largest, stack
+from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
-from autotailor.ir.term import Metric, Term
-from autotailor.ir.variable import Modification, Space, Variable
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
-from autotailor.sensitivity.journal import BoolArray, Journal
-from autotailor.sensitivity.statistics import accuracy, accuracy_drop
 
 COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")
 VALIDATION_COLUMNS = ("subnet", "assignment", "predicted", "measured", "standard_error")

@@ -39,22 +39,22 @@ def test_training_does_not_depend_on_what_it_does_not_import(rule: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "module"),
     [
-        ("enumerate", "autotailor.profiling.runtimes.ncnn_fusion"),
+        ("enumerate", "autotailor.profiling.runtimes.ncnn.fusion"),
         ("search", "autotailor.reporting.contributors"),
         ("export", "autotailor.search.budgets"),
         ("measure", "autotailor.search.budgets"),
-        ("compare", "autotailor.sensitivity.statistics"),
-        ("report", "autotailor.profiling.promise"),
+        ("compare", "autotailor.accuracy.statistics"),
+        ("report", "autotailor.profiling.networks.promise"),
         ("report", "autotailor/reporting/templates/report.css"),
-        ("pretrain", "autotailor.compiler.sources"),
+        ("pretrain", "autotailor.compiler.sources.source"),
         ("finetune", "autotailor.finetuning.sampling.sandwich"),
         ("finetune", "autotailor.data.datasets.digits"),
-        ("finetune", "autotailor.ir.operators.conv"),
-        ("finetune", "autotailor.ir.templates.bottleneck"),
+        ("finetune", "autotailor.ir.operators.windows.conv"),
+        ("finetune", "autotailor.ir.blocks.templates.bottleneck"),
         ("finetune", "stage"),
-        ("profile", "autotailor.profiling.transports.adb"),
-        ("profile", "autotailor.profiling.runtimes.ncnn_runner"),
-        ("profile", "autotailor.profiling.runtimes.ncnn_layers.convolutions"),
+        ("profile", "autotailor.profiling.transports.adb.transport"),
+        ("profile", "autotailor.profiling.runtimes.ncnn.runner"),
+        ("profile", "autotailor.profiling.runtimes.ncnn.layers.convolutions"),
     ],
 )
 def test_a_rule_depends_on_what_it_uses(rule: str, module: str) -> None:
@@ -81,7 +81,7 @@ for rule in sys.argv[2:]:
     for registry in ("data.registry", "finetuning.sampling.strategy"):
         if module := sys.modules.get(f"autotailor.{registry}"):
             module.names()
-    if block := sys.modules.get("autotailor.ir.block"):
+    if block := sys.modules.get("autotailor.ir.blocks.block"):
         block.templates()
     loaded = [n for n, m in sys.modules.items() if n.startswith("autotailor.") and getattr(m, "__file__", None)]
     print(json.dumps([rule, loaded]), flush=True)

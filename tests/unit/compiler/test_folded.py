@@ -16,8 +16,8 @@ import autotailor
 import networks
 import tiny_data
 from autotailor import finetuning
-from autotailor.ir.batch_norm import placeholders
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.batch_norm import placeholders
 from reference import assert_same, run
 
 CALIBRATION = finetuning.CalibrationConfig(images=32, batch_size=16)

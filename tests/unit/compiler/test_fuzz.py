@@ -20,6 +20,7 @@ from onnx import TensorProto, helper
 
 import autotailor
 import networks
+from autotailor.ir.description import describe
 from autotailor.ir.errors import AutoTailorError, GraphError
 from mutations import strange_files
 from reference import Array, assert_same, model_of, run
@@ -114,7 +115,7 @@ def compile_or_refuse(content: bytes, path: Path) -> None:
         net = autotailor.compile(path)
         net.shapes(net.smallest())
         net.sample(np.random.default_rng(0))
-        json.dumps(net.describe())
+        json.dumps(describe(net))
 
 
 @settings(FUZZ, max_examples=100)

@@ -11,7 +11,7 @@ from torch import nn
 import autotailor
 from acceptance import checks
 from autotailor.ir.errors import GraphError
-from autotailor.ir.onnx_writer import OUTPUT, to_onnx
+from autotailor.ir.execution.onnx_writer import OUTPUT, to_onnx
 
 
 class Folded(nn.Module):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.data import contents, memory
+from autotailor.data.files import contents, memory
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from autotailor import data
-from autotailor.data import contents, memory
+from autotailor.data.files import contents, memory
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import random
 import autotailor
 from autotailor.enumeration.cover import cover
 from autotailor.ir.feature import OperatorFeature
-from autotailor.profiling.runtimes.ncnn_fusion import NCNN_FUSION
+from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 
 
 def held(net: autotailor.SuperNet, subnets: tuple[autotailor.SubNet, ...]) -> set[str]:

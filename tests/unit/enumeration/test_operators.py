@@ -9,7 +9,7 @@ import pytest
 import autotailor
 from autotailor.enumeration import enumerate_operators, read_operators, write_operators
 from autotailor.enumeration.operators import EnumerationError
-from autotailor.ir.feature import FusionRules
+from autotailor.ir.fusion.rules import FusionRules
 
 RULES = FusionRules("test", folds=frozenset({("Conv", "BatchNormalization")}), free=frozenset({"Flatten"}))
 

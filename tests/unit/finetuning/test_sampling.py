@@ -8,7 +8,7 @@ import pytest
 import autotailor
 from autotailor.finetuning import TrainingError, sampling
 from autotailor.finetuning.sampling.strategy import by_size, register, stages_of
-from autotailor.ir.variable import Variable
+from autotailor.ir.space.variable import Variable
 
 
 def make(name: str, net: autotailor.SuperNet, count: int = 3) -> sampling.Strategy:

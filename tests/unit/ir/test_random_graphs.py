@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import autotailor
 from acceptance import checks
 from atoms import every_atom
-from autotailor.ir.feature import FusionRules
-from autotailor.ir.legality import fitting, needs_of
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.proposal.legality import fitting, needs_of
 from unit.ir.strategies import models
 
 FUSION = FusionRules(

@@ -14,9 +14,9 @@ import torch
 import autotailor
 import networks
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.feature import FusionRules
-from autotailor.ir.onnx_writer import to_onnx
-from autotailor.ir.variable import Modification
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.space.variable import Modification
 
 TOLERANCE = 1e-4
 NCNN_LIKE = FusionRules(

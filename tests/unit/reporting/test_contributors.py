@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion import Place
-from autotailor.ir.subnet import SubNet, largest
-from autotailor.ir.variable import Gate, Space, Variable
+from autotailor.ir.fusion.places import Place
+from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.ir.space.variable import Gate, Space, Variable
 from autotailor.reporting import contributors
 from autotailor.reporting.contributors import describe
 

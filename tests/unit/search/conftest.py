@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from autotailor.ir.term import Metric, Term
-from autotailor.ir.variable import Gate, Space, Variable
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.variable import Gate, Space, Variable
 from autotailor.search import Objectives
 
 RESOLUTIONS, WIDTHS, EXPANSIONS = (32, 28, 24), (1.0, 0.75, 0.5), (0.25, 0.2, 0.125)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autotailor.ir.subnet import largest, smallest, stack
+from autotailor.ir.space.subnet import largest, smallest, stack
 from autotailor.search import Measured, Objectives, SearchConfig, SearchError, candidates, choose, search
 from autotailor.search.candidates import APART, COLUMNS
 

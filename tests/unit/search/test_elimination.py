@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotailor.ir.term import Metric, Term
-from autotailor.ir.variable import Gate, Space, Variable
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.variable import Gate, Space, Variable
 from autotailor.search import Objectives, SearchError, exact_front
 from autotailor.search.elimination import brute_force_front
 from autotailor.search.front import non_dominated

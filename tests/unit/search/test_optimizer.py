@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autotailor.ir.subnet import largest, smallest
-from autotailor.ir.term import Metric, Term
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import largest, smallest
 from autotailor.search import (
     Front,
     Objectives,

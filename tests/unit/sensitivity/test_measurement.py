@@ -10,8 +10,8 @@ import autotailor
 import tiny_data
 from autotailor import sensitivity
 from autotailor.finetuning import CalibrationConfig
-from autotailor.ir.subnet import stack
-from autotailor.ir.variable import Modification
+from autotailor.ir.space.subnet import stack
+from autotailor.ir.space.variable import Modification
 from autotailor.sensitivity import (
     Sensitivity,
     SensitivityConfig,

@@ -7,8 +7,8 @@ import onnx.version_converter
 import onnx_ir as ir
 from onnx import helper
 
-from autotailor.ir.onnx_writer import IR_VERSION, OPSET
-from autotailor.ir.operator import rules
+from autotailor.ir.execution.onnx_writer import IR_VERSION, OPSET
+from autotailor.ir.operators.rule import rules
 
 
 def lower(model: ir.Model) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.data.contents import Content, Examiner, read_contents
-from autotailor.data.division import divide
 from autotailor.data.errors import DataError
-from autotailor.data.layout import Layout, read_layout
-from autotailor.data.picture_config import PictureConfig
+from autotailor.data.files.contents import Content, Examiner, read_contents
+from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.pictures.division import divide
+from autotailor.data.pictures.layout import Layout, read_layout
+from autotailor.data.pictures.survey import report
 from autotailor.data.registry import Dataset, read_config, register
-from autotailor.data.survey import report
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
@@ -57,7 +57,7 @@ class Files:
         Raises:
             DataError: it cannot be read (any more).
         """
-        from autotailor.data.reading import PictureError, read_picture
+        from autotailor.data.pictures.reading import PictureError, read_picture
 
         path = self.paths[index]
         try:
@@ -95,7 +95,7 @@ class Folder(Dataset):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.pictures import Pictures, splits
+        from autotailor.data.pictures.stream import Pictures, splits
 
         layout = self.layout()
         contents = [content.sha256 for content in self._examine(layout)]
@@ -129,7 +129,7 @@ class Folder(Dataset):
 
     def _examine(self, layout: Layout) -> list[Content]:
         """Contents of all pictures, after refusing what cannot be read."""
-        from autotailor.data.reading import EXAMINER, examine
+        from autotailor.data.pictures.reading import EXAMINER, examine
 
         title = f"checking the pictures of {self._config.name}"
         contents = read_contents(layout.files(), title, Examiner(EXAMINER, examine))

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.data.contents import digest, read_contents
 from autotailor.data.errors import DataError
-from autotailor.data.picture_config import PictureConfig
+from autotailor.data.files.contents import digest, read_contents
+from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.registry import Dataset, read_config, register
 
 if TYPE_CHECKING:
-    from autotailor.data.pictures import Pictures
+    from autotailor.data.pictures.stream import Pictures
     from autotailor.data.splits import DataSplits
 
 HALVES = 2  # seed word
@@ -77,7 +77,7 @@ class Torchvision(Dataset):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.pictures import splits
+        from autotailor.data.pictures.stream import splits
 
         train, held = self._pictures(True), self._pictures(False)
         mixed = np.random.default_rng([self._config.seed, HALVES]).permutation(len(held.labels))
@@ -88,7 +88,7 @@ class Torchvision(Dataset):
 
     def _pictures(self, train: bool, ids: npt.NDArray[np.int64] | None = None) -> Pictures:
         """Pictures of one of the two parts; all of them, or those at the places ``ids``."""
-        from autotailor.data.pictures import Pictures
+        from autotailor.data.pictures.stream import Pictures
 
         images = self._open(train)
         labels = getattr(images, "targets", getattr(images, "labels", None))
@@ -135,7 +135,7 @@ class _Images:
     ids: npt.NDArray[np.int64]
 
     def __call__(self, index: int) -> Any:
-        from autotailor.data.reading import to_rgb, upright
+        from autotailor.data.pictures.reading import to_rgb, upright
 
         return to_rgb(upright(self.images[int(self.ids[index])][0]))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from autotailor.finetuning.sampling.sandwich import Sandwich
 from autotailor.finetuning.sampling.strategy import register
-from autotailor.ir.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet
 
 
 @register("alternating")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autotailor.finetuning.sampling.strategy import Strategy, by_size, register
-from autotailor.ir.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet
 
 
 @register("compofa")

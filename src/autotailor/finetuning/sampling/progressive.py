@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from autotailor.finetuning.sampling.strategy import Strategy, by_size, register
-from autotailor.ir.subnet import SubNet, canonical
-from autotailor.ir.variable import Variable
+from autotailor.ir.space.subnet import SubNet, canonical
+from autotailor.ir.space.variable import Variable
 
 ORDER = ("resolution", "kernel_size", "depth", "expand_ratio", "width")  # other kinds come last
 

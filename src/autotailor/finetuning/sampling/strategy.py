@@ -1,9 +1,7 @@
-"""What a sampling strategy is, and how they are found by name."""
+"""What a sampling strategy is, and how one is made known under a name."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -11,9 +9,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from autotailor.finetuning.errors import TrainingError
-from autotailor.ir.stage import Stage
-from autotailor.ir.subnet import SubNet, largest, smallest
-from autotailor.ir.variable import Space, Variable
+from autotailor.ir.blocks.stage import Stage
+from autotailor.ir.space.subnet import SubNet, largest, smallest
+from autotailor.ir.space.variable import Space, Variable
 
 Kind = TypeVar("Kind", bound="type[Strategy]")
 
@@ -66,36 +64,16 @@ def stages_of(space: Space, stages: Sequence[Stage]) -> dict[str, str]:
     return {name: owner for name, owner in named.items() if owner is not None}
 
 
-_STRATEGIES: dict[str, type[Strategy]] = {}
+STRATEGIES: dict[str, type[Strategy]] = {}
 
 
 def register(name: str) -> Any:
     """Class decorator: makes a strategy known under a name of the configuration."""
 
     def add(strategy: Kind) -> Kind:
-        if name in _STRATEGIES:
+        if name in STRATEGIES:
             raise TrainingError(f"sampling strategy {name!r} is registered twice; choose another name")
-        _STRATEGIES[name] = strategy
+        STRATEGIES[name] = strategy
         return strategy
 
     return add
-
-
-def names() -> tuple[str, ...]:
-    """Names of all strategies, sorted."""
-    from autotailor.finetuning import sampling
-
-    for module in pkgutil.iter_modules(sampling.__path__):
-        importlib.import_module(f"{sampling.__name__}.{module.name}")
-    return tuple(sorted(_STRATEGIES))
-
-
-def create(name: str, space: Space, stages: Mapping[str, str], count: int) -> Strategy:
-    """A strategy by name.
-
-    Raises:
-        TrainingError: unknown name; the message lists the known ones.
-    """
-    if name not in names():
-        raise TrainingError(f"unknown sampling strategy {name!r}; known are {', '.join(names())}")
-    return _STRATEGIES[name](space, stages, count)

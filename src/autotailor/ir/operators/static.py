@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Node
-from autotailor.ir.operator import Deduction, OperatorRule, Tensor, register
+from autotailor.ir.operators.rule import Deduction, OperatorRule, Tensor, register
 
 
 def _extreme(node: Node, x: Tensor, *_: Any) -> Tensor:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from autotailor.profiling import sysfs
 from autotailor.profiling.energy import ina3221, power_supply, rapl
 from autotailor.profiling.energy.base import Gauge, Sensor
 from autotailor.profiling.energy.watch import Watch
+from autotailor.profiling.host import sysfs
 from autotailor.profiling.transports.base import Transport
 
 SENSORS = (

@@ -19,16 +19,16 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from autotailor.ir.feature import OperatorFeature
-from autotailor.profiling import pace
-from autotailor.profiling.batch import Batch
-from autotailor.profiling.differential import NS_PER_MS
 from autotailor.profiling.energy.base import Sensor
 from autotailor.profiling.energy.watch import IDLE_SECONDS, Watch
-from autotailor.profiling.limits import RANGES
-from autotailor.profiling.runner_lines import StrangeLineError, check_batch, check_program, parse
+from autotailor.profiling.host.sysfs import ROOT
+from autotailor.profiling.measuring import pace
+from autotailor.profiling.measuring.session import Session
+from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.records.differential import NS_PER_MS
+from autotailor.profiling.records.limits import RANGES
+from autotailor.profiling.records.runner_lines import StrangeLineError, check_batch, check_program, parse
 from autotailor.profiling.runtimes.base import Program
-from autotailor.profiling.session import Session
-from autotailor.profiling.sysfs import ROOT
 
 logger = logging.getLogger(__name__)
 

@@ -13,26 +13,26 @@ from autotailor.profiling.registry import Registry, open_part
 from autotailor.profiling.runtimes.base import Runtime
 
 if TYPE_CHECKING:
-    from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+    from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 
 
 def _ncnn(device: DeviceConfig) -> Runtime:
     """The wheel on this computer, the compiled runner elsewhere."""
     if device.transport != "local":
         return _ncnn_compiled(device)
-    from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+    from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 
     return NcnnRuntime(device)
 
 
 def _ncnn_compiled(device: DeviceConfig) -> Runtime:
-    from autotailor.profiling.runtimes.ncnn_compiled import NcnnCompiledRuntime
+    from autotailor.profiling.runtimes.ncnn.compiled import NcnnCompiledRuntime
 
     return NcnnCompiledRuntime(device)
 
 
 def _onnxruntime(device: DeviceConfig) -> Runtime:
-    from autotailor.profiling.runtimes.onnxruntime import OnnxRuntime
+    from autotailor.profiling.runtimes.onnxruntime.runtime import OnnxRuntime
 
     return OnnxRuntime(device)
 
@@ -40,10 +40,10 @@ def _onnxruntime(device: DeviceConfig) -> Runtime:
 def _torch(device: DeviceConfig) -> Runtime:
     """PyTorch on this computer, or that of the device."""
     if device.transport == "local":
-        from autotailor.profiling.runtimes.torch import TorchRuntime
+        from autotailor.profiling.runtimes.torch.runtime import TorchRuntime
 
         return TorchRuntime(device)
-    from autotailor.profiling.runtimes.torch_remote import RemoteTorchRuntime
+    from autotailor.profiling.runtimes.torch.remote import RemoteTorchRuntime
 
     return RemoteTorchRuntime(device)
 
@@ -71,12 +71,12 @@ def exporting_runtime() -> Runtime:
 
     Every export holds ncnn's, whatever measures. It is compared in single precision, whatever the device computes in.
     """
-    from autotailor.profiling.runtimes.ncnn import NcnnRuntime
+    from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 
     return NcnnRuntime(DeviceConfig("export"))
 
 
 __all__ = ["RUNTIMES", "NcnnRuntime", "Runtime", "exporting_runtime", "open_runtime"]
 
-_HOMES = {"NcnnRuntime": "autotailor.profiling.runtimes.ncnn"}
+_HOMES = {"NcnnRuntime": "autotailor.profiling.runtimes.ncnn.runtime"}
 __getattr__ = attach(__name__, _HOMES)

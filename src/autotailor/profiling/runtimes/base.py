@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.feature import FusionRules, OperatorFeature
-from autotailor.ir.sequence import PlacedOperator
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.transports.base import Transport
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.metrics import operator_macs
-from autotailor.ir.sequence import PlacedOperator
+from autotailor.ir.fusion.sequence import PlacedOperator
+from autotailor.ir.metrics.metrics import operator_macs
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import IMAGE, reference_feature, reference_operators
 from autotailor.profiling.runtimes.wheel import WheelRuntime

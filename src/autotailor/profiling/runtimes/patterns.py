@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotailor.ir.pattern import Pattern
+from autotailor.ir.fusion.pattern import Pattern
 
 GELU = (
     Pattern("Gelu", "Mul(Mul(x, Add(Erf(Div(x, 1.41421356)), 1.0)), 0.5)"),

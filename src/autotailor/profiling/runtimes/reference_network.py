@@ -8,7 +8,7 @@ not do: when the neighbours of a machine made one convolution 22 % faster, whole
 from __future__ import annotations
 
 from autotailor.ir.feature import Follower, OperatorFeature, Shape, freeze_attributes
-from autotailor.ir.sequence import PlacedOperator
+from autotailor.ir.fusion.sequence import PlacedOperator
 
 KIND = "ReferenceNetwork"
 IMAGE = (1, 3, 112, 112)

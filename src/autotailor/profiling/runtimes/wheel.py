@@ -1,4 +1,4 @@
-"""What runtimes have in common that come as Python wheels and are measured by `runner_loop.py`."""
+"""What runtimes have in common that come as Python wheels and are measured by `runner/loop.py`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from autotailor.ir.feature import FusionRules, OperatorFeature, freeze_attributes
+from autotailor.ir.feature import OperatorFeature, freeze_attributes
+from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
-from autotailor.profiling.runtimes import runner_loop
 from autotailor.profiling.runtimes.base import Runtime
+from autotailor.profiling.runtimes.runner import loop as runner_loop
 
 RUNS = 3
 """Timed runs in a row, whenever a program's turn comes."""

@@ -9,7 +9,9 @@ from autotailor.profiling.transports.local import LocalTransport
 
 
 def _adb(device: DeviceConfig) -> Transport:
-    from autotailor.profiling.transports.adb import AdbTransport  # where it is needed: its libraries load slowly
+    from autotailor.profiling.transports.adb.transport import (
+        AdbTransport,  # where it is needed: its libraries load slowly
+    )
 
     return AdbTransport(device)
 

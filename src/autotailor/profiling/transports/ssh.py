@@ -18,8 +18,8 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.background import background_loop
-from autotailor.profiling.transports.link import Link, Patience
-from autotailor.profiling.transports.remote import RemoteTransport, refusal
+from autotailor.profiling.transports.remote.link import Link, Patience
+from autotailor.profiling.transports.remote.transport import RemoteTransport, refusal
 
 logging.getLogger("asyncssh").setLevel(logging.WARNING)  # below it asyncssh repeats every script, hundreds in a run
 

@@ -1,0 +1,1 @@
+"""Accuracy of SubNets: evaluation, recalibration, statistics, and the journal of evaluations."""

@@ -1,0 +1,82 @@
+"""BatchNorm recalibration: every SubNet that is evaluated or exported gets statistics of its own."""
+
+from __future__ import annotations
+
+import torch
+
+from autotailor.data.splits import DataSplits, resize
+from autotailor.finetuning.config import CalibrationConfig
+from autotailor.finetuning.errors import TrainingError
+from autotailor.ir.execution.batch_norm import adopt, placeholders
+from autotailor.ir.execution.executor import ElasticModule, Statistics
+from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+
+
+def resolution_of(subnet: SubNet) -> int:
+    """Resolution that a SubNet reads, pixels; 0 where the space leaves it alone."""
+    return int(subnet[RESOLUTION]) if RESOLUTION in subnet.space.positions else 0
+
+
+class Calibrator:
+    """The fixed calibration images: the first of the training stream's first epoch.
+
+    Args:
+        data: whose training stream is used.
+        config: how many images, in what batches.
+    """
+
+    def __init__(self, data: DataSplits, config: CalibrationConfig) -> None:
+        if len(data.train) < 2:
+            raise TrainingError(f"data {data.name}: calibration needs at least 2 training images")
+        size = min(config.batch_size, config.images, len(data.train))
+        self._batches: list[torch.Tensor] = []
+        for images, _ in data.train.batches(0, size):
+            self._batches.append(images)
+            if len(self._batches) * size >= config.images:
+                break
+
+    @torch.no_grad()
+    def statistics(self, module: ElasticModule, subnet: SubNet) -> Statistics:
+        """Means and variances of one SubNet's BatchNorm layers over all calibration images.
+
+        The module is left with that SubNet active and without statistics of its own.
+        """
+        if placeholders(module.supernet.graph):
+            raise TrainingError(
+                f"network {module.supernet.graph.name}: BatchNorm was re-inserted and has not seen an image yet; "
+                f"calibrate the largest SubNet first (finetuning.adopt_statistics), finetune does so by itself"
+            )
+        return self._collect(module, subnet, stored=False)
+
+    def adopt(self, net: SuperNet) -> SuperNet:
+        """The first calibration of a SuperNet with re-inserted BatchNorm, on its largest SubNet, which stays the same.
+
+        Without any, the SuperNet is returned as it is.
+        """
+        if not placeholders(net.graph):
+            return net
+        statistics = self._collect(net.module().eval(), net.largest(), stored=True)
+        arrays = {name: (mean.cpu().numpy(), variance.cpu().numpy()) for name, (mean, variance) in statistics.items()}
+        return net.with_weights(adopt(net.graph, arrays).weights)
+
+    @torch.no_grad()
+    def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:
+        module.activate(subnet)
+        resolution = resolution_of(subnet)
+        with module.collecting(stored) as collector:
+            for images in self._batches:
+                sized = resize(images, resolution) if resolution else images
+                module(sized.contiguous(memory_format=torch.channels_last))
+        return collector.statistics()
+
+
+def calibrate(module: ElasticModule, subnet: SubNet, data: DataSplits, config: CalibrationConfig) -> Statistics:
+    """Statistics of one SubNet; for many SubNets make one ``Calibrator``."""
+    return Calibrator(data, config).statistics(module, subnet)
+
+
+def adopt_statistics(net: SuperNet, data: DataSplits, config: CalibrationConfig) -> SuperNet:
+    """``Calibrator.adopt``: gives re-inserted BatchNorm the statistics of the largest SubNet (design, section 4)."""
+    return Calibrator(data, config).adopt(net) if placeholders(net.graph) else net

@@ -1,0 +1,51 @@
+"""``python -m autotailor doctor --device NAME``: one line for each check, a remedy for each failure."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path, PurePosixPath
+
+from autotailor.ir.errors import AutoTailorError
+
+
+class DoctorError(AutoTailorError):
+    """A device failed a check."""
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``doctor`` to the commands."""
+    parser = commands.add_parser(
+        "doctor",
+        help="check a device before measuring on it",
+        description="Checks whether a device can be reached and measured on, in seconds. Exit code 1 after a failure.",
+    )
+    parser.add_argument("--device", required=True, metavar="NAME", help="a file of conf/device")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
+    parser.add_argument("--conf", type=Path, default=Path("conf"), metavar="FOLDER", help="the configuration (conf)")
+    parser.add_argument("--sysfs", type=PurePosixPath, default=PurePosixPath("/sys"), help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Checks and prints.
+
+    Raises:
+        ConfigError: no such device, or an override makes no sense.
+        DoctorError: a check failed.
+    """
+    from autotailor import config
+    from autotailor.commands.doctor.examination import examine
+    from autotailor.commands.doctor.finding import Verdict
+    from autotailor.commands.doctor.table import print_findings
+    from autotailor.profiling.device import DeviceConfig
+
+    if not options.conf.is_dir():
+        raise config.ConfigError(
+            f"--conf {options.conf}: no such folder; call the doctor in the repository's root, or name its conf"
+        )
+    section = config.compose(options.conf, None, options.device, options.overrides)["device"]
+    device = DeviceConfig.from_section(section)
+    findings = print_findings(device.name, examine(device, options.sysfs))
+    failed = [finding.check for finding in findings if finding.verdict is Verdict.FAILED]
+    if failed:
+        raise DoctorError(f"device {device.name} failed: {', '.join(failed)}; the table says what to do")

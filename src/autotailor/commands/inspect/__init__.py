@@ -1,0 +1,5 @@
+"""Inspection: what the compiler finds in a network, as tables or as a configuration to edit."""
+
+from autotailor.commands.inspect.command import add_command
+
+__all__ = ["add_command"]

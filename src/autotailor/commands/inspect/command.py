@@ -1,0 +1,180 @@
+"""``python -m autotailor inspect SOURCE``: blocks, stages, variables, counts, and static parts with reasons."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml  # type: ignore[import-untyped]
+
+from autotailor.ir.errors import AutoTailorError
+
+if TYPE_CHECKING:
+    from autotailor.commands.inspect.own_data import OwnData
+    from autotailor.ir.supernet import SuperNet
+    from autotailor.profiling.device import DeviceConfig
+
+TIMM = "timm:"
+
+
+class InspectionError(AutoTailorError):
+    """The command line asks for something that cannot be inspected."""
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``inspect`` to the commands."""
+    parser = commands.add_parser(
+        "inspect",
+        help="show what can change in a network",
+        description="Compiles a network and prints its blocks, stages, variables and static parts. "
+        "Without --space, a space is proposed.",
+    )
+    parser.add_argument("source", help="an .onnx file, timm:NAME, or package.module:factory")
+    parser.add_argument("--space", type=Path, metavar="FILE", help="YAML with a space section (conf/model/*.yaml)")
+    parser.add_argument("--yaml", action="store_true", help="print a configuration to edit instead of tables")
+    parser.add_argument("--resolution", type=int, metavar="PIXELS", help="side of the images, for a PyTorch source")
+    parser.add_argument(
+        "--batch-norm",
+        choices=("auto", "reinsert", "keep"),
+        default="auto",
+        help="where BatchNorm has been folded into the weights of a file: put it back where the file records that, "
+        "behind every convolution with a bias, or nowhere",
+    )
+    weights = parser.add_mutually_exclusive_group()
+    weights.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source")
+    weights.add_argument(
+        "--random-weights", action="store_true", help="do not fetch the weights of timm:NAME; the structure is the same"
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="your pictures, one folder per class: checked, and in the --yaml"
+    )
+    for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
+        parser.add_argument(
+            name, type=float, nargs=3, metavar=("R", "G", "B"), help=f"{what} that the network was trained with, 0 to 1"
+        )
+    parser.add_argument(
+        "--device", metavar="NAME", help="a file of conf/device: whether its runtime can run every operator"
+    )
+    parser.add_argument("--conf", type=Path, default=Path("conf"), metavar="FOLDER", help="the configuration (conf)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compiles and prints.
+
+    Raises:
+        AutoTailorError: what is wrong with the source or the space, in one sentence.
+    """
+    section = None if options.space is None else read_space(options.space)
+    device = None if options.device is None else _device(options)
+    own = _own_data(options)
+    net = _compile(options, section, own)
+    if own is not None:
+        own.check_outputs(options.source, net.num_classes)
+    if options.yaml:
+        print(_configuration(net, options, own), end="")
+        return
+    from autotailor.commands.inspect.tables import print_inspection
+
+    print_inspection(net, proposed=section is None)
+    if own is not None:
+        own.verify()
+        print("\n".join(own.summary()))
+    if options.random_weights:
+        print("Random weights: the structure is the same as that of the trained network, the accuracy is not.")
+    if device is not None:
+        from autotailor.profiling import check_writable
+
+        check_writable(net, device)
+        print(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
+
+
+def _device(options: argparse.Namespace) -> DeviceConfig:
+    """The device that is asked about; raises ConfigError where there is no such file."""
+    from autotailor import config
+    from autotailor.profiling.device import DeviceConfig
+
+    if not options.conf.is_dir():
+        raise InspectionError(
+            f"--conf {options.conf}: no such folder; call inspect in the repository's root, or name its conf"
+        )
+    return DeviceConfig.from_section(config.compose(options.conf, None, options.device)["device"])
+
+
+def _own_data(options: argparse.Namespace) -> OwnData | None:
+    """The pictures of ``--data``; refuses options that make no sense without them."""
+    if (options.mean is None) != (options.std is None):
+        raise InspectionError("--mean and --std belong together: give both, or neither")
+    if options.mean and not (min(options.std) > 0 and min(options.mean) >= 0 and max(options.mean + options.std) <= 1):
+        raise InspectionError(
+            f"--mean {options.mean} --std {options.std}: both are of pixels between 0 and 1, and deviations are above "
+            f"0; divide numbers for pixels up to 255 by 255"
+        )
+    if options.data is None:
+        if options.mean:
+            raise InspectionError("--mean and --std go into the data section: name the pictures with --data FOLDER")
+        return None
+    from autotailor.commands.inspect.own_data import read_own_data
+
+    return read_own_data(options.data)
+
+
+def _configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | None) -> str:
+    from autotailor.commands.inspect.configuration import model_configuration, whole_configuration
+
+    return model_configuration(net, options) if own is None else whole_configuration(net, options, own)
+
+
+def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own: OwnData | None) -> SuperNet:
+    import autotailor
+    from autotailor.compiler.library import reason
+    from autotailor.compiler.sources.source import create_network
+
+    source: Any = options.source
+    makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
+    num_classes = len(own.classes) if own is not None and makes_head else None
+    if options.resolution is not None and options.resolution < 1:
+        raise InspectionError(f"--resolution {options.resolution}: the side of an image is at least 1 pixel")
+    if options.random_weights:
+        if not source.startswith(TIMM):
+            raise InspectionError(f"--random-weights is for {TIMM}NAME; {source} says itself what its weights are")
+        source = create_network(source, pretrained=False, num_classes=num_classes)
+    name = options.source.removeprefix(TIMM) if options.random_weights else None
+    try:
+        return autotailor.compile(
+            source,
+            section,
+            name=name,
+            resolution=options.resolution,
+            weights=options.weights,
+            batch_norm=options.batch_norm,
+            num_classes=num_classes,
+        )
+    except AutoTailorError:
+        raise
+    except Exception as error:
+        raise InspectionError(
+            f"{options.source} cannot be compiled: {type(error).__name__}: {reason(error)}; to see where it happens, "
+            f"call autotailor.compile({options.source!r}) in Python"
+        ) from error
+
+
+def read_space(path: Path) -> Mapping[str, Any]:
+    """The ``space`` section of a YAML file, or the whole file where it is nothing else.
+
+    Raises:
+        InspectionError: the file is missing, is no YAML, or holds no mapping.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InspectionError(f"--space {path}: cannot be read ({error}); name a YAML file") from error
+    except yaml.YAMLError as error:
+        raise InspectionError(f"--space {path}: is no YAML: {' '.join(str(error).split())}") from error
+    section = document.get("model", document) if isinstance(document, Mapping) else document
+    section = section.get("space", section) if isinstance(section, Mapping) else section
+    if not isinstance(section, Mapping):
+        raise InspectionError(f"--space {path}: expected a section such as `space: {{depth: [0, 1]}}`")
+    return section

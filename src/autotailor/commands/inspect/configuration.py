@@ -1,0 +1,74 @@
+"""The configuration that ``inspect --yaml`` prints: a file for ``conf/model``, with the data where they are known."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import yaml  # type: ignore[import-untyped]
+
+from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, preprocessing
+
+if TYPE_CHECKING:
+    from autotailor.ir.supernet import SuperNet
+
+NO_DATA = "# Without data: --data FOLDER adds the section of your pictures; else overrides=[data=NAME], of conf/data."
+SPACE = (
+    "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
+    "# name where one differs; skip: variables to leave alone. What is not listed stays as it is.",
+)
+
+
+def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
+    """The ``model`` section whose space is that of the network."""
+    return {
+        "name": re.sub(r"\W+", "_", net.name).strip("_").lower() or "mine",
+        "source": str(options.source).replace("${", "\\${"),
+        "weights": None if options.weights is None else str(options.weights).replace("${", "\\${"),
+        "resolution": net.input_shape[-1],
+        "num_classes": net.num_classes,
+        "pretrain": None,
+        **({} if options.batch_norm == "auto" else {"batch_norm": options.batch_norm}),
+        "space": net.space_section(),
+    }
+
+
+def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
+    """A file for ``conf/model``; its data are those that ``conf/config.yaml`` names, or an override."""
+    lines = (_origin(net, options), NO_DATA, *SPACE)
+    return "\n".join(lines) + "\n" + _dump(model_section(net, options))
+
+
+def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData) -> str:
+    """A file for ``conf/model`` that brings its data along.
+
+    Raises:
+        DataError: pictures cannot be used.
+    """
+    side = net.input_shape[-1]
+    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std)
+    lines = [
+        "# @package _global_",
+        _origin(net, options),
+        "defaults: [{override /data: folder}]  # conf/data/folder.yaml: all keys of the data and their defaults",
+        "",
+        *class_lines(own.classes),
+        *data_lines(own, prepared, measured, side),
+        "",
+        *SPACE,
+    ]
+    return "\n".join(lines) + "\n" + _dump({"model": model_section(net, options)})
+
+
+def _origin(net: SuperNet, options: argparse.Namespace) -> str:
+    named = ("--data", options.data), ("--weights", options.weights)
+    asked = [part for option, value in named if value is not None for part in (option, str(value))]
+    command = shlex.join(["python", "-m", "autotailor", "inspect", options.source, *asked, "--yaml"])
+    found = f"{net.space.num_modifications} modifications, {net.space.num_distinct:.3g} SubNets"
+    return f"# From `{command}`: {found}.".replace("\n", "?")
+
+
+def _dump(section: dict[str, Any]) -> str:
+    return str(yaml.safe_dump(section, default_flow_style=None, sort_keys=False, width=100, allow_unicode=True))

@@ -1,0 +1,212 @@
+"""``inspect --data FOLDER``: pictures of one's own, compared with a network, as the data section of a configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autotailor.agreement import AgreementError, mismatch
+from autotailor.data.datasets.folder import Folder, FolderConfig
+from autotailor.data.errors import DataError
+from autotailor.data.files.contents import cores
+from autotailor.data.pictures.layout import Layout
+
+if TYPE_CHECKING:
+    from autotailor.data.pictures.statistics import PictureStatistics
+
+MOST_WORKERS = 8
+LISTED = 24  # classes
+IMAGENET_CROP = 0.875
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How a network wants its pictures.
+
+    Attributes:
+        mean, std: for each channel, pixels between 0 and 1.
+        origin: where these two come from, for a comment.
+        crop, interpolation: as in the data's configuration; None where the network does not say.
+    """
+
+    mean: Triple
+    std: Triple
+    origin: str
+    crop: float | None = None
+    interpolation: str | None = None
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A folder of pictures that fits a network.
+
+    Attributes:
+        folder: as it was named.
+        name: of the dataset.
+        layout: the pictures by part.
+    """
+
+    folder: Path
+    name: str
+    layout: Layout
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, the network's outputs in order."""
+        return self.layout.classes
+
+    def check_outputs(self, source: str, outputs: int) -> None:
+        """Raises AgreementError where the network has another number of outputs."""
+        if outputs != len(self.classes):
+            raise AgreementError(mismatch(source, outputs, str(self.folder), self.classes))
+
+    def verify(self) -> None:
+        """Raises DataError naming every picture that cannot be used."""
+        Folder(FolderConfig(name=self.name, resolution=32, root=str(self.folder))).verify()
+
+    def summary(self) -> list[str]:
+        """What there is, in words."""
+        lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {len(self.classes)} classes."]
+        return [*lines, *(line.removeprefix("# ") for line in class_lines(self.classes))]
+
+    def statistics(self, resolution: int) -> PictureStatistics:
+        """Of the training pictures, after the pass that refuses what cannot be used."""
+        from autotailor.data.pictures.statistics import measure
+        from autotailor.data.pictures.stream import PictureStream
+
+        splits = Folder(FolderConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder))).load()
+        assert isinstance(splits.train, PictureStream)
+        return measure(splits.train)
+
+
+def read_own_data(folder: Path) -> OwnData:
+    """Lists a folder.
+
+    Raises:
+        DataError: it is missing, a file, without pictures, or has fewer than two classes.
+    """
+    name = re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
+    own = OwnData(folder, name, Folder(FolderConfig(name=name, resolution=32, root=str(folder))).layout())
+    if len(own.classes) < 2:
+        raise DataError(
+            f"data {name}: {folder} has one class, {own.classes[0]}; name the folder that holds one folder per class, "
+            f"at least two"
+        )
+    return own
+
+
+def timm_preprocessing(source: str) -> Preprocessing | None:
+    """What timm says of a network's own preprocessing; None where the source is not timm's."""
+    module, _, name = source.partition(":")
+    if not name or module.split(".")[0] != "timm":
+        return None
+    import timm
+
+    config = timm.get_pretrained_cfg(name, allow_unregistered=True)
+    if config is None or not config.mean or not config.std:
+        return None
+    return Preprocessing(
+        _triple(config.mean),
+        _triple(config.std),
+        f"timm's for {name}",
+        crop=config.crop_pct if config.crop_pct and 0 < config.crop_pct <= 1 else None,
+        interpolation=config.interpolation if config.interpolation in ("bilinear", "bicubic") else None,
+    )
+
+
+def preprocessing(
+    own: OwnData, source: str, resolution: int, mean: Sequence[float] | None, std: Sequence[float] | None
+) -> tuple[Preprocessing, PictureStatistics]:
+    """How the pictures are to be prepared: as given, as timm says, or as measured.
+
+    Raises:
+        DataError: pictures cannot be used.
+    """
+    measured = own.statistics(resolution)
+    known = timm_preprocessing(source)
+    if mean is not None and std is not None:
+        crop, how = (known.crop, known.interpolation) if known else (None, None)
+        return Preprocessing(_triple(mean), _triple(std), "given with --mean and --std", crop, how), measured
+    if known is not None:
+        return known, measured
+    origin = (
+        f"measured on {measured.measured:,} of {measured.pictures:,} training pictures; where the network was trained "
+        f"with others, write those"
+    )
+    return Preprocessing(measured.mean, measured.std, origin), measured
+
+
+def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistics, resolution: int) -> list[str]:
+    """The data section, as YAML with comments."""
+    small = measured.side <= resolution
+    crop = prepared.crop or (1.0 if small else IMAGENET_CROP)
+    rows: list[tuple[str, Any, str]] = [
+        ("name", own.name, ""),
+        ("root", own.folder, ""),
+        ("resolution", "${model.resolution}", "the network's"),
+        ("mean", list(prepared.mean), "of pixels between 0 and 1"),
+        ("std", list(prepared.std), ""),
+        ("crop", crop, "in evaluation the shorter side is scaled to resolution / crop"),
+        ("scale", [0.5, 1.0] if small else [0.35, 1.0], "area of the training crops"),
+        ("flip", True, "false where left and right differ, as in writing"),
+        ("interpolation", prepared.interpolation or "bilinear", ""),
+        ("workers", min(MOST_WORKERS, cores()), "processes that open pictures"),
+    ]
+    if len(own.layout.parts) < 3:
+        missing = "training, validation, test: divided by the seed, equal files on one side"
+        if "val" not in own.layout.parts:
+            rows.insert(2, ("fractions", [0.8, 0.1, 0.1], missing))
+    lines = [_line(key, value, comment) for key, value, comment in rows]
+    place = next(i for i, row in enumerate(rows) if row[0] == "mean")
+    lines.insert(place, f"  # mean and std: {prepared.origin}")
+    counts = f"# {_parts(own.layout)}; the median of the shorter sides is {measured.side:g} pixels."
+    return [counts, "data:", *lines]
+
+
+def class_lines(classes: Sequence[str]) -> list[str]:
+    """Comments that say which output is which class."""
+    shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
+    if len(classes) > LISTED:
+        shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")
+    lines = ["# The network's outputs are the folders' names in sorted order:"]
+    for piece in shown:
+        if len(lines) == 1 or len(lines[-1]) + len(piece) > 96:
+            lines.append(f"#   {piece}")
+        else:
+            lines[-1] += f", {piece}"
+    return lines
+
+
+def quoted(text: object) -> str:
+    """A text as Hydra hands it over unchanged."""
+    import yaml  # type: ignore[import-untyped]
+
+    dumped = yaml.safe_dump(str(text).replace("${", "\\${"), allow_unicode=True, width=10**6)
+    return str(dumped).removesuffix("...\n").strip()
+
+
+def _line(key: str, value: object, comment: str) -> str:
+    if isinstance(value, Path):
+        written = quoted(value)
+    else:
+        written = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"  {key}: {written}".ljust(34 if comment else 0) + (f"  # {comment}" if comment else "")
+
+
+def _parts(layout: Layout) -> str:
+    counts = ", ".join(f"{part} {len(listing.paths):,}" for part, listing in layout.parts.items())
+    return counts if len(layout.parts) > 1 else f"{len(layout.parts['train'].paths):,} pictures"
+
+
+def _printable(name: str) -> str:
+    """A name that stays on its line of a comment."""
+    return "".join(character if character.isprintable() else "?" for character in name)
+
+
+def _triple(values: Sequence[float]) -> Triple:
+    first, second, third = (float(value) for value in values)
+    return first, second, third

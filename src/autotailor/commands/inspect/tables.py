@@ -1,0 +1,234 @@
+"""The tables of ``inspect``, 100 columns wide at most."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from autotailor.ir.blocks.block import Block
+from autotailor.ir.execution.batch_norm import KIND, biased_convolutions, placeholders
+from autotailor.ir.feature import Shape
+from autotailor.ir.metrics.elasticity import is_elastic, unmodified_values
+from autotailor.ir.propagation import RESOLUTION, StaticPart
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Choice
+from autotailor.ir.supernet import SuperNet
+
+WIDTH = 100
+MOSTLY_ELASTIC = 0.8
+LISTED = 5  # operators without variables
+
+
+def print_inspection(net: SuperNet, proposed: bool, console: Console | None = None) -> None:
+    """Prints everything the compiler found.
+
+    Args:
+        net: the compiled network.
+        proposed: whether its space was proposed rather than configured.
+        console: where to print; standard output when None.
+    """
+    console = console or Console()
+    if not console.is_terminal or console.width > WIDTH:
+        console = Console(file=console.file, width=WIDTH)
+    macs = net.macs()
+    shape = _times(net.input_shape[1:])
+    console.print(f"[bold]{net.name}[/]   {shape} in, {net.num_classes} classes out", highlight=False)
+    if net.head.activation:
+        console.print(f"Ends in {net.head.activation}: trained on the logits before it, exported with it.")
+    console.print()
+    console.print(_stages(net) if net.blocks else "Blocks: none that a template knows.")
+    console.print(_variables(net, proposed) if len(net.space) else "Variables: none.")
+    if proposed and RESOLUTION not in net.space.positions:
+        side = _times(net.input_shape[2:])
+        console.print(f"The images stay {side}: shapes or weights of the network are tied to it.\n", highlight=False)
+    _print_counts(net, console)
+    console.print(_subnets(net, macs))
+    _print_share(net, macs, console)
+    console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
+    if note := _folded_note(net):
+        console.print(note, highlight=False)
+
+
+def _folded_note(net: SuperNet) -> str:
+    """What happened to BatchNorm that was folded into weights, or may have been."""
+    if count := len(placeholders(net.graph)):
+        return f"BatchNorm put back behind {count} operators; fine-tuning calibrates it first."
+    candidates = len(biased_convolutions(net.graph))
+    if candidates and not any(node.kind == KIND for node in net.graph.nodes):
+        return (
+            f"No BatchNorm, and {candidates} convolutions with a bias: where an exporter folded it into them without "
+            f"a record,\n--batch-norm reinsert (batch_norm: reinsert in the configuration) puts it back."
+        )
+    return ""
+
+
+def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False
+    )
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _stages(net: SuperNet) -> Table:
+    """One row for each run of like blocks."""
+    table = _table("Stages and blocks", "stage", "blocks", "kind", "output", "removable", "variables of each block")
+    for stage in net.stages:
+        removable = {block.name for block in stage.removable}
+        name = stage.name
+        for (kind, variables), run in itertools.groupby(stage.blocks, lambda b: (b.kind, _variables_of(net, b))):
+            blocks = list(run)
+            count = sum(block.name in removable for block in blocks)
+            output = _times(net.graph.shapes[blocks[-1].output][1:])
+            names = _names(block.name for block in blocks)
+            table.add_row(name, names, kind, output, f"{count} of {len(blocks)}" if count else "-", variables or "-")
+            name = ""
+    return table
+
+
+def _variables_of(net: SuperNet, block: Block) -> str:
+    return ", ".join(kind for kind in block.handles if f"{block.name}.{kind}" in net.space.positions)
+
+
+def _variables(net: SuperNet, proposed: bool) -> Table:
+    """One row for each kind of variable and list of choices."""
+    title = "Variables (proposed; --yaml prints them to edit)" if proposed else "Variables"
+    table = _table(title, "variable", "of", "choices, the default in bold")
+    rows: dict[tuple[str, tuple[Choice, ...], int], list[str]] = {}
+    for variable in net.space:
+        owner = variable.name.rpartition(".")[0]
+        rows.setdefault((variable.kind, variable.choices, variable.default), []).append(owner)
+    for (kind, choices, default), owners in sorted(rows.items(), key=lambda row: _order(net, row[0][0])):
+        shown = (f"[bold]{_number(c)}[/]" if i == default else _number(c) for i, c in enumerate(choices))
+        table.add_row(kind, _names(owners) or "the images", " ".join(shown))
+    return table
+
+
+def _order(net: SuperNet, kind: str) -> int:
+    """Kinds in the order in which the space first has them."""
+    return [variable.kind for variable in net.space].index(kind)
+
+
+def _print_counts(net: SuperNet, console: Console) -> None:
+    space = net.space
+    console.print(
+        f"Modifications {space.num_modifications}, variants {_count(space.num_variants)}, "
+        f"distinct {_count(space.num_distinct)}",
+        highlight=False,
+    )
+    if space.merged:
+        by_kind = _names({variable for variable, _, _ in space.merged})
+        console.print(f"{len(space.merged)} choices became equal to others by rounding, of {by_kind}", highlight=False)
+    console.print()
+
+
+def _subnets(net: SuperNet, macs: Metric) -> Table:
+    table = _table(
+        "SubNets", "", RESOLUTION, "MACs (M)", "%", "parameters (M)", right=("MACs (M)", "%", "parameters (M)")
+    )
+    largest, smallest = net.largest(), net.smallest()
+    named = {"largest": largest, "smallest": smallest}
+    if RESOLUTION in net.space.positions:
+        indices = list(smallest.indices)
+        indices[net.space.positions[RESOLUTION]] = net.space[RESOLUTION].default
+        named["smallest, unscaled images"] = SubNet(net.space, tuple(indices))
+    arrays = [subnet.to_array() for subnet in named.values()]
+    costs, sizes = macs.predict(arrays), net.parameters().predict(arrays)
+    for (name, subnet), cost, size in zip(named.items(), costs, sizes, strict=True):
+        side = subnet[RESOLUTION] if RESOLUTION in net.space.positions else net.input_shape[-1]
+        share = f"{cost / costs[0]:.1%}" if costs[0] else "-"
+        table.add_row(name, str(side), f"{cost:,.1f}", share.rstrip("%"), f"{size:,.2f}")
+    return table
+
+
+def _print_share(net: SuperNet, macs: Metric, console: Console) -> None:
+    share = net.elastic_share()
+    console.print(
+        f"Share of MACs in elastic operators {share.elastic:.1%} (resizable {share.resized:.1%}, "
+        f"removable {share.removable:.1%})",
+        highlight=False,
+    )
+    console.print()
+    if share.elastic < MOSTLY_ELASTIC and len(macs.terms):
+        console.print(_inelastic(net, macs))
+
+
+def _inelastic(net: SuperNet, macs: Metric) -> Table:
+    """The operators that do most of what no variable changes."""
+    table = _table("Where no variable reaches", "% of MACs", "operator", "because", right=("% of MACs",))
+    values = unmodified_values(macs)
+    rows = [(value, term.label) for term, value in zip(macs.terms, values, strict=True) if not is_elastic(term)]
+    nodes = {node.name: node for node in net.graph.nodes}
+    static = {part.node: part.reason for part in net.static_parts}
+    for value, label in sorted(rows, reverse=True)[:LISTED]:
+        node = nodes[label]
+        atoms = any(net.propagation.atoms(name) for name in node.inputs if name in net.graph.weights)
+        free = "its widths could change, but it belongs to no block or stage that has a variable for them"
+        tied = "its widths are tied to a static part, or to the image or the classes"
+        table.add_row(f"{value / values.sum():.1%}".rstrip("%"), label, static.get(label, free if atoms else tied))
+    return table
+
+
+def _static_parts(parts: Sequence[StaticPart]) -> Table:
+    """One row for each kind of operator and reason."""
+    table = _table(f"Static parts ({len(parts)})", "number", "operator", "reason", "first", right=("number",))
+    groups: dict[tuple[str, str], list[StaticPart]] = {}
+    for part in parts:
+        groups.setdefault((part.kind, _masked(part.reason)), []).append(part)
+    for (kind, masked), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        same = len({part.reason for part in group}) == 1
+        table.add_row(str(len(group)), kind, group[0].reason if same else masked, group[0].node)
+    return table
+
+
+def _masked(reason: str) -> str:
+    """A reason without its shapes and numbers, so that like ones stand together."""
+    return re.sub(r"\d+(\.\d+)?", "N", re.sub(r"\[[\d, ]+\]", "[...]", reason))
+
+
+@dataclass(frozen=True)
+class _Run:
+    prefix: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.prefix}{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+
+
+def _names(names: Iterable[str]) -> str:
+    """``block1-3, block7``: names with running numbers drawn together, in order."""
+    runs: list[_Run | str] = []
+    for name in names:
+        match = re.fullmatch(r"(\D+)(\d+)", name)
+        if match is None:
+            runs.append(name)
+            continue
+        prefix, number = match.group(1), int(match.group(2))
+        last = runs[-1] if runs else None
+        if isinstance(last, _Run) and (last.prefix, last.last + 1) == (prefix, number):
+            runs[-1] = _Run(prefix, last.first, number)
+        else:
+            runs.append(_Run(prefix, number, number))
+    return ", ".join(str(run) for run in runs)
+
+
+def _times(shape: Shape) -> str:
+    return " x ".join(str(size) for size in shape)
+
+
+def _number(value: Choice) -> str:
+    return f"{value:g}"
+
+
+def _count(value: int) -> str:
+    """An exact count, and its size where it is long."""
+    return f"{value:,}" if value < 10**7 else f"{value} ({value:.3g})"

@@ -1,0 +1,1 @@
+"""Rewrites of a model: one way of writing what exporters write in several."""

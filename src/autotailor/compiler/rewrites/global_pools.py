@@ -1,0 +1,73 @@
+"""A pooling window that covers the whole map is global pooling: of a smaller image, the smaller map is pooled whole.
+
+Models of Caffe2, CNTK, MXNet and old Keras end in ``AveragePool`` with a kernel as large as the last map, 7x7 for
+images of 224 pixels. Taken literally, such a window fits no smaller map. What the network means is
+
+    AveragePool(x) = GlobalAveragePool(x) * pixels / divisor        where one window holds every pixel of the map
+
+with a divisor that is the number of pixels, or that of pixels and pads where ``count_include_pad`` is set. MaxPool and
+LpPool need no factor, because pads count for nothing. Strides do not matter where there is one window.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from autotailor.ir.feature import freeze_attributes
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.windows.window import WindowAttributes, window_attributes
+
+_GLOBAL = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool", "LpPool": "GlobalLpPool"}
+
+
+def with_global_pools(graph: Graph) -> Graph:
+    """The graph with every pooling of whole maps written as global pooling."""
+    nodes: list[Node] = []
+    weights, shapes = dict(graph.weights), dict(graph.shapes)
+    for node in graph.nodes:
+        if not _is_global(graph, node):
+            nodes.append(node)
+            continue
+        pooled, factor = _global_pool(node), _factor(graph, node)
+        if factor != 1:
+            mean, scale = f"{node.outputs[0]}:mean", f"{node.outputs[0]}:pads"
+            weights[scale], shapes[mean] = np.array(factor, dtype=np.float32), shapes[node.outputs[0]]
+            nodes.append(replace(pooled, name=f"{node.name}:mean", outputs=(mean,)))
+            pooled = Node(node.name, "Mul", (mean, scale), node.outputs)
+        nodes.append(pooled)
+    return replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes)
+
+
+def _is_global(graph: Graph, node: Node) -> bool:
+    """Whether one window holds every pixel of a map of more than one pixel, and nothing else is asked of it."""
+    if node.kind not in _GLOBAL or any(node.outputs[1:]) or node.inputs[0] not in graph.shapes:
+        return False
+    sizes = graph.shapes[node.inputs[0]][2:]
+    window = window_attributes(node, node.get("kernel_shape"))
+    if len(window.kernel) != len(sizes) or set(window.dilations) != {1} or math.prod(sizes) == 1:
+        return False
+    covers = all(0 <= begin <= k - n for begin, k, n in zip(window.pads, window.kernel, sizes, strict=False))
+    return covers and all(size == 1 for size in graph.shapes[node.outputs[0]][2:])
+
+
+def _global_pool(node: Node) -> Node:
+    norm = {"p": node.get("p", 2)} if node.kind == "LpPool" else {}
+    return Node(node.name, _GLOBAL[node.kind], node.inputs, node.outputs[:1], freeze_attributes(norm))
+
+
+def _factor(graph: Graph, node: Node) -> float:
+    """Pixels of the map over the divisor of the average."""
+    if node.kind != "AveragePool" or not node.get("count_include_pad", 0):
+        return 1.0
+    sizes = graph.shapes[node.inputs[0]][2:]
+    window = window_attributes(node, node.get("kernel_shape"))
+    return math.prod(sizes) / math.prod(_counted(window, i, size) for i, size in enumerate(sizes))
+
+
+def _counted(window: WindowAttributes, i: int, size: int) -> int:
+    """Pixels and pads of one axis inside the first window; what it overhangs (ceil mode) counts for nothing."""
+    rank = len(window.kernel)
+    return min(window.kernel[i], window.pads[i] + size + window.pads[i + rank])

@@ -1,0 +1,1 @@
+"""The images of the embedded default: distorted handwritten digits."""

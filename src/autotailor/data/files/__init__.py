@@ -1,0 +1,1 @@
+"""Contents of files: hashes that are remembered, so that a large folder is read once."""

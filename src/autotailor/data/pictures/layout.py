@@ -1,0 +1,123 @@
+"""How a folder of pictures is laid out: ``train``, ``val`` and ``test``, or nothing but one folder per class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.data.errors import DataError
+from autotailor.data.files.contents import Content, digest
+from autotailor.data.pictures.listing import Listing, class_folders, is_picture, list_pictures
+
+NAMES = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A folder's pictures by part.
+
+    Attributes:
+        parts: ``train`` and, where the folder has them, ``val`` and ``test``; pictures that are not divided into
+            parts yet are all in ``train``.
+    """
+
+    parts: Mapping[str, Listing]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, sorted: the network's outputs from 0 on."""
+        return self.parts["train"].classes
+
+    def files(self) -> list[Path]:
+        """All pictures, part after part."""
+        return [path for listing in self.parts.values() for path in listing.files()]
+
+    def positions(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Part to the places of its pictures among all of them."""
+        sizes = [len(listing.paths) for listing in self.parts.values()]
+        ends = np.cumsum(sizes)
+        return {
+            part: np.arange(end - size, end, dtype=np.int64)
+            for part, end, size in zip(self.parts, ends, sizes, strict=True)
+        }
+
+    def digest(self, contents: list[Content]) -> str:
+        """SHA-256 over the parts, the relative paths and the contents of all pictures."""
+        names = [f"{part}/{path}" for part, listing in self.parts.items() for path in listing.paths]
+        return digest(names, contents)
+
+
+def read_layout(name: str, root: str) -> Layout:
+    """Lists the pictures below a root.
+
+    Args:
+        name: of the dataset, for messages.
+        root: folder with ``train/CLASS/`` and ``val/CLASS/``, or with ``CLASS/``; ``~`` is the home folder.
+
+    Raises:
+        DataError: there is no such folder, a class without a picture, or parts with different classes.
+    """
+    if not root:
+        raise DataError(f"data {name}: set data.root to the folder that holds the pictures as CLASS/IMAGE.jpg")
+    folder = Path(root).expanduser()
+    if folder.is_file():
+        raise DataError(
+            f"data {name}: {folder} is a file; name the folder that holds one folder per class, with pictures in each"
+        )
+    if not folder.is_dir():
+        raise DataError(
+            f"data {name}: {folder.resolve()} does not exist; put images there as train/CLASS/IMAGE.jpg and "
+            f"val/CLASS/IMAGE.jpg, or all of them as CLASS/IMAGE.jpg, or set data.root to where they are"
+        )
+    try:
+        found = _parts(name, folder)
+    except OSError as error:
+        raise DataError(f"data {name}: {folder} cannot be listed ({error.strerror}); give access to it") from error
+    parts = {part: list_pictures(where) for part, where in found.items()}
+    for part, listing in parts.items():
+        _check_classes(name, part, listing.classes, parts["train"].classes)
+    return Layout(parts)
+
+
+def _parts(name: str, folder: Path) -> dict[str, Path]:
+    """Part to its folder; a class that happens to be called ``train`` is known by the pictures directly in it."""
+    inside = set(class_folders(folder))
+    found = {}
+    for part, names in NAMES.items():
+        present = [n for n in names if n in inside and class_folders(folder / n)]
+        if len(present) > 1:
+            raise DataError(
+                f"data {name}: {folder} holds {' and '.join(present)}; which of them is the validation part?"
+            )
+        if present:
+            found[part] = folder / present[0]
+    if found and "train" not in found:
+        raise DataError(
+            f"data {name}: {folder / 'train'} is missing or has no class folders, but {folder} has "
+            f"{' and '.join(path.name for path in found.values())}; put images there as train/CLASS/IMAGE.jpg"
+        )
+    if not found and not inside:
+        if any(is_picture(path.name) for path in folder.iterdir()):
+            raise DataError(
+                f"data {name}: {folder.resolve()} holds pictures and no class folders; every class has a folder of "
+                f"its own, and the folder above them is the one to name"
+            )
+        raise DataError(
+            f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
+            f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"
+        )
+    return found or {"train": folder}
+
+
+def _check_classes(name: str, part: str, classes: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    if classes != expected:
+        different = sorted(set(classes) ^ set(expected))
+        shown = ", ".join(different[:5]) + (f" and {len(different) - 5} more" if len(different) > 5 else "")
+        raise DataError(
+            f"data {name}: {part} has other classes than train: only one of them has {shown}. Every part needs "
+            f"the same class folders, since their sorted names are the network's outputs"
+        )

@@ -1,0 +1,153 @@
+"""Pictures that are opened one by one: seeded crops and flips for training, a centre crop for evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Dataset as TorchDataset
+
+from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream, check_batches
+from autotailor.data.workers import batches
+
+ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures that can be opened by number; from several processes or threads at once.
+
+    Attributes:
+        open: from a number to an RGB PIL image.
+        labels: ``[n]``.
+        groups: ``[n]``, equal where files are equal, and never equal between parts that share no file.
+    """
+
+    open: Callable[[int], Any]
+    labels: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int64]
+
+
+class _Items(TorchDataset[tuple[torch.Tensor, int]]):
+    """Pictures of given ids, cut and normalised; ``epoch`` None means evaluation."""
+
+    def __init__(
+        self,
+        config: PictureConfig,
+        pictures: Pictures,
+        ids: npt.NDArray[np.int64],
+        epoch: int | None,
+        first: int = 0,
+    ) -> None:
+        self._config, self._pictures, self._ids = config, pictures, ids
+        self._epoch, self._first = epoch, first
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        from torchvision.transforms.v2 import functional
+
+        image = self._pictures.open(int(self._ids[index]))
+        if self._epoch is None:
+            pixels = centre(self._config, image)
+        else:
+            random = np.random.default_rng([self._config.seed, AUGMENT, self._epoch, self._first + index])
+            pixels = _augmented(self._config, image, random)
+        normal = functional.normalize(pixels, list(self._config.mean), list(self._config.std))
+        return normal, int(self._pictures.labels[self._ids[index]])
+
+
+def centre(config: PictureConfig, image: Any) -> torch.Tensor:
+    """A picture as evaluation sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    from torchvision.transforms.v2 import functional
+
+    how = functional.InterpolationMode(config.interpolation)
+    small = functional.resize(image, [round(config.resolution / config.crop)], how, antialias=True)
+    return _pixels(functional.center_crop(small, [config.resolution] * 2))
+
+
+def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -> torch.Tensor:
+    """A picture as training sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    from torchvision.transforms.v2 import functional
+
+    width, height = image.size
+    box, how = _crop(random, width, height, config.scale), functional.InterpolationMode(config.interpolation)
+    image = functional.resized_crop(image, *box, [config.resolution] * 2, how, antialias=True)
+    if config.flip and random.random() < 0.5:
+        image = functional.horizontal_flip(image)
+    return _pixels(image)
+
+
+def _pixels(image: Any) -> torch.Tensor:
+    from torchvision.transforms.v2 import functional
+
+    pixels: torch.Tensor = functional.to_dtype(functional.pil_to_tensor(image), torch.float32, scale=True)
+    return pixels
+
+
+def _crop(
+    random: np.random.Generator, width: int, height: int, scale: tuple[float, float]
+) -> tuple[int, int, int, int]:
+    """Top, left, height and width of a crop of random area and of aspect 3:4 to 4:3, cut to the picture."""
+    area = width * height * random.uniform(*scale)
+    aspect = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+    w = min(width, max(1, round(math.sqrt(area * aspect))))
+    h = min(height, max(1, round(math.sqrt(area / aspect))))
+    return int(random.integers(0, height - h + 1)), int(random.integers(0, width - w + 1)), h, w
+
+
+class PictureStream(TrainStream):
+    """Training pictures in a new order each epoch."""
+
+    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
+        self.config, self.pictures = config, pictures
+
+    def __len__(self) -> int:
+        """Images per epoch."""
+        return len(self.pictures.labels)
+
+    def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """See TrainStream."""
+        check_batches(batch_size, epoch, start)
+        order = np.random.default_rng([self.config.seed, ORDER, epoch]).permutation(len(self))
+        size = min(batch_size, len(self))
+        ids = order[start * size : self.num_batches(batch_size) * size]
+        items = _Items(self.config, self.pictures, ids, epoch, start * size)
+        yield from batches(items, size, self.config.workers)
+
+
+class PictureSet(EvaluationSet):
+    """Held-out pictures; equal files are one group."""
+
+    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
+        self.config, self.pictures = config, pictures
+        self.groups, self.labels = pictures.groups, pictures.labels
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """See EvaluationSet."""
+        check_batches(batch_size)
+        items = _Items(self.config, self.pictures, np.arange(len(self)), None)
+        yield from batches(items, batch_size, self.config.workers)
+
+
+def splits(
+    config: PictureConfig, num_classes: int, train: Pictures, validation: Pictures, test: Pictures
+) -> DataSplits:
+    """Splits of pictures."""
+    return DataSplits(
+        name=config.name,
+        num_classes=num_classes,
+        resolution=config.resolution,
+        train=PictureStream(config, train),
+        validation=PictureSet(config, validation),
+        test=PictureSet(config, test),
+        mean=config.mean,
+        std=config.std,
+    )

@@ -1,0 +1,75 @@
+"""What the pass over all pictures found: refused by name what cannot be read, said what else is odd."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotailor.data.errors import DataError
+from autotailor.data.files.contents import Content
+from autotailor.data.pictures.layout import Layout
+
+logger = logging.getLogger(__name__)
+LISTED = 10
+
+
+def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
+    """Refuses pictures that cannot be read, and warns of what training would suffer from.
+
+    Args:
+        name: of the dataset, for messages.
+        layout: of the pictures.
+        contents: of its files, in their order.
+
+    Raises:
+        DataError: the first ten pictures that cannot be read, each with its reason, and how many there are.
+    """
+    files = layout.files()
+    refused = [(path, content.verdict) for path, content in zip(files, contents, strict=True) if content.verdict]
+    if refused:
+        lines = _listed([f"{path} {verdict}" for path, verdict in refused])
+        raise DataError(
+            f"data {name}: {len(refused):,} of {len(files):,} pictures cannot be used:\n{lines}\n"
+            f"Mend them or take them out of the folder; nothing was trained yet"
+        )
+    _warn_of_others(name, layout)
+    _warn_of_copies(name, layout, contents)
+
+
+def _listed(lines: Sequence[str]) -> str:
+    """The first lines, in characters that every terminal and log can hold; a file's name may be of any bytes."""
+    lines = [line.encode("utf-8", "backslashreplace").decode() for line in lines]
+    more = [f"and {len(lines) - LISTED:,} more"] if len(lines) > LISTED else []
+    return "\n".join(f"  {line}" for line in [*lines[:LISTED], *more])
+
+
+def _warn_of_others(name: str, layout: Layout) -> None:
+    """Files that are left out because of their suffix."""
+    others = [listing.folder / path for listing in layout.parts.values() for path in listing.others]
+    if others:
+        kinds = ", ".join(f"{suffix or 'no suffix'} ({count})" for suffix, count in _suffixes(others).most_common(5))
+        logger.warning("data %s: %d files are left out, no pictures by their suffix: %s", name, len(others), kinds)
+
+
+def _suffixes(paths: Sequence[Path]) -> Counter[str]:
+    return Counter(path.suffix.lower() for path in paths)
+
+
+def _warn_of_copies(name: str, layout: Layout, contents: Sequence[Content]) -> None:
+    """Equal files in two classes contradict each other; equal files in two parts make the accuracy look better."""
+    first: dict[str, tuple[str, str, Path]] = {}
+    classes: list[str] = []
+    parts: list[str] = []
+    hashes = iter(contents)
+    for part, listing in layout.parts.items():
+        for path, label, content in zip(listing.files(), listing.labels, hashes, strict=False):
+            kept, its_class, other = first.setdefault(content.sha256, (part, listing.classes[label], path))
+            if its_class != listing.classes[label]:
+                classes.append(f"{other} and {path}")
+            elif kept != part:
+                parts.append(f"{other} and {path}")
+    for pairs, what in ((classes, "in two classes"), (parts, "in two of train, val and test")):
+        if pairs:
+            logger.warning("data %s: %d pictures lie %s:\n%s", name, len(pairs), what, _listed(pairs))

@@ -1,5 +1,0 @@
-"""Doctor: whether a device can be measured on, and what stands against it."""
-
-from autotailor.doctor.command import add_command
-
-__all__ = ["add_command"]

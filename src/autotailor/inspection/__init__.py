@@ -1,5 +1,0 @@
-"""Inspection: what the compiler finds in a network, as tables or as a configuration to edit."""
-
-from autotailor.inspection.command import add_command
-
-__all__ = ["add_command"]

@@ -1,0 +1,1 @@
+"""TailorIR: graph, dimensions, operators, blocks, space, fusion, metrics, execution (paper, section 4.1)."""

@@ -1,0 +1,1 @@
+"""Blocks and stages: regions of the trunk, templates that recognise them, and handles that variables set."""

@@ -1,0 +1,201 @@
+"""Blocks: stretches of the trunk that a template recognises (paper, section 4.1.3, step 2).
+
+A template looks at *paths*: the weighted operators of a sequence with normalisations and activations left aside,
+so that one template serves every network of its shape. Templates name blocks and their variables; what is legal
+follows from propagation. A new template is one file under ``templates/``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from autotailor.ir.blocks.handle import EXPAND_RATIO, KERNEL_SIZE, Handle
+from autotailor.ir.blocks.region import Item, Region, Sequence, flat_nodes
+from autotailor.ir.dimensions.dimension import Atom, Dimension, Kernel
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.rule import rules
+from autotailor.ir.propagation import Propagation
+
+WEIGHTED = ("Conv", "Gemm", "MatMul")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A named stretch of the trunk.
+
+    Attributes:
+        name: ``block1``, ``block2`` ... in the order of the trunk; ``kind`` is its template's name.
+        nodes: in topological order; input and output are tensor names.
+        width_in, width_out: channel dimensions at its ends.
+        handles: variable kind (``expand_ratio``, ``kernel_size`` ...) to what it sets.
+        granules: channels that one unit of a handle's atom stands for (more than 1 where it counts groups).
+        enclosing: the tensor that the region around it forks from, for blocks that lie in no row.
+        removable: whether it can be bypassed: what leaves it has the dimensions of what enters it.
+    """
+
+    name: str
+    kind: str
+    nodes: tuple[Node, ...]
+    input: str
+    output: str
+    width_in: Dimension
+    width_out: Dimension
+    handles: Mapping[str, Handle] = field(default_factory=dict)
+    granules: Mapping[Atom, int] = field(default_factory=dict)
+    removable: bool = False
+    enclosing: str = ""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A template's find: how many items of the trunk it takes, and what it can change."""
+
+    length: int
+    handles: Mapping[str, Handle]
+    residual: bool
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What templates look through: the graph with its propagated dimensions."""
+
+    graph: Graph
+    propagation: Propagation
+
+    def channels(self, tensor: str) -> Dimension:
+        """Channel dimension of an activation: the only axis that can change by itself, wherever the layout has it.
+
+        Where several can or none: axis 1, the last axis of token sequences.
+        """
+        dimensions = self.propagation.dimensions[tensor]
+        elastic = [axis for axis in dimensions if any(not atom.is_spatial for atom in axis.atoms())]
+        if len(elastic) == 1:
+            return elastic[0]
+        return dimensions[-1] if len(dimensions) == 3 else dimensions[min(1, len(dimensions) - 1)]
+
+    def written(self, node: Node) -> tuple[Atom, ...]:
+        """Atoms of the channels that a weighted operator writes."""
+        dimensions = self.propagation.dimensions[node.outputs[0]]
+        axis = dimensions[-1] if node.kind in ("MatMul", "Gemm") else dimensions[min(1, len(dimensions) - 1)]
+        return tuple(dict.fromkeys(atom for atom in axis.atoms() if not atom.is_spatial))
+
+    def weighted(self, sequence: Sequence) -> tuple[Node, ...]:
+        """Weighted operators of a path, those inside nested regions (gates) left out."""
+        return tuple(item for item in sequence if isinstance(item, Node) and item.kind in WEIGHTED)
+
+    def all_weighted(self, sequence: Sequence) -> tuple[Node, ...]:
+        """Weighted operators of a path, those inside nested regions included, gates left out."""
+        found: list[Node] = []
+        for item in sequence:
+            if isinstance(item, Node):
+                found.extend(self.weighted((item,)))
+            elif item.join.kind != "Mul":
+                found.extend(self.all_weighted(item.nodes if item.paths is None else sum(item.paths, ())))
+        return tuple(found)
+
+    def is_depthwise(self, node: Node) -> bool:
+        """A convolution with one input channel per group."""
+        return node.kind == "Conv" and node.get("group", 1) > 1 and self.graph.weights[node.inputs[1]].shape[1] == 1
+
+    def is_pointwise(self, node: Node) -> bool:
+        """A dense 1x1 convolution."""
+        return (
+            node.kind == "Conv"
+            and node.get("group", 1) == 1
+            and all(size == 1 for size in self.graph.weights[node.inputs[1]].shape[2:])
+        )
+
+    def is_dense(self, node: Node) -> bool:
+        """A layer that mixes all channels of one pixel or token: a 1x1 convolution, or a constant matrix."""
+        return self.is_pointwise(node) if node.kind == "Conv" else len(self.graph.activations(node)) == 1
+
+    def is_elementwise(self, item: Item) -> bool:
+        """An activation, or a normalisation."""
+        if isinstance(item, Region):
+            return False
+        rule = rules.find(item.kind)
+        return rule is not None and (rule.elementwise or item.kind == "BatchNormalization")
+
+    def trailing(self, sequence: Sequence, position: int) -> int:
+        """How many elementwise items stand at ``position`` and behind."""
+        count = 0
+        while position + count < len(sequence) and self.is_elementwise(sequence[position + count]):
+            count += 1
+        return count
+
+    def expand_ratio(self, nodes: Iterable[Node], relative_to: str) -> Mapping[str, Handle]:
+        """A ratio over the outputs of some operators; nothing where they are static."""
+        atoms = tuple(dict.fromkeys(atom for node in nodes for atom in self.written(node)))
+        return {EXPAND_RATIO: Handle(atoms, relative_to)} if atoms else {}
+
+    def kernel_size(self, nodes: Iterable[Node]) -> Mapping[str, Handle]:
+        """The kernel of the convolutions with the largest one; nothing where none can be cropped."""
+        axes = [axis for n in nodes if n.kind == "Conv" for axis in self.propagation.dimensions[n.inputs[1]][2:]]
+        kernels = [axis for axis in dict.fromkeys(axes) if isinstance(axis, Kernel)]
+        largest = max((kernel.meta for kernel in kernels), default=0)
+        atoms = tuple(kernel for kernel in kernels if kernel.meta == largest)
+        return {KERNEL_SIZE: Handle(atoms, None, least=Kernel.LEAST, step=2)} if atoms else {}
+
+
+def is_view(item: Item) -> bool:
+    """A node that moves no data."""
+    rule = None if isinstance(item, Region) else rules.find(item.kind)
+    return rule is not None and rule.view
+
+
+class BlockTemplate:
+    """Base of block templates; ``order`` says who is asked first (low before high)."""
+
+    kind: ClassVar[str]
+    order: ClassVar[int] = 50
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        """Recognises a block that starts at a position of the trunk."""
+        raise NotImplementedError
+
+
+_templates: list[BlockTemplate] = []
+
+
+def register_template(template: type[BlockTemplate]) -> type[BlockTemplate]:
+    """Class decorator: makes a template known."""
+    _templates.append(template())
+    _templates.sort(key=lambda known: (known.order, known.kind))
+    return template
+
+
+def templates() -> tuple[BlockTemplate, ...]:
+    """All templates, in the order they are asked."""
+    importlib.import_module("autotailor.ir.blocks.templates")  # registers them; they import this module
+    return tuple(_templates)
+
+
+def residual_paths(item: Item) -> tuple[Sequence, Sequence] | None:
+    """(main path, shortcut) of a residual sum: the path with more weighted operators is the main one."""
+    if not isinstance(item, Region) or item.join.kind != "Add" or item.paths is None or len(item.paths) != 2:
+        return None
+    shortcut, main = sorted(item.paths, key=lambda path: len(tuple(flat_nodes(path))))
+    return main, shortcut
+
+
+class ResidualTemplate(BlockTemplate):
+    """Base of templates for x + f(x), with the activations behind the sum; ratios are relative to the output width."""
+
+    def fits(self, view: View, inner: tuple[Node, ...]) -> bool:
+        """Whether the weighted operators of the main path are those of the template."""
+        raise NotImplementedError
+
+    def scaled(self, inner: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Those of them whose outputs the expand ratio scales."""
+        return inner[:-1]
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        paths = residual_paths(trunk[position])
+        if paths is None or not self.fits(view, inner := view.weighted(paths[0])):
+            return None
+        length = 1 + view.trailing(trunk, position + 1)
+        handles = {**view.kernel_size(inner), **view.expand_ratio(self.scaled(inner), "out")}
+        return Match(length, handles, residual=not view.weighted(paths[1]))

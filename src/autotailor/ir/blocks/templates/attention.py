@@ -1,0 +1,96 @@
+"""Attention: softmax(Q K) V over heads (Vaswani et al., 2017), with or without a residual sum.
+
+The score product contracts the channels of queries and keys, the context product follows the softmax; heads and value
+channels are read off its operands, however the network came to them (fused or separate projections, windows,
+biases, heads folded into the batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template
+from autotailor.ir.blocks.handle import HEADS, V_SCALE, Handle
+from autotailor.ir.blocks.region import Region, Sequence
+from autotailor.ir.dimensions.dimension import Atom, Dimension
+from autotailor.ir.graph import Node
+
+PRODUCTS = ("MatMul", "Einsum")
+
+
+@dataclass(frozen=True)
+class AttentionCore:
+    """Products around one softmax: Q K and (softmax) V."""
+
+    scores: Node
+    context: Node
+
+
+def find_core(view: View, nodes: Sequence | tuple[Node, ...]) -> AttentionCore | None:
+    """The products before and after the only softmax among some nodes; None where that is not what they are."""
+    products = [n for n in nodes if isinstance(n, Node) and n.kind in PRODUCTS and _is_product(view, n)]
+    softmaxes = [i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kind == "Softmax"]
+    if len(softmaxes) != 1 or len(products) != 2:
+        return None
+    scores, context = products
+    return AttentionCore(scores, context) if nodes.index(scores) < softmaxes[0] < nodes.index(context) else None
+
+
+def _is_product(view: View, node: Node) -> bool:
+    return len(view.graph.activations(node)) == 2
+
+
+def attention_handles(view: View, core: AttentionCore) -> Mapping[str, Handle]:
+    """Heads, and value channels relative to key channels, as far as they can change by themselves."""
+    dimensions = view.propagation.dimensions
+    keys, values = dimensions[core.scores.inputs[0]][-1], dimensions[core.context.inputs[1]][-1]
+    handles: dict[str, Handle] = {}
+    heads = _channel_atoms(*dimensions[core.context.outputs[0]][:-2])
+    if len(heads) == 1:
+        handles[HEADS] = Handle(heads, None)
+    scaled = tuple(atom for atom in _channel_atoms(values) if atom not in set(keys.atoms()))
+    if scaled and len(_channel_atoms(values)) == len(scaled):
+        handles[V_SCALE] = Handle(scaled, keys)
+    return handles
+
+
+def _channel_atoms(*axes: Dimension) -> tuple[Atom, ...]:
+    return tuple(dict.fromkeys(a for axis in axes for a in axis.atoms() if not a.is_spatial))
+
+
+def residual_attention(view: View, item: object) -> AttentionCore | None:
+    """The core of x + attention(x); None where an item is something else."""
+    if not isinstance(item, Region) or item.join.kind != "Add" or item.fork not in view.graph.activations(item.join):
+        return None
+    return find_core(view, item.nodes)
+
+
+@register_template
+class Attention(BlockTemplate):
+    """Attention by itself; its variables are the number of heads, and the width of values over that of keys."""
+
+    kind = "Attention"
+    order = 31
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        item = trunk[position]
+        core = find_core(view, item.nodes) if isinstance(item, Region) else None
+        if core is None:
+            return None
+        residual = residual_attention(view, item) is not None
+        length = 1 if residual else 1 + _projection(view, trunk, position + 1)
+        return Match(length, attention_handles(view, core), residual=residual)
+
+
+def _projection(view: View, trunk: Sequence, position: int) -> int:
+    """How many items behind the context product belong to the projection that reads it."""
+    length = weighted = 0
+    for item in trunk[position:]:
+        if isinstance(item, Region):
+            break
+        weighted += len(view.weighted((item,)))
+        if weighted > 1:
+            break
+        length += 1
+    return length if weighted else 0

@@ -1,0 +1,31 @@
+"""FeedForward: x + two dense layers on every token or pixel (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotailor.ir.blocks.block import WEIGHTED, BlockTemplate, Match, View, register_template
+from autotailor.ir.blocks.handle import Handle
+from autotailor.ir.blocks.region import Region, Sequence
+
+
+def feed_forward_handles(view: View, item: object) -> Mapping[str, Handle] | None:
+    """The expand ratio (hidden over input width) of x + dense(dense(x)); None where an item is something else."""
+    if not isinstance(item, Region) or item.join.kind != "Add" or item.fork not in view.graph.activations(item.join):
+        return None
+    layers = [node for node in item.nodes if node.kind in WEIGHTED]
+    if len(layers) != 2 or not all(view.is_dense(node) for node in layers):
+        return None
+    return view.expand_ratio(layers[:1], relative_to="in")
+
+
+@register_template
+class FeedForward(BlockTemplate):
+    """By itself; its expand ratio is the hidden width over the input width (4 in most transformers)."""
+
+    kind = "FeedForward"
+    order = 32
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        handles = feed_forward_handles(view, trunk[position])
+        return None if handles is None else Match(1, handles, residual=True)

@@ -1,0 +1,80 @@
+"""InvertedResidual: 1x1 expansion, depthwise, linear 1x1 projection (Sandler et al., 2018).
+
+With a residual sum where shapes allow it, or with one whose shortcut projects (Tang et al., 2023); with or without a
+squeeze-and-excitation gate (Howard et al., 2019). Without a residual sum the block is a plain stretch of the trunk, and
+ends at the projection, which no activation follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template, residual_paths
+from autotailor.ir.blocks.handle import Handle
+from autotailor.ir.blocks.region import Region, Sequence
+from autotailor.ir.graph import Node
+
+
+@register_template
+class InvertedResidual(BlockTemplate):
+    """Its expand ratio is the inner width over the input width (6 in MobileNetV2)."""
+
+    kind = "InvertedResidual"
+    order = 20
+    expands = True
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        paths = residual_paths(trunk[position])
+        if paths is not None:
+            main, shortcut = paths
+            inner = view.weighted(main)
+            handles = self._handles(view, inner)
+            return Match(1, handles, residual=not view.weighted(shortcut)) if self._fits(view, inner) else None
+        length = self._chain(view, trunk, position)
+        if not length:
+            return None
+        return Match(length, self._handles(view, view.weighted(trunk[position : position + length])), residual=False)
+
+    def _fits(self, view: View, inner: tuple[Node, ...]) -> bool:
+        if not self.expands:
+            return len(inner) == 2 and view.is_depthwise(inner[0]) and view.is_pointwise(inner[1])
+        return (
+            len(inner) == 3
+            and view.is_pointwise(inner[0])
+            and view.is_depthwise(inner[1])
+            and view.is_pointwise(inner[2])
+        )
+
+    def _handles(self, view: View, inner: tuple[Node, ...]) -> Mapping[str, Handle]:
+        kernel = view.kernel_size(node for node in inner if view.is_depthwise(node))
+        return {**kernel, **view.expand_ratio(inner[:1], relative_to="in")} if self.expands else kernel
+
+    def _chain(self, view: View, trunk: Sequence, position: int) -> int:
+        """Length of the plain stretch, 0 where there is none."""
+        needed = 3 if self.expands else 2
+        end, inner = position, 0
+        while end < len(trunk) and inner < needed:
+            item = trunk[end]
+            if isinstance(item, Region):
+                if item.join.kind != "Mul":
+                    return 0
+            elif item.kind == "Conv":
+                inner += 1
+            elif not view.is_elementwise(item):
+                return 0
+            end += 1
+        if not isinstance(trunk[position], Node) or not self._fits(view, view.weighted(trunk[position:end])):
+            return 0
+        while end < len(trunk) and isinstance(node := trunk[end], Node) and node.kind == "BatchNormalization":
+            end += 1
+        activated = end < len(trunk) and view.is_elementwise(trunk[end])
+        return 0 if activated else end - position
+
+
+@register_template
+class DepthwiseSeparable(InvertedResidual):
+    """The same without expansion: depthwise, then linear 1x1; only its kernel can change."""
+
+    kind = "DepthwiseSeparable"
+    order = 21
+    expands = False

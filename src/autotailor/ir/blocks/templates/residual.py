@@ -1,0 +1,26 @@
+"""Residual: any sum of paths that no other template knows (two or more of them)."""
+
+from __future__ import annotations
+
+from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template
+from autotailor.ir.blocks.region import Region, Sequence
+
+
+@register_template
+class Residual(BlockTemplate):
+    """Its expand ratio scales every inner width together, relative to the output width."""
+
+    kind = "Residual"
+    order = 90
+
+    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+        item = trunk[position]
+        if not isinstance(item, Region) or item.join.kind != "Add" or item.paths is None:
+            return None
+        weighted = view.all_weighted((item,))
+        if not weighted:
+            return None
+        length = 1 + view.trailing(trunk, position + 1)
+        handles = {**view.kernel_size(weighted), **view.expand_ratio(weighted, "out")}
+        identity = any(not view.all_weighted(path) for path in item.paths)
+        return Match(length, handles, residual=identity)

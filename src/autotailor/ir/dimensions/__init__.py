@@ -1,0 +1,1 @@
+"""Dimensions: every axis of every tensor as an expression of atoms."""

@@ -1,0 +1,1 @@
+"""SubNets that run: weights sliced, PyTorch modules, ONNX files, BatchNorm, importance of channels."""

@@ -1,0 +1,101 @@
+"""Re-inserted BatchNorm: identity until the largest SubNet has been calibrated (design, section 4: compile).
+
+A file for inference has BatchNorm folded into its convolutions: w' = w gain / sqrt(variance + epsilon). Statistics of
+its own for every SubNet need it back. What is re-inserted is the identity,
+
+    y = sqrt(1 + epsilon) (x - 0) / sqrt(1 + epsilon) + 0,
+
+a *placeholder*: it knows nothing of the statistics. The first calibration sees the (mean, variance) of x in the largest
+SubNet and keeps it the identity:
+
+    y = sqrt(variance + epsilon) (x - mean) / sqrt(variance + epsilon) + mean.
+
+From then on every other SubNet can be recalibrated like one that was never folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.feature import freeze_attributes
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.pointwise.normalization import EPSILON
+
+KIND = "BatchNormalization"
+FOLDED_INTO = ("Conv", "ConvTranspose", "Gemm")
+_VECTORS = ("gain", "shift", "mean", "variance")
+
+Array = npt.NDArray[Any]
+
+
+def reinsert(graph: Graph, outputs: Collection[str]) -> Graph:
+    """Puts a placeholder behind each Conv or Gemm that writes one of some tensors; the graph computes the same."""
+    nodes: list[Node] = []
+    renamed: dict[str, str] = {}
+    shapes, weights = dict(graph.shapes), dict(graph.weights)
+    for node in graph.nodes:
+        nodes.append(replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs)))
+        output = node.outputs[0]
+        if node.kind in FOLDED_INTO and output in outputs and output != graph.output:
+            normalised = f"{output}/{KIND}"
+            vectors = {f"{normalised}.{name}": vector for name, vector in _identity(graph.shapes[output][1]).items()}
+            attributes = freeze_attributes({"epsilon": EPSILON})
+            nodes.append(Node(f"{node.name}/{KIND}", KIND, (output, *vectors), (normalised,), attributes))
+            renamed[output], shapes[normalised] = normalised, graph.shapes[output]
+            weights.update(vectors)
+    return replace(graph, nodes=tuple(nodes), shapes=shapes, weights=weights)
+
+
+def biased_convolutions(graph: Graph) -> frozenset[str]:
+    """Tensors behind every convolution with a bias and without a BatchNorm; gates (maps of one pixel) are left out."""
+    return frozenset(node.outputs[0] for node in graph.nodes if _could_be_folded(node, graph))
+
+
+def _could_be_folded(node: Node, graph: Graph) -> bool:
+    if node.kind not in ("Conv", "ConvTranspose") or len(node.inputs) < 3 or not node.inputs[2]:
+        return False
+    output = node.outputs[0]
+    normalised = any(reader.kind == KIND for reader in graph.consumers.get(output, ()))
+    return not normalised and any(size > 1 for size in graph.shapes[output][2:])
+
+
+def placeholders(graph: Graph) -> tuple[Node, ...]:
+    """BatchNorm nodes that have been re-inserted and not been calibrated yet: they are the identity, and say so."""
+    return tuple(node for node in graph.nodes if node.kind == KIND and _is_placeholder(node, graph))
+
+
+def adopt(graph: Graph, statistics: Mapping[str, tuple[Array, Array]]) -> Graph:
+    """Gives placeholders the statistics of what they read; the graph computes the same.
+
+    Args:
+        graph: with placeholders.
+        statistics: node name to mean ``[c]`` and variance ``[c]`` in the largest SubNet.
+    """
+    weights: dict[str, Array] = {}
+    for node in placeholders(graph):
+        mean, variance = (np.asarray(vector, dtype=np.float32) for vector in statistics[node.name])
+        vectors = (_gain(variance, node.get("epsilon", EPSILON)), mean.copy(), mean.copy(), variance.copy())
+        weights.update(zip(node.inputs[1:], vectors, strict=True))
+    return graph.with_weights(weights)
+
+
+def _identity(channels: int) -> dict[str, Array]:
+    zeros, ones = np.zeros(channels, np.float32), np.ones(channels, np.float32)
+    return dict(zip(_VECTORS, (_gain(ones, EPSILON), zeros, zeros.copy(), ones), strict=True))
+
+
+def _gain(variance: Array, epsilon: float) -> Array:
+    return np.sqrt(variance.astype(np.float64) + epsilon).astype(np.float32)
+
+
+def _is_placeholder(node: Node, graph: Graph) -> bool:
+    vectors = [graph.weights.get(name) for name in node.inputs[1:]]
+    if any(vector is None for vector in vectors):
+        return False
+    expected = _identity(len(vectors[0])).values() if vectors[0] is not None else ()
+    return all(np.array_equal(v, e) for v, e in zip(vectors, expected, strict=True) if v is not None)

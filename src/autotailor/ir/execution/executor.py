@@ -1,0 +1,311 @@
+"""Graphs as PyTorch modules (the paper's ``build``).
+
+``GraphModule`` runs one graph. ``ElasticModule`` runs any SubNet of a SuperNet on shared weights: its operators
+slice them by the active architecture, and normalisation uses batch statistics (training), statistics of the SubNet
+at hand (evaluation), or collects them (recalibration).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from autotailor.ir.blocks.block import Block
+from autotailor.ir.dimensions.resampling import is_resampled, resampling_matrix
+from autotailor.ir.execution.bypass import bypass
+from autotailor.ir.execution.head import Head, find_head
+from autotailor.ir.execution.slicing import active_shapes, specialise, stretch
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.pointwise.normalization import EPSILON
+from autotailor.ir.operators.rule import Tensor, rules
+from autotailor.ir.propagation import Propagation
+from autotailor.ir.space.architecture import Architecture
+from autotailor.ir.space.subnet import SubNet
+
+NORMALISATION = "BatchNormalization"
+Statistics = Mapping[str, tuple[Tensor, Tensor]]
+
+
+@dataclass
+class Collector:
+    """Running averages of batch means and variances, by normalisation node."""
+
+    _sums: dict[str, tuple[Tensor, Tensor, int]] = field(default_factory=dict)
+
+    def add(self, node: str, mean: Tensor, variance: Tensor) -> None:
+        """Takes one batch's statistics in."""
+        means, variances, count = self._sums.get(node, (torch.zeros_like(mean), torch.zeros_like(variance), 0))
+        self._sums[node] = (means + mean, variances + variance, count + 1)
+
+    def statistics(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Averages over the batches seen: node name to (mean ``[c]``, variance ``[c]``)."""
+        return {node: (means / n, variances / n) for node, (means, variances, n) in self._sums.items()}
+
+
+class GraphModule(nn.Module):
+    """One graph as a module; input ``[n, 3, r, r]``, output ``[n, classes]``.
+
+    Weights that are trainable are parameters, the rest buffers; ``weight_names`` maps the graph's names to theirs.
+
+    Args:
+        graph: to be run.
+        logits: leave out the final activation, where there is one.
+    """
+
+    def __init__(self, graph: Graph, logits: bool = False) -> None:
+        super().__init__()
+        self.graph = graph
+        self._head = find_head(graph) if logits else Head(graph.output)
+        self.weight_names: dict[str, str] = {}
+        frozen = _untrainable(graph)
+        for i, (name, weight) in enumerate(graph.weights.items()):
+            attribute = f"w{i}_{''.join(c if c.isalnum() else '_' for c in name)}"
+            self.weight_names[name] = attribute
+            value = torch.from_numpy(np.array(weight))
+            if name in frozen:
+                self.register_buffer(attribute, value)
+            else:
+                self.register_parameter(attribute, nn.Parameter(value))
+        self._bypassed = nn.ModuleDict()
+        self._bypass_keys: dict[str, str] = {}
+        for node in graph.nodes:
+            if self._is_static(node):
+                self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
+                self._bypassed[key] = bypass(graph, node)
+        self._schedule(graph.nodes, self._head.logits)
+
+    def _is_static(self, node: Node) -> bool:
+        return rules.find(node.kind) is None
+
+    def _schedule(self, nodes: tuple[Node, ...], output: str) -> None:
+        """Says what to run, what to return, and when each activation has been read for the last time."""
+        nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
+        self._nodes, self._output = nodes, output
+        last: dict[str, int] = {}
+        for position, node in enumerate(nodes):
+            last.update(dict.fromkeys(self.graph.activations(node), position))
+        self._last: dict[int, list[str]] = {}
+        for name, position in last.items():
+            if name != output:
+                self._last.setdefault(position, []).append(name)
+
+    def weight(self, name: str) -> Tensor:
+        """A weight as the operators see it."""
+        value: Tensor = getattr(self, self.weight_names[name])
+        return value
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of all weights as they are now, by the graph's names."""
+        return {n: getattr(self, a).detach().cpu().numpy().copy() for n, a in self.weight_names.items()}
+
+    def forward(self, x: Tensor) -> Tensor:
+        values: dict[str, Tensor] = {self.graph.input: x}
+        last = self._last
+        for position, node in enumerate(self._nodes):
+            result = self._run(node, values)
+            if len(node.outputs) == 1:
+                values[node.outputs[0]] = result
+            else:
+                values.update(zip(node.outputs, result, strict=False))
+            for name in last.get(position, ()):
+                values.pop(name, None)
+        result = values[self._output]
+        return result.flatten(1) if self._head.activation else result  # logits may be maps of one pixel
+
+    def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
+        if node.name in self._bypass_keys:
+            module = self._bypassed[self._bypass_keys[node.name]]
+            return module(*(values[name] for name in dict.fromkeys(self.graph.activations(node))))
+        arguments = [self._argument(name, values) for name in node.inputs]
+        if node.kind == NORMALISATION:
+            return self.normalise(node, arguments)
+        rule = rules.find(node.kind)
+        assert rule is not None
+        return rule.call(node, arguments)
+
+    def _argument(self, name: str, values: Mapping[str, Tensor]) -> Tensor | None:
+        if not name:
+            return None
+        return self.weight(name) if name in self.weight_names else values[name]
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        """BatchNorm as PyTorch does it: running averages are updated in training."""
+        x, gain, shift, mean, variance = arguments
+        momentum = 1.0 - node.get("momentum", 0.9)
+        return nn.functional.batch_norm(
+            x, mean, variance, gain, shift, self.training, momentum, node.get("epsilon", EPSILON)
+        )
+
+
+def _untrainable(graph: Graph) -> set[str]:
+    """Weights that training leaves alone: statistics, integers, scalars."""
+    names = {name for name, w in graph.weights.items() if not np.issubdtype(w.dtype, np.floating) or w.size == 1}
+    for node in graph.nodes:
+        rule = rules.find(node.kind)
+        if rule is None:
+            names.update(name for name in node.inputs if name in graph.weights)
+        else:
+            names.update(node.inputs[i] for i in rule.statistics)
+    return names
+
+
+# everything, a stretch (start, length), an index, or (floating point) a matrix that resamples
+Axis = None | tuple[int, int] | Tensor
+
+
+class ElasticNetwork(Protocol):
+    """What an ElasticModule asks of its SuperNet."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def architecture(self) -> Architecture: ...
+
+    @property
+    def propagation(self) -> Propagation: ...
+
+    def largest(self) -> SubNet: ...
+
+    def removed(self, subnet: SubNet) -> tuple[Block, ...]: ...
+
+    def kept_nodes(self, removed: Sequence[Block]) -> tuple[Node, ...]: ...
+
+    def output(self, removed: Sequence[Block], logits: bool = False) -> str: ...
+
+
+class ElasticModule(GraphModule):
+    """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs.
+
+    Args:
+        supernet: whose weights it copies.
+        logits: leave out the final activation, where there is one.
+    """
+
+    def __init__(self, supernet: ElasticNetwork, logits: bool = False) -> None:
+        super().__init__(supernet.graph, logits)
+        self.supernet = supernet
+        self.statistics: Statistics | None = None
+        self._collector: Collector | None = None
+        self._stored = False
+        self._axes: dict[str, tuple[Axis, ...]] = {}
+        self.activate(supernet.largest())
+
+    def activate(self, subnet: SubNet) -> ElasticModule:
+        """Selects the SubNet to run; statistics of another SubNet are dropped."""
+        removed = self.supernet.removed(subnet)
+        self._subnet = subnet
+        self._sizes = self.supernet.architecture.sizes(subnet.assignment)
+        nodes = tuple(self._follow(node) for node in self.supernet.kept_nodes(removed))
+        self._schedule(nodes, self.supernet.output(removed, bool(self._head.activation)))
+        self._axes.clear()
+        self.statistics = None
+        return self
+
+    def _follow(self, node: Node) -> Node:
+        """The node as its operator needs it: with attributes of the active shapes where it reads them."""
+        rule = rules.find(node.kind)
+        if rule is None or not rule.follows_shapes or self._is_static(node):
+            return node
+        names = (*node.inputs, *node.outputs)
+        return specialise(
+            node, active_shapes(self.supernet.architecture, self.supernet.propagation, names, self._sizes)
+        )
+
+    def replica(self) -> ElasticModule:
+        """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
+        twin = copy.copy(self)
+        twin._axes = {}
+        return twin.look_at(self).activate(self._subnet)
+
+    def look_at(self, other: ElasticModule) -> ElasticModule:
+        """Takes on the weights of another view where they lie now, as parameters with gradients of their own.
+
+        Threads that compute gradients must not share parameters: PyTorch locks a parameter while it waits for the
+        interpreter, and another thread may hold the interpreter while it waits for the parameter.
+        """
+        self._parameters = {n: p if p is None else _alias(p) for n, p in other._parameters.items()}
+        return self
+
+    @property
+    def active(self) -> SubNet:
+        """The SubNet that ``forward`` runs."""
+        return self._subnet
+
+    def weight(self, name: str) -> Tensor:
+        axes = self._axes.get(name)
+        if axes is None:
+            axes = self._axes[name] = self._plan(name)
+        value = super().weight(name)
+        for axis, index in enumerate(axes):
+            if isinstance(index, tuple):
+                value = value.narrow(axis, *index)
+            elif index is not None and index.is_floating_point():
+                value = torch.tensordot(index.to(value), value, ([1], [axis])).movedim(0, axis)
+            elif index is not None:
+                value = value.index_select(axis, index)
+        return value
+
+    def _plan(self, name: str) -> tuple[Axis, ...]:
+        """What each axis of a weight keeps; a stretch where it is one, because that is a view."""
+        plan: list[Axis] = []
+        for dimension in self.supernet.propagation.dimensions[name]:
+            if is_resampled(dimension, self._sizes):
+                plan.append(torch.from_numpy(resampling_matrix(dimension, self._sizes)))
+                continue
+            indices = dimension.indices(self._sizes, {})
+            run = stretch(indices)
+            if run == (0, dimension.meta):
+                plan.append(None)
+            else:
+                plan.append(torch.from_numpy(indices) if run is None else (run[0], run[1] - run[0]))
+        return tuple(plan)
+
+    @contextmanager
+    def collecting(self, stored: bool = False) -> Iterator[Collector]:
+        """Within this context forward passes collect statistics of the active SubNet, without gradients.
+
+        Args:
+            stored: whether BatchNorm computes with its stored statistics meanwhile, as in evaluation, instead of
+                with those of the batch.
+        """
+        self._collector, self._stored = (collector := Collector()), stored
+        try:
+            with torch.no_grad():
+                yield collector
+        finally:
+            self._collector = None
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        x, gain, shift, mean, variance = arguments
+        epsilon = node.get("epsilon", EPSILON)
+        if self._collector is not None:
+            axes = [0, *range(2, x.ndim)]
+            batch_variance, batch_mean = torch.var_mean(x, axes, unbiased=False)
+            self._collector.add(node.name, batch_mean, batch_variance * _unbias(x))
+            if not self._stored:
+                mean, variance = batch_mean, batch_variance
+        elif self.training:
+            return nn.functional.batch_norm(x, None, None, gain, shift, True, 0.0, epsilon)
+        elif self.statistics is not None:
+            mean, variance = self.statistics[node.name]
+        return nn.functional.batch_norm(x, mean, variance, gain, shift, False, 0.0, epsilon)
+
+
+def _alias(parameter: nn.Parameter) -> nn.Parameter:
+    """Another parameter on the same memory."""
+    return nn.Parameter(parameter.detach(), parameter.requires_grad)
+
+
+def _unbias(x: Tensor) -> float:
+    """N / (n - 1) over the axes that BatchNorm averages: PyTorch stores unbiased variances."""
+    count = x.numel() // x.shape[1]
+    return count / max(1, count - 1)

@@ -1,0 +1,66 @@
+"""Channel importance: what a SubNet should keep first (design, section 4; Once-for-All sorts by L1 norm).
+
+Importance of channel c of an atom = (sum of |gain_c| of the normalisations on it) x (sum of the L1 norms of the
+weights that read c), each summand divided by its mean; a factor that has no summand is one. The norm of the weights
+that *write* a channel says nothing where a normalisation follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Product, Sum
+from autotailor.ir.graph import Graph
+from autotailor.ir.propagation import Propagation
+
+Array = npt.NDArray[Any]
+
+
+def channel_orders(graph: Graph, propagation: Propagation, atoms: Sequence[Atom]) -> dict[Atom, Indices]:
+    """For each atom the order of its channels, most important first; ties keep their order."""
+    gains: dict[Atom, Array] = {}
+    readers: dict[Atom, Array] = {}
+    wanted = set(atoms)
+    for node in graph.nodes:
+        if node.kind == "BatchNormalization":
+            _accumulate(gains, graph.weights[node.inputs[1]], propagation.dimensions[node.inputs[1]], 0, wanted)
+        elif node.kind in ("Conv", "Gemm", "MatMul") and node.inputs[1] in graph.weights:
+            axis = _reading_axis(node.kind, bool(node.get("transB", 0)))
+            _accumulate(readers, graph.weights[node.inputs[1]], propagation.dimensions[node.inputs[1]], axis, wanted)
+    ones = {atom: np.ones(atom.meta) for atom in atoms}
+    return {
+        atom: np.argsort(-gains.get(atom, ones[atom]) * readers.get(atom, ones[atom]), kind="stable") for atom in atoms
+    }
+
+
+def _reading_axis(kind: str, transposed: bool) -> int:
+    """The axis of a weight along which its operator reads its input."""
+    return 1 if kind == "Conv" or transposed else 0
+
+
+def _accumulate(
+    into: dict[Atom, Array], weight: Array, axes: Sequence[Dimension], axis: int, wanted: set[Atom]
+) -> None:
+    """Adds the L1 norms of a weight along one axis to the atoms that the axis is made of."""
+    others = tuple(i for i in range(weight.ndim) if i != axis)
+    _spread(into, np.abs(weight).sum(axis=others, dtype=np.float64), axes[axis], wanted)
+
+
+def _spread(into: dict[Atom, Array], norms: Array, dimension: Dimension, wanted: set[Atom]) -> None:
+    if isinstance(dimension, Atom):
+        if dimension in wanted:
+            into[dimension] = into.get(dimension, 0.0) + norms / max(norms.mean(), np.finfo(float).tiny)
+    elif isinstance(dimension, Sum):
+        offset = 0
+        for part in dimension.parts:
+            _spread(into, norms[offset : offset + part.meta], part, wanted)
+            offset += part.meta
+    elif isinstance(dimension, Product):
+        shaped = norms.reshape([factor.meta for factor in dimension.factors])
+        for i, factor in enumerate(dimension.factors):
+            others = tuple(j for j in range(shaped.ndim) if j != i)
+            _spread(into, shaped.sum(axis=others), factor, wanted)

@@ -1,0 +1,86 @@
+"""Graph to ONNX, opset 17 or the first that has all its operators.
+
+Attributes that ONNX passes as inputs go back to their places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from autotailor.ir.feature import Shape
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.rule import OperatorRule, rules
+
+OPSET = 17
+IR_VERSION = 8
+_IR_VERSIONS = {OPSET: IR_VERSION, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
+INPUT, OUTPUT = "input", "output"
+
+
+def to_onnx(graph: Graph, hollow: bool = False) -> onnx.ModelProto:
+    """A checked model with static shapes, one input named ``input`` and one output named ``output``.
+
+    Args:
+        graph: to be written.
+        hollow: leave out the values of single-precision weights, which become further inputs: enough for shapes.
+    """
+    rename = {graph.input: INPUT, graph.output: OUTPUT}
+    left_out = {name: w.shape for name, w in graph.weights.items() if hollow and w.dtype == np.float32}
+    initializers = [
+        numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items() if name not in left_out
+    ]
+    nodes: list[onnx.NodeProto] = []
+    opset = max([OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in graph.nodes)])
+    for node in graph.nodes:
+        proto, constants = write_node(node, opset)
+        proto.input[:] = [rename.get(name, name) for name in proto.input]
+        proto.output[:] = [rename.get(name, name) for name in proto.output]
+        nodes.append(proto)
+        initializers.extend(constants)
+    model = helper.make_model(
+        helper.make_graph(
+            nodes,
+            graph.name,
+            [_value(INPUT, graph.shapes[graph.input]), *(_value(name, shape) for name, shape in left_out.items())],
+            [_value(OUTPUT, graph.shapes[graph.output])],
+            initializers,
+        ),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=_IR_VERSIONS[opset],
+        producer_name="autotailor",
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write_node(node: Node, opset: int = OPSET) -> tuple[onnx.NodeProto, list[TensorProto]]:
+    """One ONNX node, and the constants it needs as inputs."""
+    rule = rules.find(node.kind) or OperatorRule()
+    attributes = dict(node.values)
+    inputs = list(node.inputs)
+    constants: list[TensorProto] = []
+    if opset > OPSET or node.kind not in rule.attribute_at_17:
+        for position, name in sorted(rule.constant_inputs.items()):
+            value = attributes.pop(name, None)
+            while len(inputs) <= position:
+                inputs.append("")
+            if value is not None:
+                inputs[position] = f"{node.name}.{name}"
+                constants.append(numpy_helper.from_array(_constant(value), inputs[position]))
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    return helper.make_node(node.kind, inputs, list(node.outputs), node.name, **attributes), constants
+
+
+def _constant(value: Any) -> np.ndarray[Any, Any]:
+    """Limits and scales are floats, shapes and axes 64-bit integers."""
+    array = np.array(value)
+    return array.astype(np.float32 if array.dtype.kind == "f" and array.size else np.int64)
+
+
+def _value(name: str, shape: Shape) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

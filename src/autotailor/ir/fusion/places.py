@@ -1,0 +1,220 @@
+"""Fused operators: a producer, what folds into its weights, and what runs inside its kernel (paper, section 4.2.1).
+
+A *place* is one fused group of the graph; its features over the joint choices of the few variables they depend on are
+deduced, never run. The unique operators of the space are the union of the places' features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.dimensions.batch_axis import batch_axis, batch_first, renumbered
+from autotailor.ir.execution.slicing import specialise
+from autotailor.ir.feature import Follower, OperatorFeature, Shape
+from autotailor.ir.fusion.pattern import find_matches
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.propagation import Propagation
+from autotailor.ir.space.architecture import Architecture, check_size
+from autotailor.ir.space.joint_sizes import Derived, entries, joint_image
+from autotailor.ir.space.metric import Term
+from autotailor.ir.space.subnet import IntArray, SubNet
+from autotailor.ir.space.variable import Gate
+
+
+@dataclass(frozen=True)
+class FusedGroup:
+    """Nodes that run as one kernel: the producer first, then what folds into it and what follows in place.
+
+    Attributes:
+        producer: a node of the graph, or one that stands for a pattern.
+        folded: what disappears into the producer's weights.
+        followers: what runs inside its kernel.
+        pattern: the nodes of the graph that the producer stands for; none where it is one of them.
+    """
+
+    producer: Node
+    folded: tuple[Node, ...]
+    followers: tuple[Node, ...]
+    pattern: tuple[Node, ...] = ()
+
+    @property
+    def members(self) -> tuple[Node, ...]:
+        """Its nodes of the graph, in order."""
+        return (*(self.pattern or (self.producer,)), *self.folded, *self.followers)
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """What sums among the followers add to what the kernel has computed."""
+        inner = {name for node in self.members for name in node.outputs}
+        return tuple(n for node in self.followers if node.kind == "Add" for n in node.inputs if n not in inner)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Tensors that the kernel writes."""
+        return (self.producer, *self.folded, *self.followers)[-1].outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a fused operator stands in the network.
+
+    Attributes:
+        label: name of its producer.
+        variables: what its feature depends on; axis i of ``index`` runs over the choices of ``variables[i]``.
+        operators: the distinct features it can have.
+        index: which of them it has.
+        gate: the depth that can remove it, or None.
+        derived: sums over many variables, the last axis of ``index``; None where there are none.
+    """
+
+    label: str
+    variables: tuple[str, ...]
+    operators: tuple[OperatorFeature, ...]
+    index: IntArray
+    gate: Gate | None
+    derived: Derived | None = None
+
+    @property
+    def features(self) -> npt.NDArray[np.object_]:
+        """The feature for each joint choice: objects in the shape of ``index``."""
+        objects = np.empty(len(self.operators), dtype=object)
+        objects[:] = self.operators
+        found = np.empty(self.index.shape, dtype=object)
+        found[...] = objects[self.index]
+        return found
+
+    def feature(self, subnet: SubNet) -> OperatorFeature | None:
+        """Its feature in a SubNet; None where its block is removed."""
+        row = subnet.to_array()[None]
+        if self.gate is not None and not self.gate.is_open(subnet.space, row)[0]:
+            return None
+        number = self.index[entries(self.variables, self.derived, subnet.space, row)]
+        return self.operators[int(number.item())]
+
+    def term(self, values: npt.ArrayLike) -> Term:
+        """A term with one value for each of its operators ``[n]``."""
+        table = np.asarray(values, dtype=np.float64)[self.index]
+        return Term(self.variables, table, self.gate, self.label, self.derived)
+
+
+def fuse(graph: Graph, fusion: FusionRules) -> tuple[FusedGroup, ...]:
+    """Groups the nodes of a graph; free views are left out."""
+    matches = find_matches(graph, fusion.patterns)
+    taken = {member.name for match in matches.values() for member in match.members}
+    groups: list[FusedGroup] = []
+    for node in graph.nodes:
+        match = matches.get(node.name)
+        if match is None and (node.name in taken or node.kind in fusion.free):
+            continue
+        group = _grow(graph, node if match is None else match.node, fusion, taken)
+        groups.append(group if match is None else replace(group, pattern=match.members))
+        taken.update(n.name for n in (*group.folded, *group.followers))
+    return tuple(groups)
+
+
+def _grow(graph: Graph, producer: Node, fusion: FusionRules, taken: set[str]) -> FusedGroup:
+    folded: list[Node] = []
+    node = producer
+    while (following := _only_reader(graph, node)) is not None and (
+        producer.kind,
+        following.kind,
+    ) in fusion.folds:
+        folded.append(following)
+        node = following
+    followers: list[Node] = []
+    if (total := _sum_behind(graph, node, producer, fusion)) is not None and total.name not in taken:
+        followers.append(total)
+        node = total
+    following = _only_reader(graph, node)
+    if following is not None and (producer.kind, following.kind) in fusion.fuses and following.name not in taken:
+        followers.append(following)
+    return FusedGroup(producer, tuple(folded), tuple(followers))
+
+
+def _sum_behind(graph: Graph, node: Node, producer: Node, fusion: FusionRules) -> Node | None:
+    """The residual sum that runs inside a producer's kernel; of two that could take it, the first operand's does."""
+    readers = graph.consumers.get(node.outputs[0], ())
+    if producer.kind not in fusion.sums or len(readers) != 1 or readers[0].kind != "Add":
+        return None
+    total, operands = readers[0], graph.activations(readers[0])
+    if len(set(operands)) != 2 or len({graph.shapes[name] for name in operands}) != 1:
+        return None
+    return total if operands[0] == node.outputs[0] or not _takes_sums(graph, operands[0], fusion) else None
+
+
+def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
+    """Whether nothing but a sum reads a tensor, and what writes it can run the sum inside."""
+    folding = {follower for _, follower in fusion.folds}
+    node = graph.producers.get(tensor)
+    while node is not None and len(graph.consumers[node.outputs[0]]) == 1:
+        if node.kind in fusion.sums:
+            return True
+        node = graph.producers.get(node.inputs[0]) if node.kind in folding else None
+    return False
+
+
+def _only_reader(graph: Graph, node: Node) -> Node | None:
+    """The node that alone reads what a node writes, through an input of its own."""
+    output = node.outputs[0]
+    readers = graph.consumers.get(output, ())
+    if len(readers) != 1 or output == graph.output:
+        return None
+    return readers[0] if readers[0].inputs[0] == output else None
+
+
+def group_feature(
+    graph: Graph, group: FusedGroup, shapes: Mapping[str, Shape], batch_axes: Mapping[str, int] | None = None
+) -> OperatorFeature:
+    """Feature of a fused group.
+
+    Args:
+        graph: where it stands.
+        group: its nodes.
+        shapes: active shapes of all tensors it touches.
+        batch_axes: where activations have their batch, if not first.
+    """
+    producer = specialise(group.producer, shapes)
+    rule = rules.find(producer.kind) or OperatorRule()
+    weights = [shapes[name] for name in producer.inputs if name in graph.weights]
+    if group.folded and len(weights) == 1:
+        weights.append((shapes[group.outputs[0]][1],))
+    reads = graph.activations(producer)
+    axis = (batch_axes or {}).get(reads[0], 0) if reads else 0
+    return OperatorFeature(
+        kind=producer.kind,
+        inputs=tuple(batch_first(shapes[name], batch_axes, name) for name in (*reads, *group.added)),
+        outputs=tuple(batch_first(shapes[name], batch_axes, name) for name in group.outputs),
+        weights=tuple(weights),
+        attributes=renumbered(rule.run_time_attributes(producer), axis, len(shapes[reads[0]]) if reads else 0),
+        followers=tuple(
+            Follower(n.kind, (rules.find(n.kind) or OperatorRule()).run_time_attributes(n)) for n in group.followers
+        ),
+    )
+
+
+def find_place(
+    graph: Graph, propagation: Propagation, architecture: Architecture, group: FusedGroup, gate: Gate | None
+) -> Place:
+    """All features that a fused group can have.
+
+    Raises:
+        IllegalSubNetError: a dimension vanishes for some choice.
+    """
+    names = [*group.producer.inputs, *group.added, *group.producer.outputs, *group.outputs]
+    names = [name for name in dict.fromkeys(names) if name]
+    dimensions = list(dict.fromkeys(d for name in names for d in propagation.dimensions[name]))
+    image = joint_image(architecture, dimensions)
+    batch_axes = {name: axis for name in names if (axis := batch_axis(propagation.dimensions[name]))}
+    features: dict[OperatorFeature, int] = {}
+    number = np.empty(len(image.sizes), dtype=np.int64)
+    for row, sizes in enumerate(image.sizes.tolist()):
+        size = dict(zip(dimensions, sizes, strict=True))
+        shapes = {n: tuple(check_size(d, size[d], n) for d in propagation.dimensions[n]) for n in names}
+        number[row] = features.setdefault(group_feature(graph, group, shapes, batch_axes), len(features))
+    return Place(group.producer.name, image.variables, tuple(features), number[image.rows], gate, image.derived)

@@ -1,0 +1,90 @@
+"""The operators of one SubNet in a row, with the tensors they read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from autotailor.ir.errors import GraphError
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.places import FusedGroup, Place
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.space.subnet import SubNet
+
+
+@dataclass(frozen=True)
+class PlacedOperator:
+    """A fused operator where it stands.
+
+    Attributes:
+        feature: the operator.
+        inputs: tensors that it reads, in the order of ``feature.inputs``.
+        outputs: tensors that it writes.
+    """
+
+    feature: OperatorFeature
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def operator_sequence(
+    graph: Graph,
+    pairs: Sequence[tuple[FusedGroup, Place]],
+    fusion: FusionRules,
+    kept: Sequence[Node],
+    bypassed: Mapping[str, str],
+    subnet: SubNet,
+) -> tuple[PlacedOperator, ...]:
+    """The operators of a SubNet, in topological order.
+
+    Args:
+        graph: the SuperNet's.
+        pairs: fused groups with their places.
+        fusion: whose groups they are; its free operators hand on what they read.
+        kept: nodes outside removed blocks.
+        bypassed: output of each removed block to the tensor that stands for it.
+        subnet: which one.
+    """
+    stands_for = dict(bypassed)
+    for node in kept:
+        if node.kind in fusion.free:
+            stands_for[node.outputs[0]] = node.inputs[0]
+
+    def resolved(name: str) -> str:
+        while name in stands_for:
+            name = stands_for[name]
+        return name
+
+    found = []
+    for group, place in pairs:
+        if (feature := place.feature(subnet)) is not None:
+            reads = tuple(resolved(name) for name in (*graph.activations(group.producer), *group.added))
+            found.append(PlacedOperator(feature, reads, group.outputs))
+    return _as_needed(found)
+
+
+def _as_needed(operators: Sequence[PlacedOperator]) -> tuple[PlacedOperator, ...]:
+    """Operators in their order, but those that add a residual behind what computes it."""
+    missing = {name for operator in operators for name in operator.outputs}
+    ordered, waiting = list[PlacedOperator](), list[PlacedOperator]()
+    for operator in operators:
+        waiting.append(operator)
+        while ready := next((o for o in waiting if missing.isdisjoint(o.inputs)), None):
+            waiting.remove(ready)
+            ordered.append(ready)
+            missing.difference_update(ready.outputs)
+    return tuple(ordered)
+
+
+def image_of(key: str, operators: Sequence[PlacedOperator]) -> str:
+    """The tensor that operators read and none of them writes.
+
+    Raises:
+        GraphError: there is more than one; ``key`` names the SubNet.
+    """
+    written = {name for operator in operators for name in operator.outputs}
+    outside = {name for operator in operators for name in operator.inputs} - written
+    if len(outside) != 1:
+        raise GraphError(f"SubNet {key}: reads {sorted(outside)} from outside, expected the image alone")
+    return outside.pop()

@@ -1,0 +1,101 @@
+"""Metrics that follow from the graph: latency from a LUT, multiply-accumulates, parameters.
+
+Each is a sum of terms, one for each place or weight, over the few variables that it depends on (paper, section 4.2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from autotailor.ir.errors import GraphError
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.places import Place
+from autotailor.ir.graph import Graph
+from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.propagation import Propagation
+from autotailor.ir.space.architecture import Architecture
+from autotailor.ir.space.joint_sizes import joint_image
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.variable import Gate, Space
+
+MILLION = 1e6
+
+
+def latency(space: Space, places: Sequence[Place], latencies: Mapping[str, float]) -> Metric:
+    """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.
+
+    Raises:
+        GraphError: the LUT lacks an operator.
+    """
+    _check_known(places, latencies)
+    return Metric(
+        "latency", "ms", space, tuple(place.term([latencies[f.id] for f in place.operators]) for place in places)
+    )
+
+
+def latency_variance(space: Space, places: Sequence[Place], standard_errors: Mapping[str, float]) -> Metric:
+    """Variance of the predicted latency in ms²; its root is the standard error of a SubNet's latency.
+
+    The standard errors of the LUT (feature id to milliseconds) add in quadrature, place by place. They say how well the
+    operators are known, not how well a sum of operators stands for a network, which only ``validate`` can tell.
+
+    Raises:
+        GraphError: the LUT lacks an operator.
+    """
+    _check_known(places, standard_errors)
+    terms = tuple(place.term([standard_errors[f.id] ** 2 for f in place.operators]) for place in places)
+    return Metric("latency_variance", "ms2", space, terms)
+
+
+def energy(space: Space, places: Sequence[Place], energies: Mapping[str, float]) -> Metric:
+    """Energy above idle in millijoules; ``energies`` maps feature ids to millijoules.
+
+    Raises:
+        GraphError: the energy of an operator is unavailable: the device has no sensor, or it was not read.
+    """
+    _check_known(places, energies, "the energy of each operator (unavailable where a device has no sensor)")
+    terms = tuple(place.term([energies[f.id] for f in place.operators]) for place in places)
+    return Metric("energy", "mJ", space, terms)
+
+
+def _check_known(places: Sequence[Place], known: Mapping[str, float], what: str = "each operator") -> None:
+    """Refuses a LUT with gaps."""
+    wanted = dict.fromkeys(feature.id for place in places for feature in place.operators)
+    missing = [id_ for id_ in wanted if id_ not in known]
+    if missing:
+        raise GraphError(
+            f"the LUT lacks {len(missing)} of the {len(wanted)} operators, first {missing[0]}: expected {what}; "
+            "profile them first"
+        )
+
+
+def macs(space: Space, places: Sequence[Place]) -> Metric:
+    """Multiply-accumulate operations, in millions."""
+    return Metric(
+        "macs", "M", space, tuple(place.term([operator_macs(f) for f in place.operators]) for place in places)
+    )
+
+
+def parameters(graph: Graph, propagation: Propagation, architecture: Architecture, gates: Mapping[str, Gate]) -> Metric:
+    """Weights but statistics and scalars, in millions; ``gates``: node name to the depth that can remove the node."""
+    terms: dict[str, Term] = {}
+    for node in graph.nodes:
+        rule = rules.find(node.kind) or OperatorRule()
+        for position, name in enumerate(node.inputs):
+            constant = name not in graph.weights or graph.weights[name].size == 1
+            if not constant and position not in rule.statistics and name not in terms:
+                terms[name] = _weight_term(name, propagation, architecture, gates.get(node.name))
+    return Metric("parameters", "M", architecture.space, tuple(terms.values()))
+
+
+def _weight_term(name: str, propagation: Propagation, architecture: Architecture, gate: Gate | None) -> Term:
+    image = joint_image(architecture, propagation.dimensions[name])
+    counts = np.prod(image.sizes, axis=-1, dtype=np.float64) / MILLION
+    return Term(image.variables, counts[image.rows], gate, name, image.derived)
+
+
+def operator_macs(feature: OperatorFeature) -> float:
+    """Multiply-accumulate operations of one operator, in millions; what is fused into it has none."""
+    return (rules.find(feature.kind) or OperatorRule()).macs(feature) / MILLION

@@ -1,0 +1,1 @@
+"""Operators that move, join, cut, repeat or resize data."""

@@ -1,0 +1,98 @@
+"""Activations with parameters, and those that look along an axis (Softmax)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from autotailor.ir.feature import Attributes, freeze_attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.operators.pointwise.elementwise import ElementwiseRule, SameShapeRule
+from autotailor.ir.operators.rule import Tensor, register
+
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "LeakyRelu": {"alpha": 0.01},
+    "Elu": {"alpha": 1.0},
+    "Celu": {"alpha": 1.0},
+    "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
+    "ThresholdedRelu": {"alpha": 1.0},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "Shrink": {"bias": 0.0, "lambd": 0.5},
+    "Gelu": {"approximate": "none"},
+    "Swish": {"alpha": 1.0},
+}
+_SINCE = {"Gelu": 20, "Swish": 24}
+
+
+def _selu(x: Tensor, alpha: float, gamma: float) -> Tensor:
+    return gamma * F.elu(x, alpha)
+
+
+def _thresholded_relu(x: Tensor, alpha: float) -> Tensor:
+    return torch.where(x > alpha, x, torch.zeros_like(x))
+
+
+def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
+    return torch.clamp(alpha * x + beta, 0, 1)
+
+
+def _shrink(x: Tensor, bias: float, lambd: float) -> Tensor:
+    return torch.where(x < -lambd, x + bias, torch.where(x > lambd, x - bias, torch.zeros_like(x)))
+
+
+def _swish(x: Tensor, alpha: float) -> Tensor:
+    return x * torch.sigmoid(alpha * x)
+
+
+_CALLS: dict[str, Callable[..., Tensor]] = {
+    "LeakyRelu": lambda x, alpha: F.leaky_relu(x, alpha),
+    "Elu": F.elu,
+    "Celu": F.celu,
+    "Selu": _selu,
+    "ThresholdedRelu": _thresholded_relu,
+    "HardSigmoid": _hard_sigmoid,
+    "Shrink": _shrink,
+    "Gelu": F.gelu,
+    "Swish": _swish,
+}
+
+
+@register
+class ActivationRule(ElementwiseRule):
+    """Activations with constant parameters, ONNX's defaults filled in."""
+
+    kinds = tuple(_PARAMETERS)
+
+    def _parameters(self, node: Node) -> dict[str, Any]:
+        return {name: node.get(name, default) for name, default in _PARAMETERS[node.kind].items()}
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        return _CALLS[node.kind](arguments[0], **self._parameters(node))
+
+    def run_time_attributes(self, node: Node) -> Attributes:
+        return freeze_attributes(self._parameters(node))
+
+    def opset(self, node: Node) -> int:
+        return _SINCE.get(node.kind, super().opset(node))
+
+
+_ALONG_AXIS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "Softmax": torch.softmax,
+    "LogSoftmax": torch.log_softmax,
+}
+
+
+@register
+class SoftmaxRule(SameShapeRule):
+    """Over one axis; what is left of the axis still sums up to one."""
+
+    kinds = tuple(_ALONG_AXIS)
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        return _ALONG_AXIS[node.kind](arguments[0], node.get("axis", -1))
+
+    def run_time_attributes(self, node: Node) -> Attributes:
+        return freeze_attributes({"axis": node.get("axis", -1)})

@@ -1,0 +1,100 @@
+"""Element by element: activations without parameters, Clip, Cast.
+
+What has parameters stands in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from onnx import helper
+
+from autotailor.ir.feature import Attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Tensor, register
+
+_UNARY: dict[str, Callable[[Tensor], Tensor]] = {
+    "Relu": F.relu,
+    "Sigmoid": torch.sigmoid,
+    "Tanh": torch.tanh,
+    "HardSwish": F.hardswish,
+    "Mish": F.mish,
+    "Softplus": F.softplus,
+    "Softsign": F.softsign,
+    "Erf": torch.erf,
+    "Exp": torch.exp,
+    "Log": torch.log,
+    "Sqrt": torch.sqrt,
+    "Reciprocal": torch.reciprocal,
+    "Neg": torch.neg,
+    "Abs": torch.abs,
+    "Sign": torch.sign,
+    "Floor": torch.floor,
+    "Ceil": torch.ceil,
+    "Round": torch.round,
+    "Sin": torch.sin,
+    "Cos": torch.cos,
+    "Not": torch.logical_not,
+    "Identity": lambda x: x,
+}
+_SINCE = {"Mish": 18}
+
+
+class SameShapeRule(OperatorRule):
+    """One activation in, the same dimensions out."""
+
+    def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
+        return [deduction.dimensions(node.inputs[0])]
+
+
+class ElementwiseRule(SameShapeRule):
+    """Element by element."""
+
+    elementwise = True
+
+
+@register
+class UnaryRule(ElementwiseRule):
+    """Activations without parameters."""
+
+    kinds = tuple(_UNARY)
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        return _UNARY[node.kind](arguments[0])
+
+    def opset(self, node: Node) -> int:
+        return _SINCE.get(node.kind, super().opset(node))
+
+
+@register
+class ClipRule(ElementwiseRule):
+    """Clip to constant limits, either of which may be absent; ReLU6 is Clip(0, 6)."""
+
+    kinds = ("Clip",)
+    constant_inputs = {1: "min", 2: "max"}
+
+    def applies(self, node: Node, deduction: Deduction) -> str:
+        return "its limits are computed, not constant" if any(node.inputs[1:]) else ""
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        low, high = (*arguments[1:], None, None)[:2]
+        low = node.get("min") if low is None else low
+        high = node.get("max") if high is None else high
+        return arguments[0] if low is None and high is None else torch.clamp(arguments[0], low, high)
+
+
+@register
+class CastRule(ElementwiseRule):
+    """Cast to another type; ``to`` is ONNX's number of it."""
+
+    kinds = ("Cast",)
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        name = helper.tensor_dtype_to_np_dtype(node.get("to")).name
+        return torch.as_tensor(arguments[0]).to(getattr(torch, name))
+
+    def run_time_attributes(self, node: Node) -> Attributes:
+        return (("to", node.get("to")),)

@@ -1,0 +1,288 @@
+"""From a request to the variables of a network and what they do to its atoms (paper, section 4.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+
+from autotailor.ir.blocks.block import Block, View
+from autotailor.ir.blocks.handle import Handle
+from autotailor.ir.blocks.recognition import loose_nodes
+from autotailor.ir.blocks.stage import Stage
+from autotailor.ir.dimensions.dimension import Atom, Dimension, parts_of
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.graph import Graph
+from autotailor.ir.propagation import RESOLUTION, Propagation
+from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
+from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
+from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Scaled
+from autotailor.ir.space.joint_sizes import joint_image
+from autotailor.ir.space.variable import Choice, Gate, Space, Variable
+
+STEM, HEAD = "stem", "head"
+_PROPOSED_WIDTHS = (0.5, 0.75, 1.0)
+_PROPOSED_RESOLUTIONS = (4 / 7, 5 / 7, 6 / 7, 1.0)
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A space under construction."""
+
+    request: SpaceRequest
+    variables: list[Variable] = field(default_factory=list)
+    rules: dict[Atom, AtomRule] = field(default_factory=dict)
+
+    def wants(self, name: str) -> bool:
+        return not any(fnmatch(name, pattern) for pattern in self.request.skip)
+
+    def add(self, name: str, choices: Sequence[Choice], default: Choice, gate: Gate | None = None) -> Variable:
+        ordered = tuple(choices)
+        variable = Variable(name, name.rsplit(".", 1)[-1], ordered, ordered.index(default), gate)
+        self.variables.append(variable)
+        return variable
+
+
+def build_space(
+    graph: Graph,
+    propagation: Propagation,
+    blocks: Sequence[Block],
+    stages: Sequence[Stage],
+    request: SpaceRequest,
+) -> Architecture:
+    """The variables of a network and what they do to its atoms.
+
+    Raises:
+        SpaceError: a choice larger than the weights hold, one that does not fit, or a name that matches nothing.
+    """
+    _check_names(request, blocks)
+    _check_stages(request, stages)
+    draft = _Draft(request)
+    _add_resolution(draft, graph, propagation)
+    widths = _stage_widths(View(graph, propagation), tuple(blocks), stages)
+    _add_width(draft, STEM, widths[STEM])
+    for stage in stages:
+        gates = _add_depth(draft, stage)
+        _add_width(draft, stage.name, widths[stage.name])
+        for block in stage.blocks:
+            for kind in block.handles:
+                _add_handle(draft, block, kind, gates.get(block.name))
+    if request.width is None or HEAD in request.width:
+        _add_width(draft, HEAD, widths[HEAD])
+    architecture = Architecture(Space(tuple(draft.variables)), draft.rules)
+    needs = needs_of(graph, propagation)
+    if not request.is_proposal:
+        check_fit(architecture, needs, propagation.resolution_step)
+        check_enumerable(architecture, graph, propagation)
+        return _merge(architecture)
+    return _merge(enumerable(fitting(architecture, needs)[0], graph, propagation))
+
+
+def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
+    for name, kinds in (request.blocks or {}).items():
+        if name not in {b.kind for b in blocks} | {b.name for b in blocks}:
+            known = sorted({b.kind for b in blocks})
+            raise SpaceError(
+                f"space: no block is named or of kind {name!r}; the network has {known}, block1..{len(blocks)}"
+            )
+        offered = {kind for b in blocks if name in (b.kind, b.name) for kind in b.handles}
+        unknown = sorted(set(kinds) - offered)
+        if unknown:
+            raise SpaceError(f"space: {name} has no variable {unknown}; it offers {sorted(offered) or 'none'}")
+
+
+def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
+    names = [stage.name for stage in stages]
+    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
+        unknown = sorted(set(by_owner or ()) - {ALL, *known})
+        if unknown:
+            raise SpaceError(f"space: {key} names {unknown}; the network has {known}")
+
+
+def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> None:
+    spatial = propagation.dimensions[graph.input][2:]
+    meta = spatial[0].meta if spatial else 0
+    choices, step = draft.request.resolution, propagation.resolution_step
+    if not spatial or not isinstance(spatial[0], Atom):
+        if choices and set(choices) != {meta}:
+            raise SpaceError("space: the resolution of this network is static, leave it out of the space")
+        return
+    if choices is None:
+        unit = math.lcm(8, step)
+        choices = tuple(sorted({min(meta, round(meta * f / unit) * unit or meta) for f in _PROPOSED_RESOLUTIONS}))
+    if any(c > meta or c < 1 for c in choices):
+        raise SpaceError(f"space: resolutions {list(choices)} must lie between 1 and the network's {meta}")
+    if any(c % step for c in choices):
+        raise SpaceError(
+            f"space: resolutions of this network must be multiples of {step}, which its maps are divided by; "
+            f"asked for {list(choices)}"
+        )
+    choices = tuple(sorted({*choices, meta}))
+    if len(choices) > 1 and draft.wants(RESOLUTION):
+        draft.add(RESOLUTION, choices, meta)
+        draft.rules[spatial[0]] = Fixed(RESOLUTION)
+
+
+def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
+    """Depth of a stage, where all its choices are legal; returns the gates of its removable blocks."""
+    choices = choices_of(draft.request.depth, stage.name, tuple(range(min(3, len(stage.removable) + 1))))
+    if any(c < 0 or int(c) != c for c in choices):
+        raise SpaceError(f"space: depth choices {list(choices)} count removed blocks, from 0")
+    choices = tuple(sorted({0, *choices}))
+    if max(choices) > len(stage.removable) and stage.name in (draft.request.depth or {}):
+        raise SpaceError(
+            f"space: of {stage.name} at most {len(stage.removable)} of {len(stage.blocks)} blocks can be removed; "
+            f"asked for depth {list(choices)}"
+        )
+    name = f"{stage.name}.depth"
+    if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(name):
+        return {}
+    draft.add(name, choices, 0)
+    return {
+        block.name: Gate(name, sum(removed < nth for removed in choices))
+        for nth, block in enumerate(stage.removable, 1)
+        if nth <= max(choices)
+    }
+
+
+def _stage_widths(view: View, blocks: tuple[Block, ...], stages: Sequence[Stage]) -> dict[str, dict[Atom, int]]:
+    """Channel atoms, with their granules, of the stem, each stage and the head.
+
+    Operators between blocks go with the stage that follows them, unless their widths belong to another one.
+    """
+    widths: dict[str, dict[Atom, int]] = {STEM: {}, **{stage.name: {} for stage in stages}, HEAD: {}}
+    for stage in stages:
+        for width in stage.widths:
+            widths[stage.name].update(_scalable(width))
+    owned = {atom for atoms in widths.values() for atom in atoms}
+    owners = {block.name: stage.name for stage in stages for block in stage.blocks}
+    for node, following in loose_nodes(view.graph, blocks, view):
+        owner = HEAD if following is None else STEM if following is blocks[0] else owners[following.name]
+        atoms = _scalable(view.channels(node.outputs[0]))
+        widths[owner].update({atom: granule for atom, granule in atoms.items() if atom not in owned})
+    return widths
+
+
+def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
+    free = {atom: granule for atom, granule in atoms.items() if atom not in draft.rules}
+    choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
+    name = f"{owner}.width"
+    if not free or len(choices) < 1 or not draft.wants(name):
+        return
+    if any(not 0 < c <= 1 for c in choices):
+        raise SpaceError(f"space: width ratios {list(choices)} must lie in (0, 1]; the weights hold no more than 1")
+    ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
+    if len(ordered) > 1:
+        draft.add(name, ordered, 1.0)
+        for atom, granule in free.items():
+            draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
+
+
+def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> None:
+    """The variable of one handle of a block: ratios of a width, or sizes."""
+    handle = block.handles[kind]
+    handle = replace(handle, atoms=tuple(atom for atom in handle.atoms if atom not in draft.rules))
+    name = f"{block.name}.{kind}"
+    if not handle.atoms or not draft.wants(name):
+        return
+    base = _base(block, handle)
+    in_channels = isinstance(handle.relative_to, str)
+    granules = [block.granules.get(a, 1) if in_channels else 1 for a in handle.atoms]
+    largest = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
+    default: Choice = float(f"{largest / base.meta:.6g}") if base else largest
+    choices = _handle_choices(draft.request, block, kind, default)
+    if not choices:
+        return
+    _check_choices(block, kind, handle, choices, default)
+    default = next((c for c in choices if math.isclose(c, default, rel_tol=1e-6)), default)
+    ordered = tuple(sorted({*choices, default}))
+    if len(ordered) < 2:
+        return
+    draft.add(name, ordered, default, gate)
+    for atom, granule in zip(handle.atoms, granules, strict=True):
+        share = atom.meta * granule / largest
+        scaled = Scaled(name, base, draft.request.divisor, granule, default, share)
+        draft.rules[atom] = scaled if base else Fixed(name)
+
+
+def _base(block: Block, handle: Handle) -> Dimension | None:
+    """What a ratio multiplies; None for an absolute handle."""
+    ends = {"in": block.width_in, "out": block.width_out}
+    return ends[handle.relative_to] if isinstance(handle.relative_to, str) else handle.relative_to
+
+
+def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Choice) -> tuple[Choice, ...]:
+    """What the configuration lists for a handle, the block's name before its kind; proposed where there is none."""
+    if request.blocks is not None:
+        sections = (request.blocks.get(key, {}) for key in (block.name, block.kind))
+        return next((tuple(section[kind]) for section in sections if kind in section), ())
+    handle = block.handles[kind]
+    if handle.relative_to is not None:
+        return tuple(float(f"{default * factor:.6g}") for factor in _PROPOSED_WIDTHS)
+    sizes = handle.sizes()
+    return sizes if handle.step > 1 else tuple({sizes[(len(sizes) - 1) // 2], sizes[-1]})
+
+
+def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Choice], default: Choice) -> None:
+    label = kind.replace("_", " ")
+    if any(c > default * (1 + 1e-6) or c <= 0 for c in choices):
+        raise SpaceError(
+            f"space: {block.name} ({block.kind}) holds weights for {label} {default:g} at most; "
+            f"asked for {list(choices)}"
+        )
+    if handle.relative_to is None and not all(handle.allows(c) for c in choices):
+        raise SpaceError(
+            f"space: {block.name} ({block.kind}) can have {label} {list(handle.sizes())}; asked for {list(choices)}"
+        )
+
+
+def _scalable(width: Dimension) -> dict[Atom, int]:
+    """Atoms that a width is proportional to or a sum of, and how many channels one unit of each stands for."""
+    found: dict[Atom, int] = {}
+    for part in parts_of(width):
+        atoms = list(part.atoms())
+        if len(atoms) == 1 and not part.is_spatial:
+            found[atoms[0]] = found.get(atoms[0], 0) + part.meta // atoms[0].meta
+    return found
+
+
+def _merge(architecture: Architecture) -> Architecture:
+    """Merges choices that rounding made equal; a variable left with one choice disappears."""
+    merged: list[tuple[str, Choice, Choice]] = []
+    variables: list[Variable] = []
+    for variable in architecture.space:
+        kept: dict[tuple[int, ...], Choice] = {}
+        for choice in sorted(variable.choices, key=lambda c: c != variable.choices[variable.default]):
+            image = _image(architecture, variable, choice)
+            if image and image in kept:
+                merged.append((variable.name, choice, kept[image]))
+            else:
+                kept[image or (len(kept),)] = choice
+        choices = tuple(c for c in variable.choices if c in kept.values())
+        if len(choices) > 1:
+            default = choices.index(variable.choices[variable.default])
+            variables.append(Variable(variable.name, variable.kind, choices, default, variable.gate))
+    names = {v.name for v in variables}
+    rules = {atom: rule for atom, rule in architecture.rules.items() if rule.variable in names}
+    return Architecture(Space(tuple(variables), tuple(merged)), rules)
+
+
+def _image(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:
+    """Sizes of the atoms a variable governs, for one choice, over all sizes of what they are ratios of."""
+    return tuple(
+        size
+        for atom, rule in architecture.rules.items()
+        if rule.variable == variable.name
+        for size in _atom_image(architecture, atom, rule, {variable.name: choice})
+    )
+
+
+def _atom_image(
+    architecture: Architecture, atom: Atom, rule: AtomRule, assignment: Mapping[str, Choice]
+) -> Iterator[int]:
+    bases = rule.bases()
+    stand_ins = {base: Atom(f"base{i}", base.meta) for i, base in enumerate(bases)}
+    free = rule.substituted(stand_ins)
+    for sizes in joint_image(architecture, bases).sizes.tolist():
+        yield free.size(atom, assignment, dict(zip(stand_ins.values(), sizes, strict=True)).__getitem__)

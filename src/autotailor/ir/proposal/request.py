@@ -1,0 +1,115 @@
+"""A search space as the configuration asks for it (paper, section 4.3).
+
+divisor: 8
+resolution: [128, 160, 192, 224]                   # or {from: 128, to: 224, step: 4}
+depth: [0, 1, 2]                                   # blocks removed from the end of a stage
+width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
+blocks:                                            # by kind of block, or by name (block7: ...)
+  Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
+  InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
+skip: ["stem.*"]                                   # variables to leave out, as shell patterns
+
+``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
+goes to those that can take all of its choices; a choice for a named stage must be legal. The width of the ``head``,
+what follows the last block, changes only where it is named: ``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.space.variable import Choice
+
+ALL = "*"
+_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "skip")
+
+ByOwner = Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class SpaceRequest:
+    """What the configuration asks for; None means: propose."""
+
+    divisor: int = 8
+    resolution: tuple[int, ...] | None = None
+    depth: ByOwner | None = None
+    width: ByOwner | None = None
+    blocks: Mapping[str, Mapping[str, tuple[Choice, ...]]] | None = None
+    skip: tuple[str, ...] = ()
+
+    @property
+    def is_proposal(self) -> bool:
+        """Whether nothing is asked for, so that a space is proposed."""
+        return self.blocks is None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | None) -> SpaceRequest:
+        """Reads a ``space`` section; with None everything is proposed, otherwise what is not listed stays fixed.
+
+        Raises:
+            SpaceError: a key that does not exist, or a value of another form than the text above shows.
+        """
+        if config is None:
+            return cls()
+        unknown = sorted(set(_mapping("space", config)) - set(_KEYS), key=str)
+        if unknown:
+            raise SpaceError(f"space: unknown keys {unknown}; known are {list(_KEYS)}")
+        divisor = config.get("divisor", 8)
+        if isinstance(divisor, bool) or not isinstance(divisor, int) or divisor < 1:
+            raise SpaceError(f"space.divisor: expected an integer of at least 1, not {divisor!r}")
+        return cls(
+            divisor=divisor,
+            resolution=_numbers("space.resolution", config.get("resolution"), whole=True),
+            depth=_by_owner("space.depth", config.get("depth"), whole=True),
+            width=_by_owner("space.width", config.get("width")),
+            blocks={
+                name: {
+                    kind: _numbers(f"space.blocks.{name}.{kind}", choices)
+                    for kind, choices in _mapping(f"space.blocks.{name}", kinds).items()
+                }
+                for name, kinds in _mapping("space.blocks", config.get("blocks")).items()
+            },
+            skip=_patterns(config.get("skip")),
+        )
+
+
+def choices_of(by_owner: ByOwner | None, owner: str, proposed: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the configuration lists for a stage, its name before ``*``; proposed where there is no configuration."""
+    return proposed if by_owner is None else by_owner.get(owner, by_owner.get(ALL, ()))
+
+
+def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+    """A mapping with names as keys; an absent one is empty."""
+    if value is not None and not isinstance(value, Mapping):
+        raise SpaceError(f"{where}: expected names with their choices, not {value!r}")
+    return {str(key): inner for key, inner in (value or {}).items()}
+
+
+def _numbers(where: str, value: Any, whole: bool = False) -> tuple[Any, ...]:
+    """A list of numbers, or of integers; an absent one is empty. Evenly spaced integers may be written as a range."""
+    if isinstance(value, Mapping) and set(value) == {"from", "to", "step"}:
+        first, last, step = _numbers(where, [value["from"], value["to"], value["step"]], whole=True)
+        if step < 1 or last < first:
+            raise SpaceError(f"{where}: a range goes up from its first number in steps of at least 1, not {value!r}")
+        return tuple(range(first, last + 1, step))
+    kinds = int if whole else int | float
+    fits = isinstance(value, Sequence) and not isinstance(value, str)
+    if value is not None and not (fits and all(isinstance(x, kinds) and not isinstance(x, bool) for x in value)):
+        raise SpaceError(f"{where}: expected a list of {'integers' if whole else 'numbers'}, not {value!r}")
+    return tuple(value or ())
+
+
+def _by_owner(where: str, value: Any, whole: bool = False) -> dict[str, tuple[Any, ...]]:
+    """Stage name, or ``*`` for all others, to choices."""
+    by_owner = _mapping(where, value) if isinstance(value, Mapping) else {ALL: value}
+    return {owner: _numbers(where, choices, whole) for owner, choices in by_owner.items()}
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    """Shell patterns of variable names."""
+    if isinstance(value, str) or not all(isinstance(item, str) for item in value or ()):
+        raise SpaceError(f'space.skip: expected a list of patterns such as ["stem.*"], not {value!r}')
+    return tuple(value or ())

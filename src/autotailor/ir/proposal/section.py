@@ -1,0 +1,111 @@
+"""The ``space`` section that describes a space: what a person would have to write to get it.
+
+By kind of block, and by single block only where one differs from the others of its kind.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from autotailor.ir.blocks.block import Block
+from autotailor.ir.blocks.stage import Stage
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.proposal.proposal import HEAD, STEM
+from autotailor.ir.proposal.request import ALL, SpaceRequest
+from autotailor.ir.space.variable import Choice, Space
+
+Choices = tuple[Choice, ...]
+Section = dict[str, Any]
+
+
+def space_section(
+    space: Space,
+    blocks: Sequence[Block],
+    stages: Sequence[Stage],
+    request: SpaceRequest,
+    build: Callable[[Section], Space],
+) -> Section:
+    """A section that ``SpaceRequest.from_config`` reads, from which the same variables follow.
+
+    Args:
+        space: to be described.
+        blocks: of the network.
+        stages: of the network.
+        request: that the space was made from, for its divisor and what it skips.
+        build: the space that follows from a section.
+    """
+    for depth, width in itertools.product(_FORMS, repeat=2):
+        section: Section = {"divisor": request.divisor}
+        if RESOLUTION in space.positions:
+            section["resolution"] = list(space[RESOLUTION].choices)
+        section["depth"] = depth({s.name: _choices(space, f"{s.name}.depth") for s in stages})
+        section["width"] = width({o: _choices(space, f"{o}.width") for o in (STEM, *(s.name for s in stages), HEAD)})
+        section["blocks"] = _by_block(space, blocks)
+        section["skip"] = list(request.skip)
+        section = {key: value for key, value in section.items() if value}
+        if _says(section, space, build):
+            break
+    return section
+
+
+def _says(section: Section, space: Space, build: Callable[[Section], Space]) -> bool:
+    """Whether a section gives a space; one for all owners may ask for what does not fit some of them."""
+    try:
+        return build(section).variables == space.variables
+    except SpaceError:
+        return False
+
+
+def _as_list(wanted: Mapping[str, Choices]) -> Any:
+    """One list for all stages."""
+    return list(_most_common(wanted.values()))
+
+
+def _with_exceptions(wanted: Mapping[str, Choices]) -> Any:
+    """The usual choices for all stages, and by name those that have others, and the head."""
+    common = _most_common(wanted.values())
+    others = {
+        owner: list(choices) for owner, choices in wanted.items() if choices and (choices != common or owner == HEAD)
+    }
+    return {**others, ALL: list(common)}
+
+
+def _by_name(wanted: Mapping[str, Choices]) -> Any:
+    """Every stage that has choices, by name."""
+    return {owner: list(choices) for owner, choices in wanted.items() if choices}
+
+
+_FORMS = (_as_list, _with_exceptions, _by_name)  # the shortest that says it all is taken
+
+
+def _by_block(space: Space, blocks: Sequence[Block]) -> dict[str, dict[str, list[Choice]]]:
+    """Kind of block to its usual choices, then the blocks that differ by name."""
+    by_kind: dict[str, dict[str, list[Choice]]] = {}
+    by_name: dict[str, dict[str, list[Choice]]] = {}
+    for kind in dict.fromkeys(block.kind for block in blocks):
+        same = [block for block in blocks if block.kind == kind]
+        for handle in dict.fromkeys(handle for block in same for handle in block.handles):
+            wanted = {b.name: _choices(space, f"{b.name}.{handle}") for b in same if handle in b.handles}
+            common = _most_common(wanted.values())
+            if not common:
+                continue
+            by_kind.setdefault(kind, {})[handle] = list(common)
+            for name, choices in wanted.items():
+                if choices != common:
+                    by_name.setdefault(name, {})[handle] = list(choices)
+    order: Mapping[str, int] = {block.name: position for position, block in enumerate(blocks)}
+    return {**by_kind, **dict(sorted(by_name.items(), key=lambda item: order[item[0]]))}
+
+
+def _choices(space: Space, variable: str) -> Choices:
+    return space[variable].choices if variable in space.positions else ()
+
+
+def _most_common(wanted: Iterable[Choices]) -> Choices:
+    """The choices that most owners have, those without a variable left aside."""
+    counts = Counter(choices for choices in wanted if choices)
+    return counts.most_common(1)[0][0] if counts else ()

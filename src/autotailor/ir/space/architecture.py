@@ -1,0 +1,140 @@
+"""From an assignment of variables to the size of every atom: the active architecture."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from autotailor.ir.dimensions.dimension import Atom, Dimension, Sizes
+from autotailor.ir.errors import IllegalSubNetError
+from autotailor.ir.space.variable import Choice, Space
+
+Assignment = Mapping[str, Choice]
+
+
+def round_width(value: float, divisor: int) -> int:
+    """Rounds a width to a multiple of a divisor, never losing more than a tenth (Sandler et al., 2018)."""
+    rounded = max(divisor, int((value + divisor / 2) // divisor) * divisor)
+    return rounded + divisor if rounded < 0.9 * value else rounded
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The atom's size is the choice itself: the resolution."""
+
+    variable: str
+
+    def size(self, atom: Atom, assignment: Assignment, sizes: Sizes) -> int:
+        return int(assignment[self.variable])
+
+    def bases(self) -> tuple[Dimension, ...]:
+        return ()
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Fixed:
+        return self
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """The atom's size is a ratio of something, rounded.
+
+    Attributes:
+        variable: whose choice is the ratio.
+        base: the width that the ratio multiplies; None for the atom's own meta width.
+        divisor: of the rounding, in channels.
+        granule: channels that one unit of the atom stands for (more than 1 for groups of channels).
+        share: this atom's part of what the ratio gives, where one ratio scales several widths.
+        default: the unmodified ratio; with the base at its meta size it gives exactly the meta width.
+    """
+
+    variable: str
+    base: Dimension | None
+    divisor: int
+    granule: int
+    default: Choice
+    share: float = 1.0
+
+    def size(self, atom: Atom, assignment: Assignment, sizes: Sizes) -> int:
+        ratio = assignment[self.variable]
+        base = atom.meta * self.granule if self.base is None else self.base.size(sizes)
+        whole = self.base is None or base == self.base.meta
+        if ratio == self.default and whole:
+            return atom.meta
+        channels = round_width(ratio * base * self.share, math.lcm(self.divisor, self.granule))
+        return min(atom.meta, max(1, channels // self.granule))
+
+    def bases(self) -> tuple[Dimension, ...]:
+        return () if self.base is None else (self.base,)
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Scaled:
+        return self if self.base is None else replace(self, base=self.base.substituted(replacements))
+
+
+AtomRule = Fixed | Scaled
+
+
+@dataclass(frozen=True, eq=False)
+class Architecture:
+    """What the variables of a space do to atoms; atoms without a rule keep their meta size."""
+
+    space: Space
+    rules: Mapping[Atom, AtomRule] = field(default_factory=dict)
+
+    def sizes(self, assignment: Assignment) -> Sizes:
+        """Active size of atoms under an assignment of (at least) the variables they depend on."""
+        known: dict[Atom, int] = {}
+
+        def size(atom: Atom) -> int:
+            if atom not in known:
+                rule = self.rules.get(atom)
+                known[atom] = atom.meta if rule is None else rule.size(atom, assignment, size)
+            return known[atom]
+
+        return size
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Architecture:
+        """The same with some expressions replaced wherever a size is a ratio of them."""
+        return replace(self, rules={atom: rule.substituted(replacements) for atom, rule in self.rules.items()})
+
+    def variables(self, *dimensions: Dimension) -> tuple[str, ...]:
+        """Variables that dimensions depend on, in the space's order."""
+        names: set[str] = set()
+        for dimension in dimensions:
+            for atom in dimension.atoms():
+                names |= self._governing(atom)
+        return tuple(sorted(names, key=self.space.positions.__getitem__))
+
+    def _governing(self, atom: Atom) -> frozenset[str]:
+        """Variables that an atom depends on, through what it is a ratio of as well."""
+        known = self._known.get(atom)
+        if known is None:
+            rule = self.rules.get(atom)
+            bases = () if rule is None else (inner for base in rule.bases() for inner in base.atoms())
+            own = () if rule is None else (rule.variable,)
+            known = self._known[atom] = frozenset(own).union(*(self._governing(inner) for inner in bases))
+        return known
+
+    @cached_property
+    def _known(self) -> dict[Atom, frozenset[str]]:
+        return {}
+
+    def combinations(self, variables: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], Assignment]]:
+        """Every joint choice of a few variables: (choice indices, assignment)."""
+        choices = [self.space[name].choices for name in variables]
+        for index in itertools.product(*(range(len(c)) for c in choices)):
+            yield index, {name: c[i] for name, c, i in zip(variables, choices, index, strict=True)}
+
+    def active(self, dimension: Dimension, sizes: Sizes, owner: str) -> int:
+        """Active size of one dimension; refuses sizes below one with a reason."""
+        return check_size(dimension, dimension.size(sizes), owner)
+
+
+def check_size(dimension: Dimension, size: int, owner: str) -> int:
+    """The active size of a dimension of ``owner``; refuses sizes below one with a reason."""
+    if size < 1:
+        raise IllegalSubNetError(f"{owner}: nothing is left of a dimension of {dimension.meta}; it became {size}")
+    return size

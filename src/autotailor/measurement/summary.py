@@ -1,0 +1,209 @@
+"""``summary.csv``: the exported SubNets and the original network, predicted and measured."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pandas as pd
+
+from autotailor.data import EvaluationSet
+from autotailor.export import accuracy_of_onnx
+from autotailor.ir.metrics.memory import PeakMemory
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.ir.supernet import SuperNet
+from autotailor.profiling import (
+    LUT,
+    DeviceConfig,
+    ProfilingError,
+    Session,
+    convert,
+    fusion_rules,
+    mean_of_rounds,
+    measure_baseline,
+    measure_memory,
+    measure_rounds,
+)
+from autotailor.sensitivity import accuracy
+
+logger = logging.getLogger(__name__)
+
+Networks = Mapping[str, tuple[Path, tuple[int, ...]]]
+"""Name to the folder with a network's files and the shape of its input."""
+ORIGINAL = "original"
+ROUNDS = 5
+SECONDS_EACH = 1.0
+"""Of measuring each network in each round."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What is predicted of a SubNet.
+
+    Attributes:
+        accuracy: percent.
+        latency: milliseconds.
+        parameters: millions.
+        macs: millions.
+        memory: peak of an inference, MiB, without what a process takes for a network of nothing.
+        energy: above idle, mJ; None: the device has no sensor.
+    """
+
+    accuracy: Metric
+    latency: Metric
+    parameters: Metric
+    macs: Metric
+    memory: PeakMemory
+    energy: Metric | None
+
+
+def predictions(net: SuperNet, accuracy_of: Metric, lut: LUT, device: DeviceConfig) -> Predictions:
+    """All predictions of a SuperNet on a device.
+
+    Args:
+        net: the SuperNet.
+        accuracy_of: its SubNets, from the sensitivities.
+        lut: of the device.
+        device: for its fusion rules.
+
+    Raises:
+        GraphError: the LUT lacks an operator.
+    """
+    fusion, energies = fusion_rules(device), lut.known("energy_mj")
+    resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
+    has_energy = {operator.id for operator in net.operators(fusion=fusion)} <= set(energies)
+    return Predictions(
+        accuracy_of,
+        net.latency(lut.latencies(), fusion),
+        net.parameters(),
+        net.macs(),
+        net.peak_memory(fusion, resident=resident, workspace=workspace),
+        net.energy(energies, fusion) if has_energy else None,
+    )
+
+
+def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Path:
+    """The original network as ONNX and in the runtime's files.
+
+    Args:
+        net: the SuperNet as compiled: its largest SubNet is the original network.
+        device: for its runtime.
+        directory: where the files go.
+
+    Returns:
+        Path of the ONNX file.
+    """
+    path = directory / ORIGINAL / "model.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    net.export_onnx(net.largest(), path)
+    convert(path, path.parent, device)
+    return path
+
+
+def summarise(
+    predictions: Predictions,
+    subnets: Mapping[str, SubNet],
+    models: Mapping[str, Path],
+    test: EvaluationSet,
+    device: DeviceConfig,
+    lut: LUT | None,
+) -> pd.DataFrame:
+    """One row for each exported SubNet and one for the original network.
+
+    Args:
+        predictions: the metrics; accuracy is that of the validation set.
+        subnets: name to SubNet.
+        models: name to ONNX file, beside the files of the runtime; ``original`` among them.
+        test: the test set.
+        device: where latencies are measured, all networks interleaved.
+        lut: corrects the machine's drift since it was measured; None: the device is not at hand, latencies are not
+            measured and their columns stay empty.
+
+    Returns:
+        Columns name, subnet (id), latency_ms_predicted, latency_ms_measured (scaled by the anchor operator to the
+        machine's speed while the LUT was measured), latency_ms_standard_error, latency_ms_raw (as it came),
+        accuracy_predicted, accuracy_measured (test set, percent), accuracy_standard_error (clustered by base
+        image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an
+        inference above that of a network of nothing), energy_mj_predicted (above idle; empty without a sensor).
+    """
+    table = _predicted(predictions, subnets)
+    networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
+    for measured in (_measured_on_device(networks, device, lut), _measured_accuracy(models, test)):
+        table = table.merge(measured, on="name", validate="one_to_one")
+    return table[
+        [
+            "name",
+            "subnet",
+            *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
+            *(f"accuracy_{kind}" for kind in ("predicted", "measured", "standard_error")),
+            "parameters_m",
+            "macs_m",
+            "size_mb",
+            "memory_mb_predicted",
+            "memory_mb_measured",
+            "energy_mj_predicted",
+        ]
+    ]
+
+
+def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:
+    """The original has the shape of the largest SubNet, so its latency is predicted, its accuracy is not."""
+    rows = {**subnets, ORIGINAL: largest(predictions.latency.space)}
+    array = np.stack([subnet.to_array() for subnet in rows.values()])
+    is_original = np.array([name == ORIGINAL for name in rows])
+    return pd.DataFrame(
+        {
+            "name": list(rows),
+            "subnet": ["" if name == ORIGINAL else subnet.id for name, subnet in rows.items()],
+            "latency_ms_predicted": predictions.latency.predict(array),
+            "accuracy_predicted": np.where(is_original, np.nan, predictions.accuracy.predict(array)),
+            "parameters_m": predictions.parameters.predict(array),
+            "macs_m": predictions.macs.predict(array),
+            "memory_mb_predicted": predictions.memory.predict(array),
+            "energy_mj_predicted": predictions.energy.predict(array) if predictions.energy else np.nan,
+        }
+    )
+
+
+def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
+    """Latency (ms) with its standard error and as it came, and peak memory of an inference (MiB); NaN without a LUT."""
+    table = pd.DataFrame({"name": list(networks)})
+    table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
+    if lut is not None:
+        with Session(device) as session:
+            rows = mean_of_rounds(measure_rounds(networks, session, ROUNDS, seconds_each=SECONDS_EACH, lut=lut))
+            table["memory_mb_measured"] = list(_measured_memory(networks, session).values())
+        table["latency_ms_measured"] = [row.latency_ms for row in rows]
+        table["latency_ms_standard_error"] = [row.standard_error for row in rows]
+        table["latency_ms_raw"] = [row.raw_ms for row in rows]
+    return table
+
+
+def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
+    """Peak memory of an inference (MiB), above that of a network of nothing; NaN where the device does not tell."""
+    try:
+        baseline = measure_baseline(session)
+        return {name: use.running_mb - baseline for name, use in measure_memory(networks, session).items()}
+    except ProfilingError as error:
+        logger.warning("peak memory is not measured: %s", error)
+        return dict.fromkeys(networks, np.nan)
+
+
+def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:
+    """Accuracy of ONNX files on the test set (percent) with its standard error, and their size (MB)."""
+    rows = [
+        (name, *accuracy(accuracy_of_onnx(path, test), test.groups), path.stat().st_size / 1e6)
+        for name, path in models.items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "accuracy_measured", "accuracy_standard_error", "size_mb"])
+
+
+def input_shape(path: Path) -> tuple[int, ...]:
+    """Shape ``[1, 3, r, r]`` of an ONNX file's input."""
+    shape = onnx.load(str(path), load_external_data=False).graph.input[0].type.tensor_type.shape
+    return tuple(dimension.dim_value for dimension in shape.dim)

@@ -1,0 +1,68 @@
+"""Cooling pauses: a device that throttles is left alone until it does not."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from autotailor.profiling.host.machine import Machine, look
+from autotailor.profiling.host.sysfs import ROOT
+from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.transports.base import Transport
+
+logger = logging.getLogger(__name__)
+
+EVERY_SECONDS = 60.0
+"""Of measuring, between two looks at the device."""
+PAUSE, PATIENCE = 10.0, 300.0
+"""Seconds of one pause, and of all pauses between two looks."""
+
+
+def portions(batches: Sequence[Batch], seconds: float = EVERY_SECONDS) -> list[list[Batch]]:
+    """Consecutive batches, so many that they take about ``seconds`` together; at least one."""
+    parts: list[list[Batch]] = []
+    for batch in batches:
+        if not parts or sum(b.seconds for b in parts[-1]) + batch.seconds > seconds:
+            parts.append([])
+        parts[-1].append(batch)
+    return parts
+
+
+def wait_until_cool(
+    transport: Transport,
+    name: str,
+    before: Machine | None = None,
+    *,
+    root: PurePosixPath = ROOT,
+    pause: float = PAUSE,
+    patience: float = PATIENCE,
+) -> Machine:
+    """Looks at a device, and waits while it slows its processor against heat.
+
+    Args:
+        transport: to the device.
+        name: of the device, for messages.
+        before: its state at the last look: throttling in between asks for one pause, too.
+        root: where its ``/sys`` is.
+        pause: seconds of one pause.
+        patience: seconds of all pauses; then a warning says that measuring goes on nevertheless.
+
+    Returns:
+        Its state afterwards.
+
+    Raises:
+        DeviceError: the device cannot be asked.
+    """
+    machine, waited = look(transport, root), 0.0
+    while reason := machine.throttled_since(before):
+        if waited >= patience:
+            logger.warning("device %s: still %s after %.0f s; measuring goes on, slower", name, reason, waited)
+            break
+        if not waited:
+            logger.warning("device %s: %s: pausing until it has cooled down", name, reason)
+        time.sleep(pause)
+        waited += pause
+        before, machine = machine, look(transport, root)
+    return machine

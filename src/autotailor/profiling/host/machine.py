@@ -1,0 +1,156 @@
+"""The state of a device's processor: cores, frequencies, temperatures, and whether it is throttled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from autotailor.profiling.host import sysfs
+from autotailor.profiling.host.sysfs import ROOT, number
+from autotailor.profiling.transports.base import Transport
+
+CPU = "devices/system/cpu"
+PATTERNS = (
+    f"{CPU}/online",
+    *(
+        f"{CPU}/cpu[0-9]*/cpufreq/{name}"
+        for name in ("scaling_governor", "scaling_cur_freq", "scaling_max_freq", "cpuinfo_max_freq")
+    ),
+    f"{CPU}/cpu[0-9]*/thermal_throttle/core_throttle_count",
+    "class/thermal/thermal_zone*/type",
+    "class/thermal/thermal_zone*/temp",
+    "class/thermal/thermal_zone*/trip_point_*_type",
+    "class/thermal/thermal_zone*/trip_point_*_temp",
+    "class/thermal/cooling_device*/type",
+    "class/thermal/cooling_device*/cur_state",
+)
+PROCESSOR_COOLING = re.compile("cpu|processor", re.IGNORECASE)
+"""Cooling devices that slow the processor (``cpufreq-cpu0``, ``thermal-cpufreq-0``, ``Processor``), unlike fans."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """One core's clock.
+
+    Attributes:
+        governor: what chooses the frequency.
+        mhz: the present frequency.
+        limit_mhz: the highest that is allowed.
+        highest_mhz: the highest that the core can do.
+    """
+
+    governor: str | None
+    mhz: float | None
+    limit_mhz: float | None
+    highest_mhz: float | None
+
+
+@dataclass(frozen=True)
+class Zone:
+    """One temperature.
+
+    Attributes:
+        name: of the sensor.
+        celsius: what it says.
+        trip_celsius: where the system begins to throttle; None: it does not say.
+    """
+
+    name: str
+    celsius: float
+    trip_celsius: float | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a device says about its processor at one moment; empty where its system does not say.
+
+    Attributes:
+        online: cores that are switched on.
+        cores: number to clock.
+        zones: temperatures.
+        throttle_events: how often each core was throttled since the start.
+        cooling: names of the measures in force that make the processor slower.
+    """
+
+    online: frozenset[int]
+    cores: Mapping[int, Core]
+    zones: tuple[Zone, ...]
+    throttle_events: int | None
+    cooling: tuple[str, ...]
+
+    def throttled_since(self, before: Machine | None = None) -> str:
+        """Why the processor is, or was since ``before``, slowed down against heat; empty: it is not."""
+        if self.cooling:
+            return f"cooling in force: {', '.join(self.cooling)}"
+        events = (self.throttle_events or 0) - ((before.throttle_events if before else self.throttle_events) or 0)
+        return f"throttled {events} times meanwhile" if events > 0 else ""
+
+
+def look(transport: Transport, root: PurePosixPath = ROOT) -> Machine:
+    """The state at this moment.
+
+    Raises:
+        DeviceError: the device cannot be asked.
+    """
+    return parse(sysfs.read(transport, PATTERNS, root))
+
+
+def parse(files: Mapping[str, str]) -> Machine:
+    """The state from files of ``/sys``."""
+    counts = [value for path in files if path.endswith("throttle_count") and (value := number(files, path)) is not None]
+    return Machine(
+        frozenset(core_numbers(files.get(f"{CPU}/online", ""))),
+        {index: _core(files, index) for index in _indices(files, rf"{CPU}/cpu(\d+)/cpufreq/")},
+        tuple(_zones(files)),
+        round(sum(counts)) if counts else None,
+        tuple(_cooling(files)),
+    )
+
+
+def core_numbers(text: str) -> list[int]:
+    """Numbers of a list as the kernel writes it: ``0-3,6``."""
+    found: list[int] = []
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _indices(files: Mapping[str, str], pattern: str) -> list[int]:
+    return sorted({int(match[1]) for path in files if (match := re.match(pattern, path))})
+
+
+def _core(files: Mapping[str, str], index: int) -> Core:
+    def mhz(name: str) -> float | None:
+        khz = number(files, f"{CPU}/cpu{index}/cpufreq/{name}")
+        return None if khz is None else khz / 1000
+
+    names = ("scaling_cur_freq", "scaling_max_freq", "cpuinfo_max_freq")
+    return Core(files.get(f"{CPU}/cpu{index}/cpufreq/scaling_governor"), *(mhz(name) for name in names))
+
+
+def _zones(files: Mapping[str, str]) -> list[Zone]:
+    zones = []
+    for index in _indices(files, r"class/thermal/thermal_zone(\d+)/temp"):
+        folder = f"class/thermal/thermal_zone{index}"
+        value = number(files, f"{folder}/temp")
+        trips = [
+            trip / 1000
+            for point in _indices(files, rf"{folder}/trip_point_(\d+)_temp")
+            if files.get(f"{folder}/trip_point_{point}_type") == "passive"
+            and (trip := number(files, f"{folder}/trip_point_{point}_temp")) is not None
+            and trip > 0
+        ]
+        if value is not None and value > 0:  # zones that are switched off say 0 or less
+            zones.append(Zone(files.get(f"{folder}/type", f"zone {index}"), value / 1000, min(trips, default=None)))
+    return zones
+
+
+def _cooling(files: Mapping[str, str]) -> list[str]:
+    folders = (f"class/thermal/cooling_device{i}" for i in _indices(files, r"class/thermal/cooling_device(\d+)/type"))
+    return [
+        files[f"{folder}/type"]
+        for folder in folders
+        if PROCESSOR_COOLING.search(files[f"{folder}/type"]) and (number(files, f"{folder}/cur_state") or 0) > 0
+    ]

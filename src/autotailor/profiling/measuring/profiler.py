@@ -1,0 +1,295 @@
+"""Operators x device -> LUT: each distinct operator measured until it is known well enough, or time is up."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import statistics
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.energy import find_sensor
+from autotailor.profiling.energy.power import measure_kinds
+from autotailor.profiling.errors import ProfilingError, UnreachableError
+from autotailor.profiling.host.cooling import portions, wait_until_cool
+from autotailor.profiling.host.machine import Machine
+from autotailor.profiling.measuring.programs import InPlace, Programs, Replicas
+from autotailor.profiling.measuring.session import NETWORK_PASSES, Session
+from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.records.differential import estimates
+from autotailor.profiling.records.record import Record
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.table.lut import LUT
+from autotailor.profiling.table.store import Store
+
+logger = logging.getLogger(__name__)
+
+BATCH_PROGRAMS = 16
+BATCH_MB = 1024.0
+BATCH_MACS_M = 8000.0
+"""Thirty runs of them take half a minute on one core of a PC; `max_minutes` is exceeded by one batch at most."""
+LATER_SECONDS = 0.15
+STALLED = 0.95
+"""Measuring again ends when more than this share of the operators is still not known well enough: noise, not haste."""
+RESOLUTION_MS = 1e-4
+"""A standard error below this is as good as any: clocks and calls tell no more."""
+
+
+def make_batches(programs: Sequence[Program], seconds: float) -> list[Batch]:
+    """Consecutive programs in batches that fit into memory and end soon; ``seconds`` are shared among all."""
+    each = seconds / max(1, len(programs))
+    batches: list[list[Program]] = []
+    for program in programs:
+        if not batches or _is_full((*batches[-1], program)):
+            batches.append([])
+        batches[-1].append(program)
+    return [_batch(tuple(batch), each * (len(batch) + 1)) for batch in batches]
+
+
+def _batch(programs: tuple[Program, ...], seconds: float) -> Batch:
+    batch = Batch(programs, seconds)
+    return replace(batch, least_passes=NETWORK_PASSES) if any(program.steps for program in programs) else batch
+
+
+def _is_full(programs: Sequence[Program]) -> bool:
+    """Whether these are too many for a batch."""
+    memory_mb, macs_m = sum(p.memory_mb for p in programs), sum(p.macs_m for p in programs)
+    return len(programs) > BATCH_PROGRAMS or memory_mb > BATCH_MB or macs_m > BATCH_MACS_M
+
+
+def profile(
+    operators: Sequence[OperatorFeature],
+    device: DeviceConfig,
+    store: Path,
+    *,
+    places: Sequence[int] | None = None,
+    net: SuperNet | None = None,
+    avoid: Collection[SubNet] = (),
+) -> LUT:
+    """Measures distinct operators on a device, most used first.
+
+    What the store knows of the device is not measured again. First every operator is visited, for ``max_minutes`` of
+    this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough,
+    or only from batches in which the machine had drifted, are visited again, while that helps and less than
+    ``max_minutes`` have been spent on them in all runs together. Where the first visit takes less than ``min_minutes``,
+    it is repeated until they are over (their share, where the store knows some operators).
+
+    Args:
+        operators: distinct fused operators, as the runtime's fusion rules make them.
+        device: where to measure, how precisely, and for how long at most.
+        store: folder of the LUT store.
+        places: how many places of the SuperNet use each operator; without it the order given counts.
+        net: the SuperNet: operators are then timed where they stand, in SubNets that cover them, where the runtime can
+            do that; without it each is timed by itself, which is less exact.
+        avoid: SubNets of it that are not used for that, because predictions are judged on them.
+
+    Returns:
+        The LUT, rows in the order of ``operators``, then the anchor operator (it tells later measurements how fast
+        the machine was); deterministic in the store.
+
+    Raises:
+        DeviceError: the device cannot be used.
+        ProfilingError: an operator's kind is not known, the runtime cannot run it, or time was up before each was
+            measured once.
+        LUTError: the store cannot be used.
+    """
+    operators = list(dict.fromkeys(operators))
+    uses = dict(zip(operators, places, strict=True)) if places else {}
+    kept = Store(store)
+    with Session(device, notes=kept.path.parent) as session, _saying_what_is_kept():
+        features = {f.id: f for f in sorted(operators, key=lambda f: -uses.get(f, 0))}
+        programs = InPlace(session.runtime, features, net, avoid) if net else Replicas(session.runtime, features)
+        seen = net.operators(fusion=session.runtime.fusion) if net else ()
+        kept.register(session.fingerprint, (session.runtime.anchor(), *operators, *seen))
+        _keep_what_was_left(session, kept)
+        run = _Run(session, kept, programs, {key: uses.get(f, 1) for key, f in features.items()})
+        run.measure()
+        fingerprint = session.fingerprint.id
+        if not run.missing():
+            _measure_energy(session, kept, operators)
+    if missing := run.missing():
+        raise ProfilingError(_incomplete(device, operators, run, missing))
+    return kept.lut(fingerprint, operators)
+
+
+@contextlib.contextmanager
+def _saying_what_is_kept() -> Iterator[None]:
+    """Adds to the error for a device that stays away that its measurements are not lost."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise UnreachableError(f"{error}; what was measured is kept, run again to go on") from error
+
+
+def _keep_what_was_left(session: Session, store: Store) -> None:
+    """Puts into the store what the device measured for an earlier run after that had ended.
+
+    Operators that the store does not know are of a store that is gone: nobody can say what they are.
+    """
+    operators = store.operators()
+    known = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
+
+    def keep(records: list[Record]) -> None:
+        new = [record for record in records if (record.key, record.blocks) not in known]
+        if left := [record for record in new if record.key in operators]:
+            logger.info("device %s: %d measurements of an earlier run were still there", session.device.name, len(left))
+            store.append(left)
+
+    session.take_left(keep)
+
+
+def _measure_energy(session: Session, store: Store, operators: Sequence[OperatorFeature]) -> None:
+    """Power of each kind of operator, where the device has a sensor and the store does not know it yet."""
+    sensor = find_sensor(session.transport) if session.device.energy_seconds > 0 else None
+    if sensor is None:
+        logger.info("device %s: energy unavailable: no sensor that can be read", session.device.name)
+        return
+    fingerprint = session.fingerprint.id
+    latencies = store.lut(fingerprint, operators).latencies()
+    found = measure_kinds(session, sensor, operators, latencies, store.powers(fingerprint))
+    store.add_powers(fingerprint, found)
+
+
+def _incomplete(device: DeviceConfig, operators: Sequence[OperatorFeature], run: _Run, missing: Sequence[str]) -> str:
+    """What was not measured, and what to do about it."""
+    kinds = Counter(feature.kind for feature in operators if feature.id in set(missing))
+    share = 1 - sum(run.uses[key] for key in missing) / sum(run.uses.values())
+    return (
+        f"device {device.name}: {device.max_minutes:g} minutes were enough for {len(operators) - len(missing)} of "
+        f"{len(operators)} operators, those used most ({share:.0%} of all uses); missing are "
+        f"{', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}. Nothing measured is lost: run "
+        "again to go on with them, or raise profile.max_minutes"
+    )
+
+
+class _TimeUpError(Exception):
+    """The run's time budget is spent."""
+
+
+class _Run:
+    """One profiling run: a first visit of every operator, then of those that are not known well enough."""
+
+    def __init__(self, session: Session, store: Store, programs: Programs, uses: dict[str, int]) -> None:
+        self.session = session
+        self.store = store
+        self.programs = programs
+        self.uses = uses
+        self.records: dict[str, list[Record]] = {}
+        self.precision: dict[str, float] = {}
+        self.standard_error: dict[str, float] = {}
+        for row in store.imported(session.fingerprint.id).values():
+            self.know(row.feature.id, row.standard_error, row.standard_error / row.latency_ms)
+        earlier = store.records(session.fingerprint.id)
+        self.digest(earlier)
+        self.budget = session.device.max_minutes * 60
+        self.least = min(session.device.min_minutes * 60, self.budget)
+        self.spent = sum(record.seconds for record in earlier if record.key in uses)
+        self.spent_now = 0.0
+        self.machine: Machine | None = None
+
+    def know(self, key: str, standard_error: float, precision: float) -> None:
+        """Notes how well an operator is known: standard error in milliseconds, and relative."""
+        self.standard_error[key], self.precision[key] = standard_error, precision
+
+    def digest(self, records: Iterable[Record]) -> None:
+        """Notes what records say of the precision of their operators; a common scale does not matter for it."""
+        for record in records:
+            self.records.setdefault(record.key, []).append(record)
+        for key in {record.key for record in records}:
+            estimate = estimates(self.records[key], "")[key]
+            self.know(key, estimate.standard_error, estimate.relative_error)
+
+    def missing(self) -> list[str]:
+        """Operators that nothing is known of, most used first."""
+        return [key for key in self.uses if key not in self.precision]
+
+    def vague(self) -> list[str]:
+        """Operators above the precision target, or measured while the machine had drifted; what matters most first."""
+        target, drifted = self.session.device.precision_target, self.drifted()
+        noisy = {k for k in self.uses if self.precision[k] > target and self.standard_error[k] > RESOLUTION_MS}
+        return sorted(noisy | drifted, key=lambda key: -self.uses[key] * self.standard_error[key])
+
+    def drifted(self) -> set[str]:
+        """Operators that no batch with the machine's usual speed has measured.
+
+        Scaling by the anchor is right for small drifts; computing and reading memory do not slow down alike.
+        """
+        anchors = [record.anchor_ms for record in self.records.get(self.session.fingerprint.anchor, ())]
+        usual = statistics.median(anchors) if anchors else math.nan
+        return {
+            key
+            for key in self.uses.keys() & self.records.keys()
+            if all(record.drift(usual) > self.session.device.drift for record in self.records[key])
+        }
+
+    def measure(self) -> None:
+        """Measures until all operators meet the target, measuring again no longer helps, or the time is spent."""
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+        with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(compact=True)) as progress:
+            self.bar, self.task = progress, progress.add_task("operators measured", total=len(self.uses))
+            self.show()
+            with contextlib.suppress(_TimeUpError):
+                least, most = self.programs.seconds
+                if new := self.missing():
+                    each = 0.6 * max(0.0, self.budget - self.spent) / len(new)
+                    self.visit(new, min(max(each, least), most))
+                self.visit_again(new, most)
+                while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
+                    affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
+                    self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
+                    if len(self.vague()) > STALLED * len(vague):
+                        logger.info("device %s: noisier than the precision target", self.session.device.name)
+                        break
+
+    def visit_again(self, new: Sequence[str], seconds_each: float) -> None:
+        """Repeats the visit of new operators until their share of the least time is over."""
+        least = self.least * len(new) / max(1, len(self.uses))
+        if self.spent_now >= least:
+            return
+        begin, total = self.spent_now, round(least - self.spent_now)
+        repeated = self.bar.add_task("seconds of visiting them again", total=total)
+        while self.spent_now < least:
+            self.visit(new, seconds_each)
+            self.bar.update(repeated, completed=min(total, round(self.spent_now - begin)))
+
+    def visit(self, keys: Sequence[str], seconds_each: float) -> None:
+        """Measures some operators once, with pauses where the device throttles."""
+        failures: dict[str, str] = {}
+        programs = self.programs(keys, [key for key in keys if key not in self.records])
+        for part in portions(make_batches(programs, seconds_each * len(keys))):
+            self.machine = wait_until_cool(self.session.transport, self.session.device.name, self.machine)
+            failures |= self.session.measure(part, self.take)
+        if failures:
+            reasons = "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
+            raise ProfilingError(
+                f"device {self.session.device.name}: {len(failures)} operators or networks cannot be measured "
+                f"({reasons}); "
+                "the others are in the LUT store; correct the layer that the runtime writes for them, or leave them out"
+            )
+
+    def take(self, records: list[Record]) -> None:
+        """Writes a batch's records into the store; ends the run when its time is up."""
+        self.store.append(records)
+        self.digest(records)
+        seconds = sum(record.seconds for record in records)
+        self.spent += seconds
+        self.spent_now += seconds
+        self.show()
+        if self.spent_now > self.budget:
+            raise _TimeUpError
+
+    def show(self) -> None:
+        """Moves the progress bar to what is known well enough."""
+        target = self.session.device.precision_target
+        known = [self.precision[key] for key in self.uses if key in self.precision]
+        good = sum(precision <= target for precision in known)
+        self.bar.update(self.task, completed=len(known), description=f"operators measured ({good} within {target:.0%})")

@@ -1,0 +1,86 @@
+"""Which programs measure operators: whole SubNets that hold them, or replicas of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from autotailor.enumeration.cover import cover
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from autotailor.profiling.runtimes import Runtime
+from autotailor.profiling.runtimes.base import Program
+
+
+class Programs(Protocol):
+    """What measures operators.
+
+    Attributes:
+        seconds: least and most seconds for each operator's first visit.
+    """
+
+    seconds: tuple[float, float]
+
+    def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
+        """Programs that together measure some operators.
+
+        Args:
+            keys: their ids.
+            unweighed: those whose memory is not known yet.
+        """
+        ...
+
+
+class Replicas:
+    """Each operator by itself, several times over."""
+
+    seconds = (0.02, 0.1)
+
+    def __init__(self, runtime: Runtime, operators: Mapping[str, OperatorFeature]) -> None:
+        self.runtime, self.operators = runtime, operators
+
+    def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
+        """One program for each operator."""
+        return [self.runtime.replicas(self.operators[key]) for key in keys]
+
+
+class InPlace:
+    """Operators where they stand: in SubNets that hold them, between the operators that they have for neighbours.
+
+    There weights, outputs and scratch memory come from where they come from in use: some from the nearest cache, some
+    from memory, as sizes and the runtime's allocators make it. No replica can know that.
+    """
+
+    seconds = (0.01, 0.03)  # one run of a SubNet times all that it holds
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        operators: Mapping[str, OperatorFeature],
+        net: SuperNet,
+        avoid: Collection[SubNet] = (),
+    ) -> None:
+        self.runtime, self.operators, self.net, self.avoid = runtime, operators, net, avoid
+        self.replicas = Replicas(runtime, operators)
+        self.visits = 0
+
+    def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
+        """Whole SubNets that cover the operators, others in each visit; replicas of those that none was found for."""
+        left, unknown = set(keys), set(unweighed)
+        programs = []
+        features, seed = [self.operators[key] for key in keys], self.visits
+        self.visits += 1
+        for subnet in cover(self.net, self.runtime.fusion, features, avoid=self.avoid, seed=seed):
+            sequence = self.net.sequence(subnet, self.runtime.fusion)
+            held = {operator.feature.id for operator in sequence}
+            program = self.runtime.in_place(subnet.id, sequence, self._image(subnet), held & unknown)
+            if program is None:
+                break
+            programs.append(program)
+            left -= held
+            unknown -= held
+        return programs + self.replicas([key for key in keys if key in left], unknown)
+
+    def _image(self, subnet: SubNet) -> tuple[int, ...]:
+        return self.net.shapes(subnet)[self.net.graph.input][1:]

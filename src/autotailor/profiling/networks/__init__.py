@@ -1,0 +1,1 @@
+"""Whole networks on a device: converted, timed, and held against what the LUT predicts."""

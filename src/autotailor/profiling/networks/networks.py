@@ -1,0 +1,214 @@
+"""Whole networks on a device: converted, timed, and run on images."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.host.cooling import wait_until_cool
+from autotailor.profiling.measuring.session import NETWORK_PASSES, Session, session_on
+from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.records.differential import estimates, robust
+from autotailor.profiling.records.record import Record
+from autotailor.profiling.runtimes import open_runtime
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.table.lut import LUT
+from autotailor.profiling.table.same_device import check_same_device
+
+logger = logging.getLogger(__name__)
+
+NETWORKS_PER_BATCH = 32
+ATTEMPTS = 3
+"""How often a network is measured at most in a round, where the machine's speed is not that of the LUT."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Latency of a whole network: what calling the runtime costs is taken off.
+
+    Attributes:
+        key: the name it was handed in with.
+        latency_ms: milliseconds, drift corrected where a reference was given.
+        standard_error: of the latency, in milliseconds.
+        repeats: passes that it was measured in.
+        raw_ms: milliseconds without drift correction.
+    """
+
+    key: str
+    latency_ms: float
+    standard_error: float
+    repeats: int
+    raw_ms: float
+
+
+def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
+    """Converts an ONNX file into the files of the device's runtime, in single precision."""
+    open_runtime(device).convert(onnx_path, directory)
+
+
+def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Path:
+    """The ONNX file where those of the device's runtime lie beside it; else a copy in a folder, converted there."""
+    runtime = open_runtime(device)
+    if all((onnx_path.parent / name).exists() for name in runtime.files):
+        return onnx_path
+    directory.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copyfile(onnx_path, directory / onnx_path.name))
+    runtime.convert(copy, directory)
+    return copy
+
+
+def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:
+    """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` of a converted network, run here with the device's options."""
+    return open_runtime(device).run(directory, images)
+
+
+def measure_networks(
+    networks: Mapping[str, tuple[Path, tuple[int, ...]]],
+    device: DeviceConfig | Session,
+    *,
+    seconds_each: float = 0.5,
+    lut: LUT | None = None,
+    anchor_ms: float | None = None,
+) -> list[Measurement]:
+    """Times whole networks once, see `measure_rounds`."""
+    return measure_rounds(networks, device, 1, seconds_each=seconds_each, lut=lut, anchor_ms=anchor_ms)[0]
+
+
+def measure_rounds(
+    networks: Mapping[str, tuple[Path, tuple[int, ...]]],
+    device: DeviceConfig | Session,
+    rounds: int,
+    *,
+    seconds_each: float = 0.5,
+    lut: LUT | None = None,
+    anchor_ms: float | None = None,
+) -> list[list[Measurement]]:
+    """Times whole networks, interleaved with each other and with the anchor operator, several times over.
+
+    The anchor corrects small drifts; networks do not all slow down as it does. With a LUT, those in whose batch the
+    anchor is off by more than the device's ``drift`` are measured again, up to three times; the closest batch counts.
+
+    Args:
+        networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
+        device: where, or a session that is open there.
+        rounds: how often; a network's files go to the device once.
+        seconds_each: seconds of measuring for each network and round.
+        lut: latencies are scaled to the machine's speed while this LUT was measured, where it holds the anchor.
+        anchor_ms: scales to this latency of the anchor instead.
+
+    Returns:
+        For each round one measurement for each network, in their order.
+
+    Raises:
+        DeviceError: the device cannot be used.
+        ProfilingError: the runtime cannot run a network, or the LUT is that of another machine, runtime or setting.
+    """
+    with session_on(device) as session:
+        if lut is not None:
+            check_same_device(lut, session.fingerprint, session.device.name)
+        programs = [session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
+        anchor = session.anchor.key
+        usual_ms = lut.latencies().get(anchor) if lut else None
+        found = [_measure_round(session, programs, seconds_each, usual_ms) for _ in range(rounds)]
+    return [_measurements(list(networks), records, anchor, anchor_ms or usual_ms) for records in found]
+
+
+def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+    """What several rounds say of each network: means, and the standard error that the rounds' differences show.
+
+    Args:
+        rounds: as `measure_rounds` returns them, two or more.
+    """
+    return [_mean(found) for found in zip(*rounds, strict=True)]
+
+
+def _mean(found: Sequence[Measurement]) -> Measurement:
+    latencies = [m.latency_ms for m in found]
+    error = statistics.stdev(latencies) / math.sqrt(len(found))
+    raw_ms = statistics.mean(m.raw_ms for m in found)
+    return Measurement(found[0].key, statistics.mean(latencies), error, sum(m.repeats for m in found), raw_ms)
+
+
+def _measure_round(
+    session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
+) -> list[Record]:
+    """The records of one round, one for each network besides the anchor's; a device that throttles is left to cool.
+
+    Args:
+        session: on the device.
+        programs: the networks.
+        seconds_each: of measuring for each.
+        usual_ms: what the anchor took when the LUT was measured; None: nothing is measured again.
+
+    Raises:
+        ProfilingError: the runtime cannot run a network.
+    """
+    anchors: list[Record] = []
+    closest: dict[str, Record] = {}
+
+    def drift(record: Record) -> float:
+        return record.drift(usual_ms) if usual_ms else 0.0
+
+    left = list(programs)
+    for _ in range(ATTEMPTS):
+        wait_until_cool(session.transport, session.device.name)
+        for record in _measured(session, left, seconds_each):
+            if record.key == session.anchor.key:
+                anchors.append(record)
+            elif record.key not in closest or drift(record) < drift(closest[record.key]):
+                closest[record.key] = record
+        left = [program for program in programs if drift(closest[program.key]) > session.device.drift]
+        if not left:
+            break
+    else:
+        logger.warning(
+            "device %s: %d networks were measured while the anchor was off by more than %.0f %% from the LUT's: "
+            "is something else running there?",
+            session.device.name,
+            len(left),
+            100 * session.device.drift,
+        )
+    return [*anchors, *closest.values()]
+
+
+def _measured(session: Session, programs: Sequence[Program], seconds_each: float) -> list[Record]:
+    """The records of some networks and of the anchor; raises ProfilingError."""
+    groups = [programs[i : i + NETWORKS_PER_BATCH] for i in range(0, len(programs), NETWORKS_PER_BATCH)]
+    records: list[Record] = []
+    batches = [Batch(tuple(group), seconds_each * len(group), NETWORK_PASSES) for group in groups]
+    failures = session.measure(batches, records.extend)
+    if failures:
+        raise ProfilingError(
+            f"device {session.device.name}: networks cannot be run: "
+            + "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
+        )
+    return records
+
+
+def _measurements(
+    keys: Sequence[str], records: Sequence[Record], anchor: str, reference: float | None
+) -> list[Measurement]:
+    """What the records of one round say; ``reference``: the anchor's latency to scale to."""
+    corrected = estimates(records, anchor)
+    scale = reference / corrected[anchor].latency_ms if reference else 1.0
+    by_key = {record.key: record for record in records}
+    return [
+        Measurement(
+            key,
+            corrected[key].latency_ms * scale,
+            corrected[key].standard_error * scale,
+            corrected[key].repeats,
+            robust(by_key[key].blocks, 1).latency_ms,
+        )
+        for key in keys
+    ]

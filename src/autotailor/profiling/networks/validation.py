@@ -1,0 +1,120 @@
+"""Predicted against measured latency of whole SubNets: the LUT's proof."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet, largest, sample, smallest, stack
+from autotailor.ir.space.variable import Space
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.networks.networks import Measurement, convert, mean_of_rounds, measure_rounds
+from autotailor.profiling.table.lut import LUT
+
+COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error")
+NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
+"""What a run without the device knows of whole SubNets."""
+
+
+def validation_subnets(space: Space, count: int, seed: int) -> tuple[SubNet, ...]:
+    """The largest, the smallest, and distinct random SubNets: ``count`` in all (fewer in a small space)."""
+    rng = random.Random(seed)
+    chosen = dict.fromkeys((largest(space), smallest(space)))
+    for _ in range(20 * count):
+        if len(chosen) >= min(count, space.num_distinct):
+            break
+        chosen[sample(space, rng)] = None
+    return tuple(chosen)
+
+
+def validate(
+    net: Any,
+    metric: Metric,
+    subnets: Sequence[SubNet],
+    device: DeviceConfig,
+    workdir: Path,
+    *,
+    lut: LUT | None = None,
+    rounds: int = 5,
+    seconds_each: float = 0.3,
+) -> pd.DataFrame:
+    """Measures whole SubNets in rounds, interleaved, and compares them with what the LUT predicts.
+
+    Args:
+        net: the SuperNet; only its weights' shapes matter here.
+        metric: its latency in milliseconds.
+        subnets: which SubNets.
+        device: where.
+        workdir: for converted networks; what is there is used again.
+        lut: corrects the machine's drift since it was measured, by the anchor operator.
+        rounds: how often, two or more; one alone can be off as a whole, relative to the anchor.
+        seconds_each: seconds of measuring for each SubNet and round.
+
+    Returns:
+        One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
+        ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (relative difference of the last round to
+        the first), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over that, minus 1).
+
+    Raises:
+        DeviceError: the device cannot be used.
+        ProfilingError: fewer than two rounds, or the runtime cannot run a SubNet.
+    """
+    if rounds < 2:
+        raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: the noise is what rounds differ by")
+    networks = {}
+    for subnet in track(subnets, description="converting SubNets"):
+        networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
+    return table(subnets, metric, measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut))
+
+
+def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:
+    """Folder of a SubNet in the runtime's files."""
+    folder = workdir / subnet.id
+    if not (folder / "done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        net.export_onnx(subnet, folder / "model.onnx")
+        convert(folder / "model.onnx", folder, device)
+        (folder / "done").touch()
+    return folder
+
+
+def input_shape(net: Any, subnet: SubNet) -> tuple[int, ...]:
+    """Input shape ``[1, 3, r, r]`` of a SubNet."""
+    if "resolution" in subnet.space.positions:
+        resolution = int(subnet["resolution"])
+        return (*net.input_shape[:2], resolution, resolution)
+    return tuple(net.input_shape)
+
+
+def table(subnets: Sequence[SubNet], metric: Metric, rounds: Sequence[Sequence[Measurement]]) -> pd.DataFrame:
+    """The rows of ``validation.csv``, from two rounds or more."""
+    predicted = metric.predict(stack(subnets))
+    first, last = (np.array([m.latency_ms for m in found]) for found in (rounds[0], rounds[-1]))
+    means = mean_of_rounds(rounds)
+    measured, raw = (np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms"))
+    return pd.DataFrame(
+        {
+            "subnet": [subnet.id for subnet in subnets],
+            "predicted_ms": predicted,
+            "measured_ms": measured,
+            "relative_error": predicted / measured - 1,
+            "noise_floor": np.abs(last - first) / measured,
+            "raw_ms": raw,
+            "raw_error": predicted / raw - 1,
+        }
+    )[list(COLUMNS)]
+
+
+def kendall_tau(frame: pd.DataFrame) -> float:
+    """Kendall's tau of predicted against measured latency."""
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(frame["predicted_ms"], frame["measured_ms"]).statistic)

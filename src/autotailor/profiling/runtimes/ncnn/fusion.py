@@ -1,0 +1,54 @@
+"""ncnn's fusion rules, read off what pnnx writes: the `.param` is the list of layers that will run.
+
+BatchNorm disappears into the weights before it. ReLU, LeakyReLU, Clip, Sigmoid and Mish run inside
+Convolution, ConvolutionDepthWise and InnerProduct. HardSwish, SiLU and GELU do not, nor does a residual sum with
+the activation behind it. Global pooling gives a vector, so that the Flatten behind it is gone.
+
+What ONNX writes as several operators and pnnx as one layer are patterns: one line each.
+"""
+
+from __future__ import annotations
+
+from autotailor.ir.fusion.pattern import Pattern
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.profiling.runtimes.patterns import BIASED_MATMUL, GELU, SWISH
+
+PRODUCERS = ("Conv", "Gemm")
+ACTIVATIONS = ("Relu", "LeakyRelu", "Clip", "Sigmoid", "Mish")
+
+PATTERNS = (
+    *GELU,
+    SWISH,
+    Pattern(
+        "Attention",
+        "MatMul(Softmax(MatMul(Mul(q, SCALE), Mul(Transpose(k, perm=(0, 1, 3, 2)), KEYSCALE)), axis=-1), v)",
+        scalars=("SCALE", "KEYSCALE"),
+        ranks=(("q", (4,)), ("v", (4,))),
+    ),
+    Pattern(
+        "GroupNormalization",
+        "Add(Mul(Reshape(InstanceNormalization("
+        "Reshape(x, shape=(_, num_groups, _)), ONES, ZEROS, epsilon=epsilon)), GAIN), SHIFT)",
+    ),
+    Pattern("Square", "Pow(x, 2.0)"),
+    Pattern("ChannelShuffle", "Reshape(Transpose(Reshape(x, shape=(_, group, _, _, _)), perm=(0, 2, 1, 3, 4)))"),
+    BIASED_MATMUL,
+    *(Pattern("TransposedMatMul", f"MatMul(x, Transpose(y, perm={perm}))") for perm in ((0, 1, 3, 2), (0, 2, 1))),
+)
+"""Earlier ones hold where two overlap."""
+
+NCNN_FUSION = FusionRules(
+    name="ncnn",
+    folds=frozenset((producer, "BatchNormalization") for producer in PRODUCERS),
+    fuses=frozenset((producer, activation) for producer in PRODUCERS for activation in ACTIVATIONS)
+    | frozenset(
+        {
+            ("GlobalAveragePool", "Flatten"),
+            ("GlobalMaxPool", "Flatten"),
+            ("GlobalAveragePool", "Transpose"),
+            ("Transpose", "Flatten"),
+        }
+    ),
+    free=frozenset({"Identity", "Dropout"}),
+    patterns=PATTERNS,
+)

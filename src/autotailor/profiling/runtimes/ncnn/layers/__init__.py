@@ -1,0 +1,16 @@
+"""OperatorFeature -> the ncnn layers that pnnx writes for it, one file for each family of operators.
+
+A new kind is one small function with ``@writes(kind)``; importing this package registers them all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from autotailor.profiling.runtimes.ncnn.layers.layer import LAYERS, Fragment, Layer, Step, fragment, ncnn_shape
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["LAYERS", "Fragment", "Layer", "Step", "fragment", "ncnn_shape"]

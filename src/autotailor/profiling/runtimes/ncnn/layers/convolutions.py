@@ -1,0 +1,68 @@
+"""Convolutions and pooling: operators with a sliding window."""
+
+from __future__ import annotations
+
+import math
+
+from autotailor.ir.feature import OperatorFeature, Shape
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.runtimes.ncnn.layers.activations import activation
+from autotailor.profiling.runtimes.ncnn.layers.layer import Fragment, Layer, Value, alone, chain, ncnn_shape, writes
+from autotailor.profiling.runtimes.ncnn.layers.views import permute
+
+
+def window(feature: OperatorFeature, kernel: Shape) -> tuple[Shape, Shape, Shape]:
+    """Strides, dilations and pads (top, left, bottom, right) of a 2-d window."""
+    if len(kernel) != 2:
+        raise ProfilingError(f"operator {feature.id}: kernel {list(kernel)} of {feature.kind}, expected two dimensions")
+    strides = tuple(feature.attribute("strides", (1, 1)))
+    dilations = tuple(feature.attribute("dilations", (1, 1)))
+    pads = tuple(feature.attribute("pads", (0, 0, 0, 0)))
+    return strides, dilations, pads
+
+
+@writes("Conv")
+def convolution(feature: OperatorFeature) -> Layer:
+    """Dense, grouped and depthwise convolutions, with a bias and a fused activation."""
+    weight = feature.weights[0]
+    kernel = weight[2:]
+    strides, dilations, pads = window(feature, kernel)
+    group = int(feature.attribute("group", 1))
+    params: list[tuple[int, Value]] = [(0, weight[0]), (1, kernel[1]), (11, kernel[0])]
+    params += [(12, dilations[0]), (13, strides[0]), (14, pads[0])]
+    params += [(2, dilations[1]), (3, strides[1]), (4, pads[1])]
+    if pads[2:] != pads[:2]:
+        params += [(15, pads[3]), (16, pads[2])]
+    params += [(5, int(len(feature.weights) > 1)), (6, math.prod(weight))]
+    params += [(7, group)] if group > 1 else []
+    params += activation(feature)
+    return Layer("ConvolutionDepthWise" if group > 1 else "Convolution", tuple(params))
+
+
+@writes("MaxPool", "AveragePool")
+def pooling(feature: OperatorFeature) -> Layer:
+    """Pooling over a window."""
+    alone(feature)
+    kernel = tuple(feature.attribute("kernel_shape"))
+    strides, _, pads = window(feature, kernel)
+    average = feature.kind == "AveragePool"
+    params: list[tuple[int, Value]] = [(0, int(average)), (1, kernel[1]), (11, kernel[0])]
+    params += [(12, strides[0]), (13, pads[0]), (2, strides[1]), (3, pads[1])]
+    params += [(5, int(not feature.attribute("ceil_mode", 0)))]
+    if average:
+        params += [(6, int(feature.attribute("count_include_pad", 0)))]
+    return Layer("Pooling", tuple(params))
+
+
+@writes("GlobalAveragePool", "GlobalMaxPool")
+def global_pooling(feature: OperatorFeature) -> Layer | Fragment:
+    """Global pooling gives a vector: a Flatten behind it is no layer, a Transpose needs a map again."""
+    made = Layer("Pooling", ((0, int(feature.kind == "GlobalAveragePool")), (4, 1)))
+    if not any(follower.kind == "Transpose" for follower in feature.followers):
+        return made
+    perm = dict(feature.followers[0].attributes)["perm"]
+    channels = feature.inputs[0][1]
+    as_map = Layer("Reshape", ((12, 0), (13, 0), (6, f"1,1,//({channels},0n),0n")))
+    order = permute(feature, [int(axis) - 1 for axis in perm[1:]])  # type: ignore[index, union-attr]
+    parts = ((made, (channels,)), (as_map, (channels, 1, 1)), (order, ncnn_shape(feature.outputs[0])))
+    return chain(feature, *parts)

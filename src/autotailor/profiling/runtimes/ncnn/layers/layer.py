@@ -1,0 +1,147 @@
+"""Layers of a `.param`, fragments of them, and the registry of what writes them for an operator.
+
+Example: ``Conv`` 64 -> 64, 3x3, pads 1, with a bias and a fused Relu is::
+
+    Convolution 0=64 1=3 11=3 12=1 13=1 14=1 2=1 3=1 4=1 5=1 6=36864 9=1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autotailor.ir.feature import OperatorFeature, Shape
+from autotailor.profiling.errors import ProfilingError
+
+Value = int | float | str | tuple[int, ...] | tuple[float, ...]
+Params = tuple[tuple[int, Value], ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One line of a `.param`, without its name and blobs.
+
+    Attributes:
+        type: ncnn's layer type.
+        params: (id, value) pairs; a tuple is ncnn's array, text an expression over the shapes of the inputs.
+        in_place: ncnn runs it on its input's memory.
+    """
+
+    type: str
+    params: Params = ()
+    in_place: bool = False
+
+    def line(self, name: str, inputs: list[str], outputs: list[str]) -> str:
+        """The line of a `.param`."""
+        words = [self.type, name, str(len(inputs)), str(len(outputs)), *inputs, *outputs]
+        return " ".join(words + [_param_text(key, value) for key, value in self.params])
+
+
+def _param_text(key: int, value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"{-23300 - key}={len(value)}," + ",".join(str(v) for v in value)
+    return f'{key}="{value}"' if isinstance(value, str) else f"{key}={value}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One layer of a fragment.
+
+    Attributes:
+        layer: what runs.
+        reads: blobs: ``i0``, ``i1`` ... are the operator's inputs.
+        writes: blobs: ``o0``, ``o1`` ... are the operator's outputs.
+        shapes: of what it reads, without the batch.
+    """
+
+    layer: Layer
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    shapes: tuple[Shape, ...] = ()
+
+
+Fragment = tuple[Step, ...]
+"""All layers of one operator, in order."""
+
+Writer = Callable[[OperatorFeature], Layer | Fragment]
+LAYERS: dict[str, Writer] = {}
+"""Kind of operator to the function that writes it."""
+
+
+def writes(*kinds: str) -> Callable[[Writer], Writer]:
+    """Registers a writer for kinds of operators."""
+
+    def register(writer: Writer) -> Writer:
+        LAYERS.update(dict.fromkeys(kinds, writer))
+        return writer
+
+    return register
+
+
+def fragment(feature: OperatorFeature) -> Fragment:
+    """The layers of a fused operator.
+
+    Raises:
+        ProfilingError: no writer knows its kind, or ncnn cannot run it.
+    """
+    if feature.kind not in LAYERS:
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn layers of kind {feature.kind} are not written yet; known are "
+            f"{', '.join(sorted(LAYERS))}: add a function to profiling/runtimes/ncnn/layers"
+        )
+    made = LAYERS[feature.kind](feature)
+    return single(feature, made) if isinstance(made, Layer) else made
+
+
+def single(feature: OperatorFeature, made: Layer) -> Fragment:
+    """One layer that reads and writes all that the operator does."""
+    shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
+    outputs = tuple(f"o{i}" for i in range(len(feature.outputs)))
+    return (Step(made, tuple(f"i{i}" for i in range(len(shapes))), outputs, shapes),)
+
+
+def chain(feature: OperatorFeature, *parts: tuple[Layer, Shape]) -> Fragment:
+    """Layers one behind the other, each with the shape of what it writes; the first reads all inputs."""
+    steps: list[Step] = []
+    reads = tuple(f"i{i}" for i in range(len(feature.inputs)))
+    shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
+    for i, (made, shape) in enumerate(parts, 1):
+        blob = "o0" if i == len(parts) else f"t{i}"
+        steps.append(Step(made, reads, (blob,), shapes))
+        reads, shapes = (blob,), (shape,)
+    return tuple(steps)
+
+
+def memory(shape: Shape, blob: str) -> Step:
+    """A constant as a blob."""
+    keys = {1: (0,), 2: (0, 1), 3: (0, 1, 2), 4: (0, 1, 11, 2)}[len(shape)]
+    return Step(Layer("MemoryData", tuple(zip(keys, reversed(shape), strict=True))), (), (blob,))
+
+
+def ncnn_shape(shape: Shape) -> Shape:
+    """Shape without the batch, which ncnn does not know: ``[1, c, h, w] -> (c, h, w)``, ``[1, n] -> (n,)``.
+
+    Raises:
+        ProfilingError: the batch is not 1, or more than ncnn's four axes are left.
+    """
+    if len(shape) < 2 or shape[0] != 1:
+        raise ProfilingError(
+            f"ncnn cannot run an activation of shape {list(shape)}: expected a batch of 1 first, which windows of an "
+            "image or tokens in its place are not; use the runtime onnxruntime for this network"
+        )
+    if len(shape) > 5:
+        raise ProfilingError(
+            f"ncnn cannot run an activation of shape {list(shape)}: expected at most four axes behind the batch; use "
+            "the runtime onnxruntime for this network"
+        )
+    return tuple(shape[1:])
+
+
+def alone(feature: OperatorFeature) -> None:
+    """Refuses followers."""
+    if feature.followers:
+        kinds = ", ".join(follower.kind for follower in feature.followers)
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn does not fuse {feature.kind} with {kinds}; "
+            "enumerate operators with the fusion rules of this runtime"
+        )

@@ -1,0 +1,71 @@
+"""Normalisations that are not folded into the weights of what stands before them."""
+
+from __future__ import annotations
+
+import math
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.runtimes.ncnn.layers.layer import (
+    Fragment,
+    Layer,
+    Params,
+    Step,
+    alone,
+    memory,
+    ncnn_shape,
+    writes,
+)
+
+EPSILON = 1e-5
+
+
+@writes("LayerNormalization")
+def layer_norm(feature: OperatorFeature) -> Layer:
+    """Over the last axes, with gain and shift."""
+    alone(feature)
+    shape = feature.inputs[0]
+    size = math.prod(shape[int(feature.attribute("axis", -1)) % len(shape) :])
+    epsilon = float(feature.attribute("epsilon", EPSILON))
+    return Layer("LayerNorm", ((0, size), (1, epsilon), (2, int(bool(feature.weights)))), in_place=True)
+
+
+@writes("BatchNormalization")
+def batch_norm(feature: OperatorFeature) -> Layer:
+    """With constant statistics, where nothing before it takes it into its weights."""
+    alone(feature)
+    epsilon = float(feature.attribute("epsilon", EPSILON))
+    return Layer("BatchNorm", ((0, feature.inputs[0][1]), (1, epsilon)), in_place=True)
+
+
+@writes("GroupNormalization")
+def group_norm(feature: OperatorFeature) -> Layer | Fragment:
+    """Of groups of channels, each with its own statistics over the image.
+
+    Without a shift for each channel, the gain is a product of its own.
+    """
+    alone(feature)
+    epsilon = float(feature.attribute("epsilon", EPSILON))
+    shape = ncnn_shape(feature.inputs[0])
+    params: Params = ((0, int(feature.attribute("num_groups"))), (1, shape[0]), (2, epsilon))
+    if math.prod(feature.weights[-1]) == shape[0]:
+        return Layer("GroupNorm", (*params, (3, 1)), in_place=True)
+    gain = feature.weights[-2]
+    return (
+        Step(Layer("GroupNorm", (*params, (3, 0)), in_place=True), ("i0",), ("t0",), (shape,)),
+        memory(gain, "t1"),
+        Step(Layer("BinaryOp", ((0, 2),)), ("t0", "t1"), ("o0",), (shape, gain)),
+    )
+
+
+@writes("InstanceNormalization")
+def instance_norm(feature: OperatorFeature) -> Layer:
+    """Of each channel with its own statistics over the image."""
+    alone(feature)
+    if len(feature.inputs[0]) != 4:
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn normalises the channels of images, not those of an activation of shape "
+            f"{list(feature.inputs[0])}"
+        )
+    epsilon = float(feature.attribute("epsilon", EPSILON))
+    return Layer("InstanceNorm", ((0, feature.inputs[0][1]), (1, epsilon), (2, 1)), in_place=True)

@@ -1,0 +1,59 @@
+"""pnnx, ncnn's converter: the program inside its wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+from autotailor.profiling.errors import DeviceError, ProfilingError
+
+SCRATCH = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
+"""Files that pnnx writes besides ncnn's two."""
+
+
+def run_pnnx(onnx_path: Path, param: Path, weights: Path) -> None:
+    """Converts an ONNX file into ncnn's two, in single precision.
+
+    Raises:
+        DeviceError: pnnx is not installed.
+        ProfilingError: pnnx fails or leaves no files.
+    """
+    for path in (param, weights):
+        path.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="autotailor.pnnx.") as folder:
+        files = {key: Path(folder) / key for key in SCRATCH} | {
+            "ncnnparam": param.resolve(),
+            "ncnnbin": weights.resolve(),
+        }
+        source = _prepared(onnx_path, Path(folder) / onnx_path.name)
+        command = [pnnx_binary(), str(source), "fp16=0", *(f"{key}={path}" for key, path in files.items())]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=folder)
+    if done.returncode != 0 or not param.exists() or not weights.exists():
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+        raise ProfilingError(f"{onnx_path}: pnnx cannot convert it (exit code {done.returncode}):\n{tail}")
+
+
+def _prepared(onnx_path: Path, target: Path) -> Path:
+    """The model as pnnx reads it right; what is no model is copied, for pnnx to refuse."""
+    import onnx  # not at the top: a runtime is opened for many questions that need no converter
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+    from autotailor.profiling.runtimes.ncnn.preparation import prepare
+
+    try:
+        onnx.save(prepare(onnx.load(onnx_path)), target)
+    except (DecodeError, OSError, ValueError):
+        target.write_bytes(onnx_path.read_bytes())
+    return target
+
+
+def pnnx_binary() -> str:
+    """The converter inside the pnnx wheel; importing the wheel's module would import torch for nothing."""
+    spec = importlib.util.find_spec("pnnx")
+    name = "pnnx.exe" if platform.system() == "Windows" else "pnnx"
+    if spec is None or spec.origin is None or not (Path(spec.origin).parent / name).exists():
+        raise DeviceError("the converter pnnx is missing: install the Python package pnnx")
+    return str(Path(spec.origin).parent / name)

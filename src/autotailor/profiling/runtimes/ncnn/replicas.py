@@ -1,0 +1,109 @@
+"""Replica networks: R copies of an operator, each with its own weights, reading one packed input.
+
+For R = 2 and a convolution::
+
+    in0 -> ReLU (packs) -> Split -> conv k1 -> Noop c1 <- in_sink
+                                 -> conv k2 -> Noop c2 <- c1
+
+Extracting ``c1`` runs one copy, ``c2`` two: what they share cancels in the difference. A Noop takes the
+running sink and a copy's output and hands on the sink, so that outputs are freed one by one, and it asks for the
+packed layout as a next layer would. Operators that run in place stand in a chain instead, each on the memory of
+the one before, as they do behind their producer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.copies import copies
+from autotailor.profiling.runtimes.ncnn.fragments import fragment
+from autotailor.profiling.runtimes.ncnn.layers import Layer, ncnn_shape
+from autotailor.profiling.runtimes.ncnn.param import operator_lines, param_text
+
+PACKER = Layer("ReLU")
+
+
+def weight_mb(feature: OperatorFeature) -> float:
+    """Memory of one copy's weights; Winograd's copies of 3x3 kernels take up to four times as much."""
+    size = sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
+    return size * (5 if feature.kind == "Conv" and feature.weights[0][2:] == (3, 3) else 2)
+
+
+def replica_program(feature: OperatorFeature) -> Program:
+    """The replica network of a fused operator."""
+    made = fragment(feature)
+    short, long = copies(feature, weight_mb(feature))
+    shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
+    if len(made) == 1 and made[0].layer.in_place and len(shapes) == 1:
+        param, prefix = _chain(made[0].layer, long), "k"
+    else:
+        param, prefix = _fan(feature, len(shapes), long), "c"
+        shapes = (*shapes, (4,))
+    return Program(
+        key=feature.id,
+        param=param,
+        inputs=shapes,
+        short=f"{prefix}{short}",
+        long=f"{prefix}{long}",
+        copies=(short, long),
+        sink=prefix == "c",
+        memory_mb=long * weight_mb(feature),
+    )
+
+
+def alone_program(feature: OperatorFeature) -> Program:
+    """A fused operator alone, to weigh the memory that it takes."""
+    shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
+    param = _fan(feature, len(shapes), 1)
+    return Program(feature.id, param, (*shapes, (4,)), "c1", memory_mb=weight_mb(feature))
+
+
+def sink_program(count: int = 16) -> Program:
+    """What the sink of one replica costs: a chain of Noops.
+
+    They hand on a blob that nobody shares: of a shared one ncnn would make a copy for a layer that may run in place.
+    """
+    return Program("sink", _chain(Layer("Noop"), count), ((4,),), f"k{count}", "k1", (1, count))
+
+
+def harness_program() -> Program:
+    """A network that does nothing: what one call costs."""
+    return Program(
+        "harness", param_text(["Input in0 0 1 in0", Layer("Noop").line("k", ["in0"], ["out0"])]), ((4,),), "out0"
+    )
+
+
+def _sources(count: int, replicas: int) -> list[str]:
+    """Inputs in the packed layout, one output for each replica, and the first sink."""
+    lines = [f"Input in{j} 0 1 in{j}" for j in range(count + 1)]
+    for j in range(count):
+        lines.append(PACKER.line(f"pack{j}", [f"in{j}"], [f"packed{j}"]))
+        lines.append(Layer("Split").line(f"split{j}", [f"packed{j}"], [f"in{j}_{i}" for i in range(1, replicas + 1)]))
+    return lines
+
+
+def _sink(count: int, i: int, outputs: Sequence[str]) -> str:
+    """Sink i: hands on the sink before it, frees the copy's outputs."""
+    before = f"in{count}" if i == 1 else f"c{i - 1}"
+    return Layer("Noop").line(f"sink{i}", [before, *outputs], [f"c{i}"])
+
+
+def _fan(feature: OperatorFeature, count: int, replicas: int) -> str:
+    """Copies side by side."""
+    lines, steps = _sources(count, replicas), fragment(feature)
+    for i in range(1, replicas + 1):
+        reads = [f"in{j}_{i}" for j in range(count)]
+        writes = [f"o{j}_{i}" for j in range(len(feature.outputs))]
+        lines += operator_lines(steps, f"copy{i}", reads, writes)
+        lines.append(_sink(count, i, writes))
+    return param_text(lines)
+
+
+def _chain(made: Layer, replicas: int) -> str:
+    """Copies one behind the other, in place."""
+    lines = ["Input in0 0 1 in0", PACKER.line("pack0", ["in0"], ["k0"])]
+    lines += [made.line(f"copy{i}", [f"k{i - 1}"], [f"k{i}"]) for i in range(1, replicas + 1)]
+    return param_text(lines)

@@ -1,0 +1,114 @@
+"""The ncnn of `runner/loop.py`: loads and runs programs whose text is a `.param`. It stands alone.
+
+Pools serve only what a run allocates: were networks loaded with them too, they would fill with the buffers that
+weights were transformed in, and every allocation would search through those (5 us instead of 0.1). Each program has
+its own, as a network in use has: a pool hands out what was freed first, which must not be another network's buffer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import ncnn
+import numpy as np
+
+POOLS: list[tuple[Any, Any]] = []
+"""Allocators of blobs and of scratch memory, one pair for each program: they must outlive what was made from them."""
+
+
+def clear() -> None:
+    """Empties the pools of programs that are gone."""
+    for pair in POOLS:
+        for pool in pair:
+            pool.clear()
+    POOLS.clear()
+
+
+class Program:
+    """A program, ready to run (`Loaded` of the loop)."""
+
+    def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
+        self.outputs = [program["short"], program["long"]] if program["short"] else [program["long"]]
+        self.lengths = len(self.outputs)
+        self.net = ncnn.Net()
+        configure(self.net, settings)
+        self.pools = ncnn.PoolAllocator(), ncnn.PoolAllocator()
+        POOLS.append(self.pools)
+        text = program["param"] or Path(program["param_path"]).read_text()
+        weights = program["bin_path"] or ncnn.DataReaderFromEmpty()
+        if self.net.load_param_mem(text) != 0 or self.net.load_model(weights) != 0:
+            raise RuntimeError("ncnn cannot load it")
+        self.shapes = program["inputs"]
+        numbers = {blob.name: i for i, blob in enumerate(self.net.blobs())}
+        self.steps = [numbers[name] for name in program.get("steps", ())]
+        self.walked: list[list[int]] = []
+
+    @cached_property
+    def inputs(self) -> list[Any]:
+        """Made when they are first needed: what loading takes is weighed."""
+        rng = np.random.default_rng(0)
+        return [to_mat(rng.random(shape, dtype=np.float32)) for shape in self.shapes]
+
+    def workspace_mb(self, held_mb: Callable[[], float]) -> float:
+        """Scratch memory of one run, MiB: what a pool of its own holds afterwards."""
+        shared, own = self.pools, ncnn.PoolAllocator()
+        self.pools = (shared[0], own)
+        self.run(0)
+        self.pools = shared
+        held = held_mb()
+        own.clear()
+        return held - held_mb()
+
+    def extractor(self) -> Any:
+        """An extractor with its inputs."""
+        extractor = self.net.create_extractor()
+        extractor.set_blob_allocator(self.pools[0])
+        extractor.set_workspace_allocator(self.pools[1])
+        for i, mat in enumerate(self.inputs):
+            extractor.input(f"in{i}", mat)
+        return extractor
+
+    def walk(self) -> None:
+        """One run, operator by operator (as each leaves its blob, packed)."""
+        extractor, clock, times = self.extractor(), time.perf_counter_ns, []
+        extract = extractor.extract
+        for blob in self.steps:
+            start = clock()
+            extract(blob, 1)
+            times.append(clock() - start)
+        self.walked.append(times)
+
+    def walks(self) -> list[list[list[int]]]:
+        """Nanoseconds of each step of each such run; a step is one kernel."""
+        return [[[time] for time in times] for times in self.walked]
+
+    def run(self, which: int) -> int:
+        """One run: nanoseconds."""
+        extractor, output = self.extractor(), self.outputs[which]
+        start = time.perf_counter_ns()
+        code, result = extractor.extract(output)
+        elapsed = time.perf_counter_ns() - start
+        if code != 0 or result.empty():
+            raise RuntimeError(f"ncnn cannot compute blob {output}")
+        return elapsed
+
+
+load = Program
+
+
+def to_mat(array: np.ndarray[Any, np.dtype[np.float32]]) -> Any:
+    """A Mat with memory of its own (the array must live until the copy is made)."""
+    return ncnn.Mat(array).clone()
+
+
+def configure(net: Any, settings: dict[str, Any]) -> None:
+    """Options that a network is loaded with."""
+    option = net.opt
+    for name, value in settings["options"].items():
+        setattr(option, name, value)
+    option.num_threads = settings["threads"]
+    net.opt = option

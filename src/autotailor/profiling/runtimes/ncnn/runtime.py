@@ -1,0 +1,118 @@
+"""ncnn, converted to by pnnx, with single-precision weights unless the device asks for less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.sequence import PlacedOperator
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.in_place import InPlaceRuntime
+from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
+from autotailor.profiling.runtimes.ncnn.fragments import layer_types, refused_operators
+from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
+from autotailor.profiling.runtimes.ncnn.network import network_program
+from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
+from autotailor.profiling.runtimes.ncnn.replicas import alone_program, harness_program, replica_program, sink_program
+
+PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
+FP16_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
+FP32_OPTIONS = ("use_bf16_packed", "use_bf16_storage", "use_int8_inference")
+
+
+class NcnnRuntime(InPlaceRuntime):
+    """Times with the ncnn wheel in a process of its own."""
+
+    name = "ncnn"
+    rules = NCNN_FUSION
+    files = (PARAM, WEIGHTS)
+    output = "out0"
+    packages = ("ncnn", "pnnx")
+    backend = ncnn_runner.__file__
+
+    def options(self) -> dict[str, bool]:
+        """Ncnn's switches: those of the precision, then those of the configuration."""
+        half = self.device.precision == "fp16"
+        options = dict.fromkeys(FP16_OPTIONS, half) | dict.fromkeys(FP32_OPTIONS, False)
+        return options | {key: bool(value) for key, value in sorted(self.device.options.items())}
+
+    def check(self) -> None:
+        """Ncnn and pnnx must be installed; options must be ncnn's."""
+        super().check()
+        import ncnn
+
+        self.refuse_options({name for name in dir(ncnn.Option()) if name.startswith("use_")})
+
+    def refusals(self, features: Sequence[OperatorFeature]) -> dict[str, str]:
+        """Operators without layers, or whose layers ncnn cannot run or the runner does not hold."""
+        refused = refused_operators(features)
+        if lacking := self.lacking_layers():
+            for feature in features:
+                if feature.id not in refused and (
+                    types := sorted(each for each in layer_types(feature) if each.lower() in lacking)
+                ):
+                    refused[feature.id] = (
+                        f"operator {feature.id}: the compiled runner is built without the layers {', '.join(types)}: "
+                        "take them out of the list in src/runner/CMakeLists.txt, then: make runner"
+                    )
+        return refused
+
+    def lacking_layers(self) -> frozenset[str]:
+        """Types of layers, in lower case, that what measures does not hold; the wheel holds all."""
+        return frozenset()
+
+    def copied(self, feature: OperatorFeature) -> Program:
+        """The replica network of an operator."""
+        return replica_program(feature)
+
+    def alone(self, feature: OperatorFeature) -> Program:
+        """An operator in a network of its own."""
+        return alone_program(feature)
+
+    def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
+        """A whole network; an extractor goes on from the blob it was last asked for."""
+        return network_program(key, operators, shape)
+
+    def sink(self) -> Program:
+        """Replicas of nothing."""
+        return sink_program()
+
+    def harness(self) -> Program:
+        """A network of nothing."""
+        return harness_program()
+
+    def convert(self, onnx_path: Path, directory: Path) -> None:
+        """Writes ``model.ncnn.param`` and ``model.ncnn.bin`` (single precision) into a folder.
+
+        Raises:
+            ProfilingError: pnnx fails or leaves no files.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        run_pnnx(onnx_path, directory / PARAM, directory / WEIGHTS)
+
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        import ncnn
+
+        net = ncnn.Net()
+        ncnn_runner.configure(net, self.settings())
+        param, weights = directory / PARAM, directory / WEIGHTS
+        if not param.exists() or net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
+            raise ProfilingError(f"{directory}: ncnn cannot load {PARAM} and {WEIGHTS}; convert the network again")
+        return np.stack([_forward(net, image, directory) for image in images])
+
+
+def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.NDArray[np.float32]:
+    array = np.ascontiguousarray(image, dtype=np.float32)
+    extractor = net.create_extractor()
+    extractor.input("in0", ncnn_runner.to_mat(array))
+    code, result = extractor.extract("out0")
+    if code != 0:
+        raise ProfilingError(f"{directory}: ncnn cannot run it on an image of shape {list(image.shape)}")
+    return np.array(result, dtype=np.float32).reshape(-1)

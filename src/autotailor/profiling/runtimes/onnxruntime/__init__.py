@@ -1,0 +1,1 @@
+"""ONNX Runtime on processors. ``runtime.py`` is what the registry opens."""

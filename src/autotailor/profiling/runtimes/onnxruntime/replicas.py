@@ -1,0 +1,193 @@
+"""Replica networks for ONNX Runtime: R copies of an operator as an ONNX model, which its optimizer fuses as a network.
+
+Copies of an operator that keeps its input's shape stand in a chain. Others read the same inputs, each output ending in
+a sink that costs little in the layout that the output has::
+
+    in0 -> (ReorderInput) -> Conv c1 -> depthwise Conv of one pixel + sink0 = sink1      packed (NCHWc)
+                          -> Conv c2 -> depthwise Conv of one pixel + sink1 = sink2
+    in0 -> Softmax c1 -> Size, in0 -> Softmax c2 -> Size; Max of all sizes               plain
+
+What puts an input into the packed layout is shared by all copies, and cancels in the difference of two lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx
+import onnx.printer
+from onnx import TensorProto, helper
+
+from autotailor.ir.execution.onnx_writer import OPSET, write_node
+from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.copies import copies
+from autotailor.profiling.runtimes.feature_nodes import FeatureNodes, feature_nodes
+from autotailor.profiling.runtimes.onnxruntime.layout import ALIGNMENT, reads_packed, writes_packed
+
+CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization", "BatchNormalization", "MatMul"})
+"""Kinds whose copies may stand behind each other besides elementwise ones: no two of them become one."""
+
+
+class Model:
+    """A model that grows node by node."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.inputs: list[onnx.ValueInfoProto] = []
+        self.outputs: list[onnx.ValueInfoProto] = []
+        self.weights: list[onnx.ValueInfoProto] = []
+
+    def reads(self, name: str, shape: Shape) -> None:
+        """Adds an input."""
+        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def declares(self, name: str, shape: Shape) -> None:
+        """Adds a weight that the runner draws."""
+        self.weights.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def returns(self, name: str, shape: Shape, kind: int = TensorProto.FLOAT) -> None:
+        """Adds an output."""
+        self.outputs.append(helper.make_tensor_value_info(name, kind, shape))
+
+    def add(self, node: Node) -> None:
+        """Adds a node."""
+        self.nodes.append(node)
+
+    def computes(self, feature: OperatorFeature, activations: Sequence[str], name: str) -> FeatureNodes:
+        """Adds the nodes of a copy called ``name`` of an operator that reads ``activations``, and their weights."""
+        made = feature_nodes(feature, activations, name)
+        for weight, shape in made.weights.items():
+            self.declares(weight, shape)
+        self.nodes.extend(made.nodes)
+        return made
+
+    def text(self) -> str:
+        """The model in ONNX's syntax, in the opset that has all its operators."""
+        opset = max(OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in self.nodes))
+        written = [write_node(node, opset) for node in self.nodes]
+        constants = [constant for _, more in written for constant in more]
+        nodes = [proto for proto, _ in written]
+        graph = helper.make_graph(nodes, "model", self.inputs, self.outputs, constants, value_info=self.weights)
+        opsets = [helper.make_opsetid("", opset)]
+        version = helper.find_min_ir_version_for(opsets)
+        return str(onnx.printer.to_text(helper.make_model(graph, ir_version=version, opset_imports=opsets)))
+
+
+def weight_mb(feature: OperatorFeature) -> float:
+    """Memory of one copy's weights, MiB: as read, and as the runtime reorders them, in two sessions."""
+    return 4 * sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
+
+
+def replica_program(feature: OperatorFeature) -> Program:
+    """The replica network of a fused operator."""
+    short, long = copies(feature, weight_mb(feature))
+    model = Model()
+    shapes = feature.inputs
+    for i, shape in enumerate(shapes):
+        model.reads(f"in{i}", shape)
+    chained, reads = is_chained(feature), [f"in{i}" for i in range(len(shapes))]
+    if chained:
+        _chain(model, feature, (short, long))
+    else:
+        outputs = [model.computes(feature, reads, f"c{i}").output for i in range(1, long + 1)]
+        if writes_packed(feature) and feature.outputs[0][1] % ALIGNMENT == 0:
+            shapes = (*shapes, _packed_sinks(model, feature, outputs, (short, long)))
+        else:
+            _plain_sinks(model, outputs, (short, long))
+    return Program(
+        key=feature.id,
+        param=model.text(),
+        inputs=tuple(shape[1:] for shape in shapes),
+        short=f"k{short}",
+        long=f"k{long}",
+        copies=(short, long),
+        sink=not chained,
+        memory_mb=long * weight_mb(feature),
+    )
+
+
+def is_chained(feature: OperatorFeature) -> bool:
+    """Whether copies stand in a chain: each on the output of the one before, as in a network."""
+    if _adds(feature):
+        return True
+    rule = rules.find(feature.kind) or OperatorRule()
+    same = bool(feature.inputs) and feature.outputs == feature.inputs[:1]
+    unchanged = feature.kind != "Conv" or reads_packed(feature) == writes_packed(feature)
+    return same and unchanged and (feature.kind in CHAINED or rule.elementwise)
+
+
+def _adds(feature: OperatorFeature) -> bool:
+    """Whether it adds a residual, its last input."""
+    return any(follower.kind == "Add" for follower in feature.followers)
+
+
+def _chain(model: Model, feature: OperatorFeature, lengths: tuple[int, int]) -> None:
+    """Copies one behind the other: on its first input, or where it adds a residual on that."""
+    names = [f"in{i}" for i in range(len(feature.inputs))]
+    place = len(names) - 1 if _adds(feature) else 0
+    before = _packed(model, feature.inputs[place], names[place]) if place and writes_packed(feature) else names[place]
+    for i in range(1, lengths[1] + 1):
+        before = model.computes(feature, [*names[:place], before, *names[place + 1 :]], f"c{i}").output
+        if i in lengths:
+            model.add(Node(f"end{i}", "Identity", (before,), (f"k{i}",)))
+            model.returns(f"k{i}", feature.outputs[0])
+
+
+def _packed(model: Model, shape: Shape, name: str) -> str:
+    """A tensor in the packed layout: behind a depthwise convolution of one pixel."""
+    weight = f"{name}.packing"
+    model.declares(weight, (shape[1], 1, 1, 1))
+    attributes = freeze_attributes({"group": shape[1], "kernel_shape": (1, 1)})
+    model.add(Node(f"{name}.packed", "Conv", (name, weight), (f"{name}.packed",), attributes))
+    return f"{name}.packed"
+
+
+def _packed_sinks(model: Model, feature: OperatorFeature, outputs: Sequence[str], lengths: tuple[int, int]) -> Shape:
+    """Ends packed outputs in convolutions of one pixel, which are summed up; returns the shape of the sum's seed."""
+    channels, height, width = feature.outputs[0][1:]
+    shape = (1, channels, 1, 1)
+    model.reads("seed", shape)
+    model.declares("sink.w", (channels, 1, 1, 1))
+    attributes = freeze_attributes({"group": channels, "kernel_shape": (1, 1), "strides": (height, width)})
+    before = _packed(model, shape, "seed")
+    for i, output in enumerate(outputs, 1):
+        model.add(Node(f"pixel{i}", "Conv", (output, "sink.w"), (f"pixel{i}",), attributes))
+        model.add(Node(f"sum{i}", "Add", (f"pixel{i}", before), (f"sum{i}",)))
+        before = f"sum{i}"
+        if i in lengths:
+            model.add(Node(f"end{i}", "Identity", (before,), (f"k{i}",)))
+            model.returns(f"k{i}", shape)
+    return shape
+
+
+def _plain_sinks(model: Model, outputs: Sequence[str], lengths: tuple[int, int]) -> None:
+    """Asks plain outputs for no more than their size."""
+    for i, output in enumerate(outputs, 1):
+        model.add(Node(f"size{i}", "Size", (output,), (f"size{i}",)))
+        if i in lengths:
+            model.add(Node(f"k{i}", "Max", tuple(f"size{j}" for j in range(1, i + 1)), (f"k{i}",)))
+            model.returns(f"k{i}", (), TensorProto.INT64)
+
+
+def sink_program(count: int = 16) -> Program:
+    """What the sink of one copy costs: that of packed outputs, which takes a node as the plain one does."""
+    shape = (1, 64, 14, 14)
+    image = OperatorFeature("MaxPool", (shape,), (shape,))
+    model = Model()
+    model.reads("in0", shape)
+    model.add(Node("pack", "MaxPool", ("in0",), ("packed",), freeze_attributes({"kernel_shape": (1, 1)})))
+    seed = _packed_sinks(model, image, ["packed"] * count, (1, count))
+    return Program("sink", model.text(), (shape[1:], seed[1:]), f"k{count}", "k1", (1, count))
+
+
+def harness_program() -> Program:
+    """A network that does nothing: what one call costs."""
+    model = Model()
+    model.reads("in0", (1, 4))
+    model.add(Node("out", "Relu", ("in0",), ("k1",)))
+    model.returns("k1", (1, 4))
+    return Program("harness", model.text(), ((4,),), "k1")

@@ -1,0 +1,87 @@
+"""ONNX Runtime on processors, with all graph optimizations."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.sequence import PlacedOperator
+from autotailor.profiling.errors import DeviceError, ProfilingError
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.in_place import InPlaceRuntime
+from autotailor.profiling.runtimes.onnxruntime import runner as onnxruntime_runner
+from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
+from autotailor.profiling.runtimes.onnxruntime.network import network_program
+from autotailor.profiling.runtimes.onnxruntime.replicas import harness_program, replica_program, sink_program
+
+MODEL = "model.onnx"
+LEVEL = "graph_optimization_level"
+
+
+class OnnxRuntime(InPlaceRuntime):
+    """Times with the onnxruntime wheel; options are ``graph_optimization_level`` and session configuration entries."""
+
+    name = "onnxruntime"
+    rules = ONNXRUNTIME_FUSION
+    files = (MODEL,)
+    output = "output"
+    packages = ("onnxruntime", "onnx")
+    backend = onnxruntime_runner.__file__
+
+    def options(self) -> dict[str, Any]:
+        """All optimizations; then what the configuration says."""
+        return {LEVEL: "all"} | {key: str(value) for key, value in sorted(self.device.options.items())}
+
+    def check(self) -> None:
+        """Packages must be installed, options and precision must be ONNX Runtime's."""
+        super().check()
+        self.refuse_options({LEVEL, *(key for key in self.device.options if key.startswith("session."))})
+        if self.options()[LEVEL] not in onnxruntime_runner.LEVELS:
+            raise DeviceError(
+                f"device {self.device.name}: {LEVEL} is {self.options()[LEVEL]!r}, "
+                f"expected one of {', '.join(onnxruntime_runner.LEVELS)}"
+            )
+        if self.device.precision != "fp32":
+            raise DeviceError(
+                f"device {self.device.name}: the runtime 'onnxruntime' computes in fp32 on processors: "
+                "set device.precision=fp32"
+            )
+
+    def copied(self, feature: OperatorFeature) -> Program:
+        """The replica network of an operator."""
+        return replica_program(feature)
+
+    def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
+        """A whole network; the profiler of a session times its kernels."""
+        return network_program(key, operators, shape)
+
+    def sink(self) -> Program:
+        """Replicas of nothing."""
+        return sink_program()
+
+    def harness(self) -> Program:
+        """A network of nothing."""
+        return harness_program()
+
+    def convert(self, onnx_path: Path, directory: Path) -> None:
+        """The file as it is: sessions optimize it when they load it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        if onnx_path.resolve() != (directory / MODEL).resolve():
+            shutil.copyfile(onnx_path, directory / MODEL)
+
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        try:
+            session = onnxruntime_runner.open_session(
+                str(directory / MODEL), onnxruntime_runner.session_options(self.settings())
+            )
+        except Exception as error:  # errors of onnxruntime have no class in common
+            raise ProfilingError(f"{directory / MODEL}: onnxruntime cannot load it: {error}") from error
+        name = session.get_inputs()[0].name
+        return np.concatenate([session.run(None, {name: image[None]})[0] for image in images])

@@ -1,0 +1,116 @@
+"""A PyTorch module -> the calls that it makes, by their public names: what `runner.py` makes again.
+
+Example::
+
+    {"inputs": ["in0"], "weights": {"w0": [8, 3, 3, 3]}, "output": "t1",
+     "calls": [["t0", "torch.conv2d", [{"tensor": "in0"}, {"tensor": "w0"}, null, {"tuple": [2, 2]}], {}],
+               ["t1", "torch.relu", [{"tensor": "t0"}], {}]]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from autotailor.profiling.errors import ProfilingError
+
+Tensor = torch.Tensor
+
+
+@dataclass
+class Recording:
+    """Calls in order, and what they read.
+
+    Attributes:
+        inputs: names of activations.
+        weights: constant tensors by name.
+        calls: (results, function, arguments, keywords) in JSON's types, or an object with one key
+            that says what they are: ``tensor`` (by name), ``tuple``, ``slice``, ``dtype``.
+        output: name of the result.
+    """
+
+    inputs: tuple[str, ...]
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    calls: list[list[Any]] = field(default_factory=list)
+    output: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the values of weights."""
+        shapes = {name: list(tensor.shape) for name, tensor in self.weights.items()}
+        return {"inputs": self.inputs, "weights": shapes, "calls": self.calls, "output": self.output}
+
+
+def record(module: nn.Module, inputs: Sequence[Tensor]) -> Recording:
+    """Runs a module once and notes what it calls.
+
+    Raises:
+        ProfilingError: it calls something that has no name or takes arguments that JSON does not know.
+    """
+    recorder = _Recorder(inputs)
+    with torch.inference_mode(), recorder:
+        result = module(*inputs)
+    recorder.recording.output = recorder.name(result)
+    return recorder.recording
+
+
+class _Recorder(TorchFunctionMode):
+    """Notes outermost calls that give tensors."""
+
+    def __init__(self, inputs: Sequence[Tensor]) -> None:
+        super().__init__()
+        names = tuple(f"in{i}" for i in range(len(inputs)))
+        self.recording = Recording(names)
+        self.names = {id(tensor): name for name, tensor in zip(names, inputs, strict=True)}
+        self.alive: list[Any] = list(inputs)  # so that no two tensors ever have the same id
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        results = result if isinstance(result, tuple | list) else (result,)
+        if results and all(isinstance(value, Tensor) for value in results):
+            written = [self.written(value) for value in args]
+            keywords = {key: self.written(value) for key, value in (kwargs or {}).items()}
+            first = len(self.alive)
+            self.alive += results
+            names = [f"t{first + i}" for i in range(len(results))]
+            self.names |= {id(value): name for value, name in zip(results, names, strict=True)}
+            target = names[0] if isinstance(result, Tensor) else names
+            self.recording.calls.append([target, _function_name(func), written, keywords])
+        return result
+
+    def name(self, tensor: Tensor) -> str:
+        """The name of a tensor; one that no call has given is a weight."""
+        if id(tensor) not in self.names:
+            self.names[id(tensor)] = name = f"w{len(self.recording.weights)}"
+            self.recording.weights[name] = tensor
+            self.alive.append(tensor)
+        return self.names[id(tensor)]
+
+    def written(self, value: Any) -> Any:
+        """An argument in JSON's types."""
+        if isinstance(value, Tensor):
+            return {"tensor": self.name(value)}
+        if isinstance(value, tuple):
+            return {"tuple": [self.written(part) for part in value]}
+        if isinstance(value, slice):
+            return {"slice": [value.start, value.stop, value.step]}
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value)}
+        if isinstance(value, list):
+            return [self.written(part) for part in value]
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        raise ProfilingError(f"a module cannot be recorded: it passes {value!r}, expected tensors, numbers and texts")
+
+
+def _function_name(func: Any) -> str:
+    name = resolve_name(func)
+    if name is None:
+        raise ProfilingError(f"a module cannot be recorded: {func!r} has no public name")
+    return str(name)

@@ -1,0 +1,155 @@
+"""The PyTorch of `runner/loop.py`: loads and runs recorded modules, eagerly, on the processor or with CUDA.
+
+It needs PyTorch, NumPy and the standard library: a board runs it with the PyTorch that it came with. A program is JSON
+(see `recording.py`) whose calls are made in order, each result given back after its last use. Replicas are the
+same calls on other weights.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Step = tuple[Callable[..., Any], list[Any], dict[str, Any], Any, list[str]]
+
+
+class Program:
+    """A program, ready to run (`Loaded` of the loop)."""
+
+    def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
+        self.device = prepare(settings)
+        self.form = form(settings)
+        recorded = json.loads(program["param"] or Path(program["param_path"]).read_text())
+        self.lengths = 2 if program["short"] else 1
+        self.copies = program["copies"] if program["short"] else [1]
+        self.output = recorded["output"]
+        self.steps = steps(recorded)
+        saved = torch.load(program["bin_path"], map_location="cpu") if program["bin_path"] else {}
+        rng = torch.Generator().manual_seed(0)
+        self.weights = [
+            {name: self.placed(saved.get(name, draw(shape, rng))) for name, shape in recorded["weights"].items()}
+            for _ in range(self.copies[-1])
+        ]
+        self.shapes = dict(zip(recorded["inputs"], recorded["shapes"], strict=True))
+
+    @functools.cached_property
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """Made when they are first needed: what loading takes is weighed."""
+        rng = torch.Generator().manual_seed(1)
+        return {name: self.placed(torch.rand(shape, generator=rng)) for name, shape in self.shapes.items()}
+
+    def placed(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor where and as the device wants it."""
+        dtype, layout = self.form
+        moved = tensor.to(self.device, dtype if tensor.is_floating_point() else None)
+        return moved.contiguous(memory_format=layout) if moved.ndim == 4 else moved
+
+    @torch.inference_mode()
+    def run(self, which: int) -> int:
+        """One run of all copies of a length: nanoseconds, with the launches of kernels and their work."""
+        self.synchronize()
+        start = time.perf_counter_ns()
+        for weights in self.weights[: self.copies[which]]:
+            self.compute({**self.inputs, **weights})
+        self.synchronize()
+        return time.perf_counter_ns() - start
+
+    def compute(self, values: dict[str, Any]) -> torch.Tensor:
+        """The calls of one copy."""
+        for function, arguments, keywords, target, done in self.steps:
+            keys = {key: read(values, value) for key, value in keywords.items()}
+            result = function(*[read(values, value) for value in arguments], **keys)
+            if isinstance(target, str):
+                values[target] = result
+            else:
+                values.update(zip(target, result, strict=True))
+            for name in done:
+                del values[name]
+        output: torch.Tensor = values[self.output]
+        return output
+
+    def synchronize(self) -> None:
+        """Waits for what was launched."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def workspace_mb(self, held_mb: Callable[[], float]) -> float:
+        """PyTorch does not tell scratch memory from activations."""
+        return math.nan
+
+
+load = Program
+
+
+def clear() -> None:
+    """Gives back what CUDA's caching allocator holds."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def prepare(settings: dict[str, Any]) -> torch.device:
+    """The device, with threads as the manifest says."""
+    torch.set_num_threads(settings["threads"])
+    return torch.device(settings["options"]["device"])
+
+
+def form(settings: dict[str, Any]) -> tuple[torch.dtype, torch.memory_format]:
+    """Number type and layout of images."""
+    options = settings["options"]
+    half, last = options["precision"] == "fp16", options["channels_last"]
+    return torch.float16 if half else torch.float32, torch.channels_last if last else torch.contiguous_format
+
+
+def steps(recorded: dict[str, Any]) -> list[Step]:
+    """Calls with their functions, and the names that are not needed after each."""
+    last: dict[str, int] = {}
+    for position, (_, _, arguments, keywords) in enumerate(recorded["calls"]):
+        last.update(dict.fromkeys(names([arguments, list(keywords.values())]), position))
+    ends: dict[int, list[str]] = {}
+    for name, position in last.items():
+        if name != recorded["output"] and name not in recorded["weights"] and name not in recorded["inputs"]:
+            ends.setdefault(position, []).append(name)
+    return [
+        (find(function), arguments, keywords, target, ends.get(position, []))
+        for position, (target, function, arguments, keywords) in enumerate(recorded["calls"])
+    ]
+
+
+def find(name: str) -> Callable[..., Any]:
+    """A function by its public name, ``torch.nn.functional.relu``."""
+    return functools.reduce(getattr, name.split(".")[1:], torch)  # type: ignore[return-value,arg-type]
+
+
+def names(value: Any) -> list[str]:
+    """Names of all tensors in an argument."""
+    if isinstance(value, dict):
+        return [value["tensor"]] if "tensor" in value else names(value.get("tuple"))
+    return [name for part in value for name in names(part)] if isinstance(value, list) else []
+
+
+def read(values: dict[str, Any], value: Any) -> Any:
+    """An argument as the function takes it."""
+    if isinstance(value, list):
+        return [read(values, part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return values[content]
+    if kind == "tuple":
+        return tuple(read(values, part) for part in content)
+    return slice(*content) if kind == "slice" else find(content)
+
+
+def draw(shape: list[int], generator: torch.Generator) -> torch.Tensor:
+    """Kernels around 0; vectors around 1, positive as variances are."""
+    if len(shape) < 2:
+        return torch.rand(shape, generator=generator) + 0.5
+    return torch.randn(shape, generator=generator) / math.sqrt(math.prod(shape[1:]))

@@ -1,0 +1,101 @@
+"""PyTorch, run eagerly: every operator is a call of its own, on the processor or with CUDA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.profiling.errors import DeviceError, ProfilingError
+from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.torch import runner as torch_runner
+from autotailor.profiling.runtimes.torch.recording import record
+from autotailor.profiling.runtimes.torch.replicas import nothing, replica_program, written
+from autotailor.profiling.runtimes.wheel import WheelRuntime
+
+CALLS, WEIGHTS = "model.torch.json", "model.torch.pt"
+OPTIONS = {"device": "cpu", "channels_last": False}
+
+TORCH_FUSION = FusionRules(name="torch", free=frozenset({"Identity", "Dropout"}))
+"""Eager PyTorch fuses nothing; in inference it leaves Dropout out."""
+
+
+class TorchRuntime(WheelRuntime):
+    """Times with PyTorch; options are ``device`` (``cpu``, ``cuda``, ``cuda:1``) and ``channels_last``."""
+
+    name = "torch"
+    rules = TORCH_FUSION
+    files = (CALLS, WEIGHTS)
+    output = "long"
+    packages = ("torch",)
+    backend = torch_runner.__file__
+    known: ClassVar[frozenset[str]] = frozenset(OPTIONS)
+
+    def options(self) -> dict[str, Any]:
+        """Where and how PyTorch computes."""
+        return {**OPTIONS, **self.device.options, "precision": self.device.precision}
+
+    def facts(self) -> dict[str, Any]:
+        """Version and options, with the name of the graphics processor where one computes."""
+        facts = dict(super().facts())
+        if self.options()["device"] != "cpu" and not self.remote and torch.cuda.is_available():
+            facts["cuda"] = {"version": torch.version.cuda, "gpu": torch.cuda.get_device_name(self.options()["device"])}
+        return facts
+
+    def check(self) -> None:
+        """Options must be known, and CUDA be here where it is asked for on this computer."""
+        super().check()
+        self.refuse_options(set(self.known))
+        where = str(self.options()["device"])
+        if where.partition(":")[0] not in ("cpu", "cuda"):
+            raise DeviceError(f"device {self.device.name}: options.device is {where!r}, expected cpu, cuda or cuda:N")
+        if where != "cpu" and not self.remote and not torch.cuda.is_available():
+            raise DeviceError(f"device {self.device.name}: PyTorch finds no CUDA here; set device.options.device=cpu")
+        if where == "cpu" and self.device.precision != "fp32":
+            raise DeviceError(f"device {self.device.name}: the runtime 'torch' computes in fp32 on processors")
+
+    def replicas(self, feature: OperatorFeature) -> Program:
+        """The calls of an operator, made on several sets of weights."""
+        return replica_program(feature)
+
+    def sink(self) -> Program:
+        """Calls of nothing: a copy's results are simply given back."""
+        return Program("sink", nothing(), ((4,),), "long", "short", (1, 16))
+
+    def harness(self) -> Program:
+        """A network of nothing."""
+        return Program("harness", nothing(), ((4,),), "long")
+
+    def convert(self, onnx_path: Path, directory: Path) -> None:
+        """Records the calls of the network, with its weights beside them."""
+        # Imported here: whether a device can be used is asked at the start, and that needs no compiler.
+        from autotailor.compiler.normalise import normalise
+        from autotailor.compiler.parser import parse
+        from autotailor.compiler.sources.source import read_onnx
+
+        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            graph = parse(normalise(read_onnx(onnx_path)), onnx_path.stem)
+        except AutoTailorError as error:
+            raise ProfilingError(f"{onnx_path}: it cannot be read as a network: {error}") from error
+        shape = graph.shapes[graph.input]
+        recording = record(GraphModule(graph).eval(), [torch.rand(shape)])
+        (directory / CALLS).write_text(written(recording, (shape,)))
+        torch.save({name: tensor.detach().clone() for name, tensor in recording.weights.items()}, directory / WEIGHTS)
+
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        program = torch_runner.Program(self.network("run", directory, ()).to_manifest(), self.settings())
+        with torch.inference_mode():
+            logits = [
+                program.compute({**program.weights[0], "in0": program.placed(torch.from_numpy(image[None]))})
+                for image in images
+            ]
+        return torch.cat(logits).float().cpu().numpy()

@@ -1,0 +1,47 @@
+"""Whether a LUT is that of the device at hand: predictions of one machine say nothing of measurements on another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from autotailor.profiling.device import Fingerprint
+from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.table.lut import LUT
+from autotailor.sections import flatten
+
+SHOWN = 6
+"""Differences that a message lists."""
+
+
+def check_same_device(lut: LUT, found: Fingerprint, name: str) -> None:
+    """Refuses a device that is not the one whose operators a LUT holds.
+
+    Args:
+        lut: what whole networks are to be compared with.
+        found: the fingerprint of the device at hand.
+        name: of the device, for the message.
+
+    Raises:
+        ProfilingError: what differs, and what to do.
+    """
+    if not lut.fingerprint or lut.fingerprint == found.id:
+        return
+    differences = [] if lut.device is None else differing_facts(lut.device.facts, found.facts)
+    more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    what = "; ".join(differences[:SHOWN]) + more or "the table does not say what it was measured on"
+    raise ProfilingError(
+        f"device {name}: its operators were measured on another machine, or with another runtime or other settings "
+        f"({what}). Whole networks measured here cannot be compared with them: measure the operators anew with "
+        "`snakemake --forcerun profile` (and the --config of this run), or run where the table was made"
+    )
+
+
+def differing_facts(measured: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """``key was A, is B`` for each fact in which two fingerprints differ."""
+    before, now = flatten(measured), flatten(found)
+    return [
+        f"{key} was {before.get(key)!r}, is {now.get(key)!r}"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    ]

@@ -1,0 +1,342 @@
+"""The LUT store: all measurements of operators, whatever run or model asked for them.
+
+One SQLite file in a folder of the user's choice. What is stored are the *visits* (``Record``), not latencies: they are
+the one source of truth, appended in one transaction for each batch, on disk before the next one begins. A row of a LUT
+follows from all visits of its operator on its device, so nothing measured is lost and nothing is repeated when a run is
+killed, and a second run or model measures only what is new. Rows that somebody else measured (``merge``) stand for
+operators that have no visit here. Its tables: `store_schema`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling.device import Fingerprint
+from autotailor.profiling.errors import LUTError
+from autotailor.profiling.records.differential import estimates
+from autotailor.profiling.records.limits import MOST_COUNT, RANGES, read_feature, refusal, refusal_of_blocks
+from autotailor.profiling.records.record import Record
+from autotailor.profiling.table.lut import LUT, LUTRow, refuse_row
+from autotailor.profiling.table.schema import EXTRAS, ORIGIN, prepare
+from autotailor.profiling.table.store_errors import WAIT_SECONDS, explained
+
+logger = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
+FILE = "operators.sqlite"
+LEAST_LATENCY_MS = 1e-5
+"""An operator that costs less than a copy's noise counts as this."""
+VISIT = ("fingerprint", "operator", "blocks", "anchor_ms", "passes", "seconds")
+IMPORTED = ("fingerprint", "operator", "latency_ms", "standard_error", "repeats")
+
+
+@dataclass(frozen=True)
+class StoredDevice:
+    """A device that the store knows.
+
+    Attributes:
+        fingerprint: with its facts.
+        operators: how many are known, the anchor included.
+        last: when the last one was measured or imported, UTC.
+        sources: file that rows were imported from to how many (empty: it is not known).
+    """
+
+    fingerprint: Fingerprint
+    operators: int
+    last: str
+    sources: Mapping[str, int] = field(default_factory=dict)
+
+
+class Store:
+    """All measurements in one folder. Safe for threads, concurrent processes and crashes; needs a local file system."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens the store; makes it where there is none.
+
+        Raises:
+            LUTError: the folder cannot be written, or the file is no store of this version.
+        """
+        self.path = folder.expanduser() / FILE
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LUTError(
+                f"LUT store {self.path}: the folder cannot be made ({error.strerror}); set profile.store to another one"
+            ) from error
+        with self.transaction() as database:
+            prepare(database, self.path)
+
+    @contextmanager
+    def transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """A connection of its own: all of the block is on disk when it ends, or nothing.
+
+        Raises:
+            LUTError: SQLite refuses, with what helps.
+        """
+        try:
+            database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+            try:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA synchronous = FULL")
+                database.execute("PRAGMA foreign_keys = ON")
+                database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield database
+                database.execute("COMMIT")
+            finally:
+                database.close()  # rolls back what was not committed
+        except sqlite3.Error as error:
+            raise explained(self.path, error) from error
+
+    # Writing.
+
+    def register(self, fingerprint: Fingerprint, operators: Iterable[OperatorFeature]) -> None:
+        """Makes a device and operators known; records of them can be appended then."""
+        with self.transaction() as database:
+            _insert(database, "devices", ("fingerprint", "facts"), [(fingerprint.id, fingerprint.to_json())])
+            _insert(database, "operators", ("id", "feature"), [(f.id, f.to_json()) for f in operators])
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Adds records of registered devices and operators; on disk when this returns.
+
+        Raises:
+            LUTError: a record makes no sense, and none is stored; or the store cannot be written.
+        """
+        for record in records:
+            if reason := refusal(vars(record)) or refusal_of_blocks(record.blocks):
+                raise LUTError(f"LUT store {self.path}: a record of {record.key} makes no sense: {reason}")
+        now, version = datetime.now(UTC).isoformat(timespec="seconds"), importlib.metadata.version("autotailor")
+        rows = [
+            (r.fingerprint, r.key, json.dumps(r.blocks), *_values(r, (*VISIT[3:], *EXTRAS)), now, version)
+            for r in records
+        ]
+        with self.transaction() as database:
+            _insert(database, "visits", (*VISIT, *EXTRAS, *ORIGIN), rows)
+
+    def add_powers(self, fingerprint: str, watts: Mapping[str, float]) -> None:
+        """Adds the power above idle (watts) of kinds of operators of a registered device.
+
+        Raises:
+            LUTError: a number makes no sense; or the store cannot be written.
+        """
+        for kind, value in watts.items():
+            if reason := refusal({"watts": value}):
+                raise LUTError(f"LUT store {self.path}: the power of {kind} makes no sense: {reason}")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = [(fingerprint, kind, value, now) for kind, value in watts.items()]
+        with self.transaction() as database:
+            _insert(database, "powers", ("fingerprint", "kind", "watts", "measured_at"), rows)
+
+    def merge(self, lut: LUT, source: str = "") -> int:
+        """Imports a table that says which device it is of; rows of operators imported before are replaced.
+
+        Args:
+            lut: the table.
+            source: the file that it came from, by which its rows can be removed again.
+
+        Returns:
+            How many of its rows count, because their operators have no visit here.
+
+        Raises:
+            LUTError: the table does not say what its fingerprint stands for, or a row of it makes no sense.
+        """
+        if not len(lut):
+            raise LUTError(f"{source or 'the table'}: no operators in it; export it again")
+        if lut.device is None:
+            raise LUTError(
+                f"the table of device {lut.fingerprint} does not describe the device (column device); "
+                "write it anew from the store that it came from (`Store(FOLDER).lut(FINGERPRINT).write(PATH)`)"
+            )
+        if wrong := [(row, reason) for row in lut if (reason := refuse_row(row))]:
+            raise LUTError(f"the table of device {lut.fingerprint}: {wrong[0][0].feature.id}: {wrong[0][1]}")
+        anchor_ms = lut.latencies().get(lut.device.anchor)
+        further = (*EXTRAS, *ORIGIN)
+        rows = [
+            (row.fingerprint, row.feature.id, *_values(row, IMPORTED[2:]), anchor_ms, *_values(row, further), source)
+            for row in lut
+        ]
+        self.register(lut.device, (row.feature for row in lut))
+        with self.transaction() as database:
+            _insert(database, "imported", (*IMPORTED, "anchor_ms", *EXTRAS, *ORIGIN, "source"), rows)
+        visited = {record.key for record in self.records(lut.fingerprint)}
+        return sum(row.feature.id not in visited for row in lut)
+
+    # Reading.
+
+    def devices(self) -> list[StoredDevice]:
+        """Devices with something known of them, the last measured first."""
+        query = (
+            "SELECT fingerprint, facts, COUNT(DISTINCT operator), MAX(measured_at) FROM devices JOIN "
+            "(SELECT fingerprint, operator, measured_at FROM visits UNION ALL "
+            "SELECT fingerprint, operator, measured_at FROM imported) USING (fingerprint) "
+            "GROUP BY fingerprint ORDER BY 4 DESC"
+        )
+        sources: dict[str, dict[str, int]] = {}
+        for key, source, count in self.select("SELECT fingerprint, source, COUNT(*) FROM imported GROUP BY 1, 2"):
+            sources.setdefault(key, {})[source] = count
+        return [
+            StoredDevice(device, count, last, sources.get(key, {}))
+            for key, facts, count, last in self.select(query)
+            if (device := self._sense(f"device {key}", Fingerprint.from_json, facts))
+        ]
+
+    def fingerprints(self) -> list[str]:
+        """Ids of all fingerprints that something is known of."""
+        query = "SELECT fingerprint FROM visits UNION SELECT fingerprint FROM imported"
+        return [key for (key,) in self.select(query)]
+
+    def records(self, fingerprint: str) -> list[Record]:
+        """Records of one device, in the order they were measured."""
+        query = f"SELECT {', '.join((*VISIT, *EXTRAS))} FROM visits WHERE fingerprint = ? ORDER BY number"
+        return [
+            Record(f, key, blocks, *rest)
+            for f, key, text, *rest in self.select(query, fingerprint)
+            if (blocks := self._sense(f"a visit of operator {key}", _read_blocks, text))
+        ]
+
+    def _sense(self, what: str, read: Callable[[str], Made], text: str) -> Made | None:
+        """What a text of the store says; None where somebody has changed it so that it says nothing."""
+        try:
+            return read(text)
+        except ValueError as error:
+            logger.warning("LUT store %s: %s makes no sense and is left out: %s", self.path, what, error)
+            return None
+
+    def operators(self) -> frozenset[str]:
+        """Ids of all operators that are registered."""
+        return frozenset(key for (key,) in self.select("SELECT id FROM operators"))
+
+    def powers(self, fingerprint: str) -> dict[str, float]:
+        """Kind of operator to power above idle in watts, where it was measured."""
+        return dict(self.select("SELECT kind, watts FROM powers WHERE fingerprint = ?", fingerprint))
+
+    def imported(self, fingerprint: str) -> dict[str, LUTRow]:
+        """Operator id to its imported row, scaled to the machine's speed at the visits here by the anchor operator."""
+        columns = (*IMPORTED[2:], *EXTRAS, *ORIGIN)
+        query = (
+            f"SELECT feature, anchor_ms, {', '.join(columns)} FROM imported "
+            "JOIN operators ON operator = operators.id WHERE fingerprint = ?"
+        )
+        found = self.select(query, fingerprint)
+        here = self._anchor_ms(self._device(fingerprint)) if found else None
+        rows = {}
+        for feature, there, *values in found:
+            scale = here / there if here and there else 1.0
+            fields = dict(zip(columns, values, strict=True))
+            for name in ("latency_ms", "standard_error"):
+                fields[name] = RANGES[name].clamp(fields[name] * scale)
+            if operator := self._sense("an operator", read_feature, feature):
+                rows[operator.id] = LUTRow(operator, fingerprint, **fields)
+        return rows
+
+    def _anchor_ms(self, device: Fingerprint) -> float | None:
+        """What the anchor operator takes by the visits here; None without any."""
+        anchors = [record for record in self.records(device.id) if record.key == device.anchor]
+        return estimates(anchors, device.anchor)[device.anchor].latency_ms if anchors else None
+
+    def lut(self, fingerprint: str, operators: Iterable[OperatorFeature] | None = None) -> LUT:
+        """What is known of a device, written into rows.
+
+        Args:
+            fingerprint: id of the device's fingerprint.
+            operators: which ones, in this order, the anchor operator behind them; all that are known when None.
+
+        Raises:
+            LUTError: the device is not known, or some of the operators are not.
+        """
+        device = self._device(fingerprint)
+        known = self.imported(fingerprint) | self._measured(device)
+        wanted = known if operators is None else dict.fromkeys(feature.id for feature in operators)
+        if missing := [key for key in wanted if key not in known]:
+            raise LUTError(
+                f"LUT store {self.path}: {len(missing)} of {len(wanted)} operators are not measured on device "
+                f"{fingerprint}, first {missing[0]}; run the rule profile"
+            )
+        anchor = [device.anchor] if device.anchor in known else []
+        keys = dict.fromkeys((*(key for key in wanted if key not in anchor), *anchor))
+        return LUT(tuple(known[key] for key in keys), device)
+
+    def _device(self, fingerprint: str) -> Fingerprint:
+        found = self.select("SELECT facts FROM devices WHERE fingerprint = ?", fingerprint)
+        if not found:
+            known = ", ".join(device.fingerprint.id for device in self.devices()) or "none"
+            raise LUTError(f"LUT store {self.path}: nothing is known of device {fingerprint}; known are: {known}")
+        device = self._sense(f"device {fingerprint}", Fingerprint.from_json, found[0][0])
+        if device is None:
+            raise LUTError(
+                f"LUT store {self.path}: what it says of device {fingerprint} is no description; remove it: "
+                f"python -m autotailor lut remove {fingerprint}"
+            )
+        return device
+
+    def _measured(self, device: Fingerprint) -> dict[str, LUTRow]:
+        """Operator id to the row that follows from all its visits; other values are those of the last visit."""
+        extras = ", ".join(EXTRAS)
+        query = (
+            f"SELECT operator, feature, {extras}, measured_at, measured_by FROM visits "
+            "JOIN operators ON operator = operators.id WHERE fingerprint = ? ORDER BY number"
+        )
+        last: dict[str, tuple[str, dict[str, Any]]] = {}
+        for key, feature, *values in self.select(query, device.id):
+            known = last[key][1] if key in last else {}
+            seen = {name: value for name, value in zip((*EXTRAS, *ORIGIN), values, strict=True) if value is not None}
+            last[key] = feature, known | seen
+        rows, powers = {}, self.powers(device.id)
+        for key, estimate in estimates(self.records(device.id), device.anchor).items():
+            feature, further = last[key]
+            operator = self._sense("an operator", read_feature, feature)
+            if operator is None:
+                continue
+            latency = RANGES["latency_ms"].clamp(max(estimate.latency_ms, LEAST_LATENCY_MS))
+            error = RANGES["standard_error"].clamp(estimate.standard_error)
+            numbers = (latency, error, min(estimate.repeats, MOST_COUNT))
+            if operator.kind in powers:
+                further = {"energy_mj": powers[operator.kind] * latency} | further
+            rows[key] = LUTRow(operator, device.id, *numbers, **further)
+        return rows
+
+    def select(self, query: str, *arguments: str) -> list[tuple[Any, ...]]:
+        """All rows that a query finds."""
+        with self.transaction(write=False) as database:
+            return database.execute(query, arguments).fetchall()
+
+
+def _values(row: object, names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(getattr(row, name) for name in names)
+
+
+def _read_blocks(text: str) -> tuple[float, ...]:
+    """A visit's latencies; raises ValueError where they make no sense."""
+    try:
+        blocks = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if reason := refusal_of_blocks(blocks):
+        raise ValueError(reason)
+    return tuple(blocks)
+
+
+KNOWN = {
+    "devices": "ON CONFLICT (fingerprint) DO NOTHING",
+    "operators": "ON CONFLICT (id) DO NOTHING",
+    "powers": "ON CONFLICT (fingerprint, kind) DO NOTHING",
+    "visits": "",
+    "imported": "",
+}
+"""What happens to a row whose primary key is known. (`INSERT OR IGNORE` would pass over constraints in silence.)"""
+
+
+def _insert(database: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Adds rows; one with a known primary key takes the place of the one before where it may differ."""
+    verb = "INSERT OR REPLACE" if table == "imported" else "INSERT"
+    marks = ", ".join("?" * len(columns))
+    database.executemany(f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({marks}) {KNOWN[table]}", rows)

@@ -1,0 +1,1 @@
+"""Android devices and boards with an ADB daemon, over USB or the network."""

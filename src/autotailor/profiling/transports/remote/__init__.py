@@ -1,0 +1,1 @@
+"""What all remote transports share: links, scripts, and folders of runs on the device."""

@@ -1,0 +1,353 @@
+"""What all remote transports share: whatever the link, files arrive whole and a command outlives the connection.
+
+A command runs on the device by itself and writes to files there; this computer looks at them again and again from the
+byte it has reached. So a lost connection, a stalled one or half an answer costs a look, never a line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_before_delay, wait_random_exponential
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import DeviceError, RunLostError, TransientError, UnreachableError
+from autotailor.profiling.transports.base import Deadline, Transport, overdue
+from autotailor.profiling.transports.lines import LineSplitter
+from autotailor.profiling.transports.remote import facts, runs, scripts
+from autotailor.profiling.transports.remote.link import Link, Patience
+from autotailor.profiling.transports.remote.scripts import fill
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+TRIES = 3
+"""Times that a file may arrive damaged."""
+LIMIT = 2**18
+"""Bytes of output in one look."""
+CATCHING_UP = 60.0
+"""Seconds after its deadline in which a command's output may still be read that it wrote while the device was away."""
+KEPT = "kept"
+"""The folder of programs that later runs find again."""
+ROOM_LEFT = 2**20
+"""Bytes without which a command may have failed to write its output."""
+
+
+class RemoteTransport(Transport):
+    """Commands and files on a device at the other end of a link.
+
+    Args:
+        device: its configuration.
+        link: how to reach it.
+        base: the folder on the device that holds one folder for each run.
+        patience: how long it is waited for.
+    """
+
+    def __init__(self, device: DeviceConfig, link: Link, base: str, patience: Patience) -> None:
+        self.device = device
+        self.link = link
+        self.base = device.folder or base
+        self.patience = patience
+        self._name = runs.new_name()
+        self._folder: str | None = None
+        self._old: list[str] = []
+        self._runs = 0
+        self._answered = False
+
+    @property
+    def identity(self) -> str:
+        return f"{self.device.transport}-{self.link.where}"
+
+    @property
+    def service(self) -> str:
+        return self.link.service
+
+    def check_configuration(self) -> None:
+        """Refuses a key that is not there."""
+        key = self.device.key
+        if key and not Path(key).expanduser().is_file():
+            raise DeviceError(
+                f"device {self.device.name}: device.key is {key}, expected the file of a private key: make one "
+                "(`adb keygen FILE`, `ssh-keygen -f FILE`), or set device.key to null for this user's own"
+            )
+
+    def check(self) -> None:
+        """Connects, and looks whether files can be written."""
+        self.check_configuration()
+        self._say_error(*self._call(fill(scripts.USABLE, base=self.base)), f"cannot work in {self.base}")
+
+    def probe(self) -> Mapping[str, Any]:
+        code, text = self._call(scripts.FACTS)
+        self._say_error(code, text, "cannot tell what it is")
+        return facts.parse(text)
+
+    @property
+    def folder(self) -> str:
+        """The folder of this session on the device, made when first needed; what dead runs left is removed."""
+        if self._folder is None:
+            code, text = self._call(fill(scripts.CLAIM, base=self.base, name=self._name))
+            self._say_error(code, text, f"cannot make the folder {self.base}/{self._name}")
+            self._folder = text.strip().splitlines()[-1]
+            others = self._others()
+            self._old = [run.name for run in others if run.is_old]
+            for run in others:
+                if run.is_dead:
+                    self._call(fill(scripts.TIDY, folder=f"{self.base}/{run.name}"))
+        return self._folder
+
+    def claim(self) -> str | None:
+        if user := self._user():
+            return user
+        folder = self.folder  # made before looking again: of two that claim at once, none goes on
+        if user := self._user():
+            self._attempt_once(fill(scripts.REMOVE, folder=folder))
+            self._folder = None
+        return user
+
+    def _user(self) -> str | None:
+        return next((run.owner for run in self._others() if run.is_at_work), None)
+
+    def _others(self) -> list[runs.RunFolder]:
+        code, text = self._call(fill(scripts.RUNS, base=self.base))
+        self._say_error(code, text, f"cannot look into {self.base}")
+        return [run for run in runs.parse(text) if run.name != self._name]
+
+    def push(self, source: Path, name: str) -> str:
+        path = f"{self.folder}/{name}"
+        parent, _, base = path.rpartition("/")
+        self._check_room(parent, source.stat().st_size, name)
+        digest = _sha256(source)
+        part = f".{base}.{secrets.token_hex(4)}.part"
+
+        def attempt() -> str:
+            self.link.send(source, f"{parent}/{part}")
+            return self._command(fill(scripts.SETTLE, folder=parent, part=part, name=base, digest=digest))
+
+        def settle() -> str:
+            # After a lost answer the file may have its name already.
+            present = self._command(fill(scripts.SETTLED, folder=parent, name=base, digest=digest))
+            return "" if present.strip() == "yes" else attempt()
+
+        for _ in range(TRIES):
+            if not self._persist(settle).startswith("damaged"):
+                return path
+            logger.warning("device %s: %s arrived damaged, sending it again", self.device.name, name)
+        raise DeviceError(
+            f"device {self.device.name}: {name} arrived damaged {TRIES} times (its SHA-256 differs): "
+            "check the cable, the network and the device's storage"
+        )
+
+    def keep(self, source: Path) -> str:
+        digest = _sha256(source)
+        folder = f"{self.folder.rpartition('/')[0]}/{KEPT}"
+        kept = f"{digest[:16]}-{source.name}"
+        present = self._call(fill(scripts.SETTLED, folder=folder, name=kept, digest=digest))[1]
+        if present.strip() != "yes":
+            path = self.push(source, kept)
+            script = fill(scripts.KEEP, folder=folder, path=path, kept=kept, name=source.name)
+            self._say_error(*self._call(script), f"cannot keep {source.name}")
+        return f"{folder}/{kept}"
+
+    def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
+        for name in names:
+            self.push(directory / name, f"{folder}/{name}")
+        return f"{self.folder}/{folder}"
+
+    def pull(self, name: str, target: Path) -> None:
+        parent, _, base = f"{self.folder}/{name}".rpartition("/")
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+        part.touch()
+
+        def attempt() -> bool:
+            digest = self._command(fill(scripts.DIGEST, folder=parent, name=base)).split()[0]
+            self.link.fetch(f"{parent}/{base}", part)
+            return _sha256(part) == digest
+
+        try:
+            for _ in range(TRIES):
+                if self._persist(attempt):
+                    part.replace(target)
+                    return
+                logger.warning("device %s: %s came back damaged, fetching it again", self.device.name, name)
+        finally:
+            part.unlink(missing_ok=True)
+        raise DeviceError(
+            f"device {self.device.name}: {name} came back damaged {TRIES} times (its SHA-256 differs): is something "
+            "still writing to it? Otherwise check the cable and the network"
+        )
+
+    def run(
+        self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | Deadline | None = None
+    ) -> int:
+        folder, run = self.folder, f"run.{self._runs}"
+        self._runs += 1
+        environment = f"OMP_NUM_THREADS={self.device.threads} OPENBLAS_NUM_THREADS=1"
+        body = scripts.BODY.format(command=f"{environment} {shlex.join(command)}", run=run)
+        code, text = self._call(fill(scripts.START, folder=folder, run=run, body=body))
+        self._say_error(code, text, f"cannot start {command[0]}")
+        try:
+            result = self._follow(run, on_line, Deadline.of(timeout), Path(command[0]).name)
+        except BaseException:
+            self._attempt_once(fill(scripts.STOP, folder=folder))
+            raise
+        self.last_error = self._call(fill(scripts.ERRORS, folder=folder, run=run))[1].strip("\n")
+        if result != 0:
+            self._check_room(self.base, ROOM_LEFT, "the results")
+        return 128 - result if result > 128 else result
+
+    def rescue(self, path: str) -> str:
+        code, text = self._call(fill(scripts.RESCUE, folder=path.rpartition("/")[0], path=path))
+        self._say_error(code, text, f"cannot read {path}")
+        return text
+
+    def forget(self, path: str) -> None:
+        self._call(fill(scripts.REMOVE, folder=path.rpartition("/")[0]))
+
+    def discard(self, manifest: str, journal: str) -> None:
+        self._attempt_once(fill(scripts.DISCARD, manifest=manifest, journal=journal))
+
+    def cleanup(self) -> None:
+        if self._folder is not None:
+            self._attempt_once(fill(scripts.REMOVE, folder=self._folder))
+            for name in self._old:
+                self._attempt_once(fill(scripts.REMOVE, folder=f"{self.base}/{name}"))
+            self._folder = None
+        self.link.close()
+
+    def _follow(self, run: str, on_line: Callable[[str], None], deadline: Deadline | None, what: str) -> int:
+        """Hands on a command's lines as they come; its exit code as the shell says it."""
+        read, splitter = 0, LineSplitter()
+        while True:
+            script = fill(scripts.POLL, folder=self.folder, run=run, start=read + 1, limit=LIMIT)
+            new, _, code = self._persist(partial(self._output, script))[1].rpartition(b"\n")
+            read += len(new)
+            for line in splitter.feed(new):
+                on_line(line)
+            has_more = len(new) >= LIMIT
+            if deadline is not None and deadline.left < (-CATCHING_UP if has_more else 0) and (has_more or not code):
+                raise overdue(self.device.name, what, deadline.seconds)
+            if has_more:
+                continue
+            if code == b"lost":
+                self._check_room(self.base, ROOM_LEFT, "the results")
+                raise RunLostError(
+                    f"device {self.device.name}: {what} ended without an exit code after {read} bytes of output: "
+                    "the device was restarted, or its system ended the command (too little memory?)"
+                )
+            if code:
+                for line in splitter.rest():
+                    on_line(line)
+                return int(code)
+            if not new:
+                time.sleep(self.patience.poll)
+
+    def _check_room(self, folder: str, size: int, name: str) -> None:
+        working = fill(scripts.WORKING, folder=self._folder) if self._folder else ""
+        code, text = self._call(working + fill(scripts.ROOM, folder=folder))
+        self._say_error(code, text, f"cannot make the folder {folder}")
+        columns = text.split()
+        if len(columns) >= 4 and columns[3].isdigit() and int(columns[3]) * 1024 < size:
+            raise DeviceError(
+                f"device {self.device.name}: no space for {name}: it needs {size / 2**20:.1f} MiB in {folder}, "
+                f"{int(columns[3]) / 1024:.1f} MiB are free: remove something there, or set device.folder"
+            )
+
+    def _say_error(self, code: int, text: str, what: str) -> None:
+        if code != 0:
+            raise refusal(self.device.name, what, text)
+
+    def _command(self, script: str) -> str:
+        """What a script prints, tried once; DeviceError when it fails."""
+        code, output = self._output(script)
+        text = output.decode(errors="replace")
+        self._say_error(code, text, "a file cannot be written or read")
+        return text
+
+    def _call(self, script: str) -> tuple[int, str]:
+        """Exit code and output of a script that is safe to repeat."""
+        code, output = self._persist(partial(self._output, script))
+        return code, output.decode(errors="replace")
+
+    def _output(self, script: str) -> tuple[int, bytes]:
+        """Exit code and output of a script; a mark at the end tells a whole answer from half of one.
+
+        What a login shell's start-up files print before the mark at the beginning is no part of it.
+        """
+        mark = secrets.token_hex(8)
+        answer = self.link.shell(f"echo {mark}\n(\n{script}\n) 2>&1\nprintf '\\n%s %d\\n' {mark} $?\n")
+        output, _, code = answer.partition(f"{mark}\n".encode())[2].rpartition(f"\n{mark} ".encode())
+        if not re.fullmatch(rb"\d+\r?\n", code):
+            raise TransientError(f"device {self.device.name}: an answer of {self.link.where} was cut off")
+        return int(code), output
+
+    def _persist(self, action: Callable[[], Result]) -> Result:
+        """Connects where needed and acts; a device that is away is tried again with growing pauses."""
+        patience = self.patience.lost if self._answered else self.patience.first
+        started = time.monotonic()
+        retrying = Retrying(
+            retry=retry_if_exception_type(TransientError),
+            wait=wait_random_exponential(multiplier=self.patience.pause, max=5),
+            stop=stop_before_delay(patience),
+            before_sleep=self._say_waiting if self._answered else None,
+            reraise=True,
+        )
+        try:
+            result: Result = retrying(self._act, action)
+            return result
+        except TransientError as error:
+            tried = f"tried {retrying.statistics['attempt_number']} times in {time.monotonic() - started:.0f} s"
+            raise UnreachableError(f"{error} ({tried})") from error
+
+    def _act(self, action: Callable[[], Result]) -> Result:
+        try:
+            if not self.link.is_open:
+                self.link.open()
+            result = action()
+        except BaseException:  # an answer of what was broken off must not be taken for the next one's
+            self.link.close()
+            raise
+        self._answered = True
+        return result
+
+    def _say_waiting(self, state: RetryCallState) -> None:
+        if state.attempt_number in (2, 8) and state.outcome is not None:
+            logger.warning("%s: trying again for up to %.0f s", state.outcome.exception(), self.patience.lost)
+
+    def _attempt_once(self, script: str) -> None:
+        """For tidying up: a device that is away is left as it is, the next run tidies."""
+        try:
+            self._act(partial(self._output, script))
+        except DeviceError as error:
+            logger.warning("%s: its folder is left, the next run removes it", error)
+
+
+def refusal(device: str, what: str, reason: str) -> DeviceError:
+    """The error for something that a device refused, with what helps against it."""
+    remedy = "see the device's own log"
+    for words, helps in REMEDIES.items():
+        if re.search(words, reason, re.IGNORECASE):
+            remedy = helps
+    return DeviceError(f"device {device}: {what}: {' '.join(reason.split()) or 'no reason given'}: {remedy}")
+
+
+REMEDIES = {
+    r"no such file": "is it there, and is device.folder right?",
+    r"not found": "the device lacks this command: install coreutils or toybox there",
+    r"permission denied|not permitted": "set device.folder to a folder that its user may write to",
+    r"read-only": "set device.folder to a folder on a writable file system",
+    r"no space|quota": "no space is left on the device: remove something there, or set device.folder",
+}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,227 @@
+"""``inspect SOURCE --data FOLDER --yaml``: one file that holds the network, the pictures and nothing to fill in."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx_ir
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+import autotailor
+import networks
+from autotailor import config, data
+from autotailor.__main__ import main
+from autotailor.compiler.sources.source import export_module
+from autotailor.data.files import contents, memory
+from picture_files import photo
+
+ROOT = Path(__file__).parents[4]
+CLASSES = ("ant", "bee", "cat", "dog", "eel")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path_factory.mktemp("cache") / "contents.sqlite"
+    monkeypatch.setattr(memory, "default_path", lambda: path)
+    monkeypatch.setattr(contents, "SETTLED_NS", 0)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of five classes, 32x32."""
+    path = tmp_path_factory.mktemp("model") / "mine.onnx"
+    onnx_ir.save(export_module(networks.make("resnet"), 32), path)
+    return path
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Five classes of ten JPEGs, one subfolder each."""
+    folder = tmp_path / "my photos"
+    for label, name in enumerate(CLASSES):
+        (folder / name).mkdir(parents=True)
+        for i in range(10):
+            photo(100 * label + i, (60, 48)).save(folder / name / f"{i}.jpg", quality=95)
+    return folder
+
+
+def inspect(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main(["inspect", *map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def composed(tmp_path: Path, printed: str, *overrides: str) -> dict[str, object]:
+    """The printed file in a copy of conf/, composed, validated and checked as the workflow does."""
+    conf = tmp_path / "conf"
+    shutil.copytree(ROOT / "conf", conf, dirs_exist_ok=True)
+    (conf / "model" / "mine.yaml").write_text(printed)
+    whole = config.compose(conf, "mine", "host", overrides)
+    config.validate(whole, ROOT / "workflow" / "schemas" / "conf.schema.yaml", "conf")
+    config.check(whole)
+    return whole
+
+
+def test_the_printed_file_composes_and_loads_unchanged(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = inspect(capsys, model, "--data", photos, "--yaml")
+    assert (code, err) == (0, "")
+    assert max(len(line) for line in out.splitlines()[2:] if str(tmp_path.parent) not in line) <= 120
+    assert "# 50 pictures; the median of the shorter sides is 48 pixels." in out
+    assert "#   0 ant, 1 bee, 2 cat, 3 dog, 4 eel" in out
+    whole = composed(tmp_path, out)
+    section = whole["data"]
+    assert isinstance(section, dict)
+    assert section["root"] == str(photos)
+    assert (section["kind"], section["name"], section["resolution"]) == ("folder", "my_photos", 32)
+    assert section["workers"] == min(8, contents.cores())
+    splits = data.load({**section, "workers": 0})
+    assert (splits.num_classes, len(splits.train), len(splits.validation), len(splits.test)) == (5, 40, 5, 5)
+    net = autotailor.compile(model)
+    assert whole["model"]["space"] == yaml.safe_load(yaml.safe_dump(net.space_section()))  # type: ignore[index]
+    path = tmp_path / "conf" / "model" / "mine.yaml"
+    again = inspect(capsys, model, "--space", path, "--yaml")[1]
+    assert yaml.safe_load(again) == whole["model"]
+
+
+def test_mean_and_deviation_are_those_of_the_training_pictures(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = inspect(capsys, model, "--data", photos, "--yaml")[1]
+    assert "measured on 40 of 40 training pictures" in out
+    section = {**composed(tmp_path, out)["data"], "workers": 0, "crop": 1.0}  # type: ignore[dict-item]
+    paths = data.load(section).train.pictures.open.paths  # type: ignore[attr-defined]
+    seen = np.stack([np.asarray(Image.open(path).resize((40, 32), Image.Resampling.BILINEAR)) for path in paths]) / 255
+    seen = seen[:, :, 4:36]
+    assert section["mean"] == pytest.approx(seen.mean((0, 1, 2)), abs=0.003)
+    assert section["std"] == pytest.approx(seen.std((0, 1, 2)), abs=0.003)
+
+
+def test_mean_and_deviation_that_are_given_win(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--mean", 0.5, 0.4, 0.3, "--std", 0.2, 0.25, 0.3]
+    out = inspect(capsys, model, "--data", photos, "--yaml", *given)[1]
+    assert "given with --mean and --std" in out
+    section = composed(tmp_path, out)["data"]
+    assert (section["mean"], section["std"]) == ([0.5, 0.4, 0.3], [0.2, 0.25, 0.3])  # type: ignore[index]
+
+
+def test_a_timm_network_keeps_its_own_preprocessing(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import timm
+
+    network = timm.create_model("mobilenetv4_conv_small_035", num_classes=5)
+    torch.save(network.state_dict(), tmp_path / "mine.pt")
+    source = "timm:mobilenetv4_conv_small_035"
+    code, out, err = inspect(
+        capsys, source, "--weights", tmp_path / "mine.pt", "--data", photos, "--yaml", "--resolution", 64
+    )
+    assert (code, err) == (0, "")
+    whole = composed(tmp_path, out)
+    known, section = timm.get_pretrained_cfg("mobilenetv4_conv_small_035"), whole["data"]
+    assert "timm's for mobilenetv4_conv_small_035" in out
+    for key, value in (("mean", list(known.mean)), ("std", list(known.std)), ("interpolation", known.interpolation)):
+        assert section[key] == value  # type: ignore[index]
+    assert section["crop"] == known.crop_pct  # type: ignore[index]
+    assert whole["model"]["num_classes"] == 5  # type: ignore[index]
+
+
+def test_a_factory_is_complete_too(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for label, name in enumerate(("fox", "gnu", "hen", "ibis", "jay")):
+        (photos / name).mkdir()
+        for i in range(3):
+            photo(10**4 + 10 * label + i).save(photos / name / f"{i}.png")
+    code, out, _ = inspect(capsys, "autotailor.zoo:resnet_digits", "--resolution", 32, "--data", photos, "--yaml")
+    assert code == 0
+    assert composed(tmp_path, out)["model"]["num_classes"] == 10  # type: ignore[index]
+
+
+def test_parts_that_are_there_are_taken(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in ("train", "val"):
+        shutil.copytree(photos, tmp_path / "parts" / part)
+    out = inspect(capsys, model, "--data", tmp_path / "parts", "--yaml")[1]
+    assert "train 50, val 50" in out
+    assert "fractions" not in out
+    assert composed(tmp_path, out)["data"]["root"] == str(tmp_path / "parts")  # type: ignore[index]
+
+
+def test_names_that_yaml_or_hydra_would_read_otherwise_stay_names(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = photos.rename(photos.with_name("a: ${seed} #'1"))
+    (odd / "ant").rename(odd / "ant\nmodel: {}")
+    code, out, _ = inspect(capsys, model, "--data", odd, "--yaml")
+    assert code == 0
+    assert composed(tmp_path, out)["data"]["root"] == str(odd)  # type: ignore[index]
+
+
+def test_the_tables_say_what_the_data_are(model: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = inspect(capsys, model, "--data", photos)
+    assert "50 pictures, all of them readable; 5 classes" in out
+    assert "0 ant, 1 bee, 2 cat, 3 dog, 4 eel" in out
+
+
+def test_another_number_of_classes_names_both_numbers_and_the_remedy(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(photos / "ant", photos / "fox")
+    code, out, err = inspect(capsys, model, "--data", photos, "--yaml")
+    assert (code, out) == (1, "")
+    assert re.search(
+        r"has 5 outputs, the data .* have 6 classes \(ant, .*take the folders of exactly the 5 classes", err
+    )
+    shutil.rmtree(photos / "fox")
+    out = inspect(capsys, model, "--data", photos, "--yaml")[1]
+    shutil.rmtree(photos / "eel")
+    with pytest.raises(autotailor.AutoTailorError, match=r"has 5 outputs, the data .* have 4 classes"):
+        composed(tmp_path, out)
+
+
+def test_other_data_than_the_files_own_are_not_mixed_with_them(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = inspect(capsys, model, "--data", photos, "--yaml")[1]
+    with pytest.raises(config.ConfigError, match=r"mine\.yaml has a section data of its own"):
+        composed(tmp_path, out, "data=imagenet")
+    assert composed(tmp_path, out, "data.flip=false")["data"]["flip"] is False  # type: ignore[index]
+
+
+def test_bad_folders_and_options_are_one_clear_message(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "one" / "ant").mkdir(parents=True)
+    shutil.copy(photos / "ant" / "1.jpg", tmp_path / "one" / "ant")
+    (tmp_path / "text" / "ant").mkdir(parents=True)
+    (tmp_path / "text" / "ant" / "notes.txt").write_text("no picture")
+    for arguments, message in (
+        (["--data", tmp_path / "nowhere"], "nowhere does not exist"),
+        (["--data", model], "mine.onnx is a file; name the folder"),
+        (["--data", tmp_path / "empty"], "has no folders; put images there as CLASS/IMAGE.jpg"),
+        (["--data", tmp_path / "one"], "has one class, ant"),
+        (["--data", tmp_path / "text"], "every class folder needs at least one picture"),
+        (["--data", photos / "ant"], "holds pictures and no class folders"),
+        (["--data", photos, "--mean", 0.5, 0.5, 0.5], "--mean and --std belong together"),
+        (["--data", photos, "--mean", 124, 116, 104, "--std", 58, 57, 57], "divide numbers for pixels up to 255"),
+        (["--mean", 0.5, 0.5, 0.5, "--std", 0.2, 0.2, 0.2], "name the pictures with --data"),
+    ):
+        code, out, err = inspect(capsys, model, "--yaml", *arguments)
+        assert (code, out) == (1, "")
+        assert message in err
+        assert len(err.splitlines()) == 1
+    (photos / "ant" / "3.jpg").write_bytes(b"")
+    for more in ([], ["--yaml"]):
+        code, out, err = inspect(capsys, model, "--data", photos, *more)
+        assert code == 1
+        assert "3.jpg is empty" in err

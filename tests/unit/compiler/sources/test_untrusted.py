@@ -1,0 +1,292 @@
+"""Files from strangers: no file beside the model's folder is read, no size is believed, no weight is nonsense."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+import autotailor
+import networks
+from autotailor.compiler.sources import onnx_file
+from autotailor.ir.errors import GraphError
+from reference import Array, model_of
+
+node = helper.make_node
+SECRET = np.arange(5 * 4, dtype=np.float32).reshape(5, 4)
+CLASSIFIER = (
+    node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["p"]), node("Flatten", ["p"], ["f"]),
+    node("Gemm", ["f", "fc"], ["y"], transB=1),
+)  # fmt: skip
+W = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+
+
+def classifier(fc: Array = SECRET, w: Array = W) -> onnx.ModelProto:
+    return model_of(CLASSIFIER, {"w": w, "fc": fc})
+
+
+def reads_from(location: str, **entries: int | str) -> onnx.ModelProto:
+    """A classifier whose last matrix lies in a file."""
+    model = classifier()
+    tensor = model.graph.initializer[1]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **entries}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return model
+
+
+@functools.cache
+def dynamo_export() -> tuple[bytes, bytes]:
+    """The model's and the weights' bytes, as PyTorch's exporter writes them since 2.9."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mine.onnx"
+        torch.onnx.export(
+            networks.make("resnet"), (torch.zeros(1, 3, 32, 32),), path, dynamo=True, external_data=True, verbose=False
+        )
+        return path.read_bytes(), path.with_name("mine.onnx.data").read_bytes()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The model's folder, which is the working directory; a secret lies beside it."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (tmp_path / "secret.bin").write_bytes(SECRET.tobytes())
+    monkeypatch.chdir(own)
+    return own
+
+
+@pytest.mark.parametrize("name", ["evil.onnx", "./evil.onnx", "../own/evil.onnx", "absolute"])
+@pytest.mark.parametrize(
+    "location", ["../secret.bin", "absolute", "sub/../../secret.bin", "link.bin", "linked/secret.bin"]
+)
+def test_no_file_outside_the_models_folder_is_read(name: str, location: str, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "link.bin").symlink_to("../secret.bin")
+    (folder / "linked").symlink_to("..")
+    location = str(folder.parent / "secret.bin") if location == "absolute" else location
+    onnx.save(reads_from(location), "evil.onnx")
+    with pytest.raises(GraphError, match="outside the model's folder"):
+        autotailor.compile(str(folder / "evil.onnx") if name == "absolute" else name)
+
+
+def test_tensors_of_attributes_and_functions_are_held_to_the_same(folder: Path) -> None:
+    hidden = reads_from("../secret.bin").graph.initializer[1]
+    constant = node("Constant", [], ["fc"])
+    constant.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(hidden)
+    attribute = model_of([constant, *CLASSIFIER], {"w": W})
+    function = helper.make_function("my", "Secret", [], ["fc"], [constant], [helper.make_opsetid("", 20)])
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("my", 1)]
+    call = node("Secret", [], ["fc"], domain="my")
+    hiding = model_of([call, *CLASSIFIER], {"w": W}, functions=[function], opset_imports=imports)
+    for model in (attribute, hiding):
+        onnx.save(model, "evil.onnx")
+        with pytest.raises(GraphError, match="outside the model's folder"):
+            autotailor.compile("evil.onnx")
+
+
+@pytest.mark.parametrize("how", ["bare", "relative", "absolute", "other folder", "linked model", "linked weights"])
+def test_external_data_beside_the_model_is_read_from_everywhere(
+    how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "mine.onnx").write_bytes(dynamo_export()[0])
+    (folder / "mine.onnx.data").write_bytes(dynamo_export()[1])
+    path = Path("mine.onnx")
+    if how == "relative":
+        path = Path("../own/mine.onnx")
+    elif how == "absolute":
+        path = folder / "mine.onnx"
+    elif how == "other folder":
+        monkeypatch.chdir("/")
+        path = Path(os.path.relpath(folder)) / "mine.onnx"
+    elif how.startswith("linked"):  # as the Hugging Face hub keeps its files
+        blobs = folder.parent / "blobs"
+        blobs.mkdir()
+        (folder / "mine.onnx").rename(blobs / "1")
+        (folder / "mine.onnx.data").rename(blobs / ("2" if how == "linked weights" else "mine.onnx.data"))
+        (folder / "mine.onnx").symlink_to("../blobs/1")
+        (folder / "mine.onnx.data").symlink_to("../blobs/" + ("2" if how == "linked weights" else "mine.onnx.data"))
+    net = autotailor.compile(path, {}, batch_norm="keep")
+    image = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        expected = networks.make("resnet")(image)
+        torch.testing.assert_close(net.build(net.largest())(image), expected, rtol=1e-3, atol=1e-3)
+        net.export_onnx(net.largest(), "/" / folder / "again.onnx")
+        net.save(folder / "net.pt")
+        for again in (autotailor.compile(folder / "again.onnx", {}), autotailor.load(folder / "net.pt")):
+            torch.testing.assert_close(again.build(again.largest())(image), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"length": 79}, "needs 80 bytes, but names 79"),
+        ({"length": 1 << 40}, "needs 80 bytes"),
+        ({"offset": 4}, r"needs bytes 4 to 84 of w\.bin, which has 80"),
+        ({"offset": -4}, "has the offset '-4'"),
+        ({"offset": "1e3"}, "has the offset"),
+        ({"length": "9" * 4000}, "has the length"),
+    ],
+)
+def test_offsets_and_lengths_are_those_of_the_file(entries: dict[str, int | str], message: str, folder: Path) -> None:
+    (folder / "w.bin").write_bytes(SECRET.tobytes())
+    onnx.save(reads_from("w.bin", **entries), "m.onnx")
+    with pytest.raises(GraphError, match=message):
+        autotailor.compile("m.onnx")
+
+
+@pytest.mark.parametrize("location", ["", ".", "nothing.bin", "sub", "\0", "a" * 5000])
+def test_external_data_that_is_no_file_is_named(location: str, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    onnx.save(reads_from(location), "m.onnx")
+    with pytest.raises(GraphError, match="weight fc"):
+        autotailor.compile("m.onnx")
+
+
+def test_weights_that_read_one_file_again_and_again_are_refused(folder: Path) -> None:
+    (folder / "w.bin").write_bytes(SECRET.tobytes())
+    model = reads_from("w.bin")
+    for number in range(onnx_file.ALIASES):
+        tensor = model.graph.initializer.add()
+        tensor.CopyFrom(model.graph.initializer[1])
+        tensor.name = f"copy{number}"
+    onnx.save(model, "m.onnx")
+    with pytest.raises(GraphError, match="they overlap"):
+        autotailor.compile("m.onnx")
+
+
+def test_weights_that_do_not_fit_into_memory_are_refused_before_they_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "w.bin").write_bytes(SECRET.tobytes())
+    onnx.save(reads_from("w.bin"), "m.onnx")
+    monkeypatch.setattr(onnx_file.psutil, "virtual_memory", lambda: SimpleNamespace(available=79))
+    monkeypatch.setattr(onnx_file, "_read", lambda stretch: pytest.fail("it was read"))
+    with pytest.raises(GraphError, match="bytes of memory"):
+        autotailor.compile("m.onnx")
+
+
+def test_external_data_of_a_model_in_memory_has_no_folder(folder: Path) -> None:
+    (folder / "secret.bin").write_bytes(SECRET.tobytes())
+    with pytest.raises(GraphError, match=r"hand over the path of the \.onnx file"):
+        autotailor.compile(reads_from("secret.bin"))
+
+
+@pytest.mark.parametrize("dims", [[1 << 40, 4], [5, -4], [5, 4, 1 << 62], [0], [5]])
+def test_shapes_that_the_data_do_not_have_are_refused(dims: list[int], folder: Path) -> None:
+    model = classifier()
+    model.graph.initializer[1].dims[:] = dims
+    onnx.save(model, "m.onnx")
+    with pytest.raises(GraphError, match="weight fc"):
+        autotailor.compile("m.onnx")
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        helper.make_tensor("fc", TensorProto.FLOAT, (5, 4), SECRET.ravel()),
+        helper.make_tensor("fc", TensorProto.FLOAT16, (5, 4), SECRET.ravel()),
+        helper.make_tensor("fc", TensorProto.DOUBLE, (5, 4), SECRET.ravel()),
+        helper.make_tensor("fc", TensorProto.BFLOAT16, (5, 4), SECRET.ravel()),
+        numpy_helper.from_array(SECRET.astype(np.float16), "fc"),
+    ],
+    ids=["float", "half as integers", "double", "bfloat16", "raw half"],
+)
+def test_every_way_of_writing_numbers_is_read(tensor: onnx.TensorProto) -> None:
+    model = classifier()
+    if tensor.data_type != TensorProto.FLOAT:  # the IR computes in single precision
+        model.graph.node.insert(0, node("Cast", ["half"], ["fc"], to=TensorProto.FLOAT))
+        tensor.name = "half"
+    model.graph.initializer[1].CopyFrom(tensor)
+    net = autotailor.compile(model)
+    np.testing.assert_array_equal(net.graph.weights[net.graph.nodes[-1].inputs[1]], SECRET)
+
+
+def test_images_and_activations_have_a_largest_size() -> None:
+    with pytest.raises(GraphError, match="are too large"):
+        autotailor.compile(model_of(CLASSIFIER, {"w": W, "fc": SECRET}, shape=(1, 3, 1 << 30, 1 << 30)))
+    huge = node("Conv", ["x", "w"], ["c"], pads=[1 << 20] * 4)
+    with pytest.raises(GraphError, match="numbers for one image"):
+        autotailor.compile(model_of([huge, *CLASSIFIER[1:]], {"w": W, "fc": SECRET}))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["w", "fc"])
+def test_weights_that_are_no_numbers_are_named(name: str, value: float) -> None:
+    weights = {"w": W.copy(), "fc": SECRET.copy()}
+    weights[name].flat[3] = value
+    with pytest.raises(GraphError, match=f"weight {name} .*{'NaN' if np.isnan(value) else 'infinite'}"):
+        autotailor.compile(model_of(CLASSIFIER, weights))
+
+
+def test_an_infinite_mask_is_no_broken_weight() -> None:
+    mask = np.array([True, True, True, False])
+    nodes = [
+        *CLASSIFIER[:3], node("Where", ["mask", "f", "never"], ["m"]), node("Softmax", ["m"], ["s"]),
+        node("Gemm", ["s", "fc"], ["y"], transB=1),
+    ]  # fmt: skip
+    constants = {"w": W, "fc": SECRET, "mask": mask[None], "never": np.float32(-np.inf).reshape(1, 1)}
+    assert autotailor.compile(model_of(nodes, constants)).num_classes == 5
+
+
+def test_a_network_that_computes_no_numbers_is_refused() -> None:
+    nodes = [*CLASSIFIER[:3], node("Gemm", ["f", "fc"], ["g"], transB=1), node("Sqrt", ["g"], ["y"])]
+    with pytest.raises(GraphError, match="returns NaN"):
+        autotailor.compile(model_of(nodes, {"w": W, "fc": -1 - SECRET}))
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (("n", 224, 224, 3), "channels last.*--inputs-as-nchw x"),
+        (("n", "h", "w", 3), "channels last"),
+        ((1, 28, 28, 1), "channels last"),
+        ((1, 1, 28, 28), "images are read as RGB.*averages the three channels"),
+        ((1, 4, 32, 32), "images are read as RGB"),
+        ((1, 3, 224), "expected a float tensor"),
+        ((1, 3, 8, 32, 32), "expected a float tensor"),
+        ((1, 784), "expected a float tensor"),
+    ],
+)
+def test_inputs_that_are_no_rgb_images_are_refused_with_the_remedy(shape: tuple[int | str, ...], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        autotailor.compile(model_of(CLASSIFIER, {"w": W, "fc": SECRET}, shape=shape), resolution=32)
+
+
+class Grey(torch.nn.Module):
+    """A network of grey images behind what the message for such networks advises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Sequential(
+            *networks.conv_bn(1, 8, 3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
+            torch.nn.Linear(8, 4),
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x.mean(1, keepdim=True))
+
+
+def test_the_remedy_for_grey_images_works() -> None:
+    torch.manual_seed(0)
+    network = Grey().eval()
+    buffer = io.BytesIO()
+    torch.onnx.export(network, (torch.zeros(1, 3, 16, 16),), buffer, dynamo=False, opset_version=17)
+    image = torch.randn(1, 3, 16, 16)
+    for source in (network, onnx.load_from_string(buffer.getvalue())):
+        net = autotailor.compile(source, resolution=16)
+        with torch.no_grad():
+            torch.testing.assert_close(net.build(net.largest())(image), network(image), rtol=1e-4, atol=1e-4)
+    with pytest.raises(GraphError, match="averages the three channels"):
+        autotailor.compile(network.inner, resolution=16)

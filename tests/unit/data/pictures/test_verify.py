@@ -1,0 +1,211 @@
+"""``data.verify`` and ``data.load``: one pass over a folder's pictures before anything is trained."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from autotailor import data
+from autotailor.data.files import contents
+from picture_files import animated, encoded, every_kind, photo
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two classes, eight different pictures each, not divided into parts."""
+    for number, name in enumerate(("cat", "dog")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for i in range(8):
+            (tmp_path / "photos" / name / f"{i}.png").write_bytes(encoded(photo(100 * number + i), "PNG"))
+    return tmp_path / "photos"
+
+
+def section(root: Path, **more: object) -> dict[str, object]:
+    return {"name": "mine", "kind": "folder", "root": str(root), "resolution": 16, **more}
+
+
+@pytest.mark.parametrize("entrance", [data.verify, data.load], ids=["verify", "load"])
+def test_every_picture_that_cannot_be_used_is_named_with_its_reason(root: Path, entrance: object) -> None:
+    broken = {
+        "cut.jpg": encoded(photo(), "JPEG")[:-40], "empty.png": b"", "text.jpg": b"no picture",
+        "moving.gif": animated("GIF"), "float.tif": encoded(Image.new("F", (4, 4)), "TIFF"),
+    }  # fmt: skip
+    for name, content in broken.items():
+        (root / "dog" / name).write_bytes(content)
+    with pytest.raises(data.DataError) as raised:
+        entrance(section(root))  # type: ignore[operator]
+    message = str(raised.value)
+    assert "5 of 21 pictures cannot be used" in message
+    for name, reason in {
+        "cut.jpg": "is cut off", "empty.png": "is empty", "text.jpg": "is no picture", "moving.gif": "has 3 frames",
+        "float.tif": "has floating-point pixels",
+    }.items():  # fmt: skip
+        assert re.search(rf"{re.escape(str(root / 'dog' / name))} {reason}", message)
+
+
+def test_ten_are_listed_and_the_others_counted(root: Path) -> None:
+    for i in range(13):
+        (root / "cat" / f"bad{i:02d}.jpg").write_bytes(b"")
+    with pytest.raises(
+        data.DataError, match=r"13 of 29 pictures(.|\n)*bad09.jpg is empty\n  and 3 more\nMend them"
+    ) as raised:
+        data.verify(section(root))
+    assert str(raised.value).count("is empty") == 10
+
+
+def test_a_second_pass_reads_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "cat" / "bad.jpg").write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(data.DataError, match=r"bad.jpg is empty"):
+            data.verify(section(root))
+        monkeypatch.setattr(contents, "_read", lambda key, examiner: pytest.fail(f"{key} was read again"))
+    monkeypatch.undo()
+    (root / "cat" / "bad.jpg").unlink()
+    data.verify(section(root))
+
+
+def test_hashes_alone_are_no_verdicts(root: Path) -> None:
+    (root / "cat" / "bad.jpg").write_bytes(b"")
+    before = data.fingerprint(section(root))
+    with pytest.raises(data.DataError, match=r"bad.jpg is empty"):
+        data.verify(section(root))
+    assert data.fingerprint(section(root)) == before
+
+
+def test_files_that_are_no_pictures_by_their_name_are_left_out_aloud(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "cat" / "notes.txt").write_text("about cats")
+    (root / "cat" / ".DS_Store").write_text("hidden")
+    (root / ".cache").mkdir()
+    with caplog.at_level(logging.WARNING):
+        splits = data.load(section(root))
+    assert splits.num_classes == 2
+    assert "1 files are left out, no pictures by their suffix: .txt (1)" in caplog.text
+
+
+def test_every_kind_is_trained_on_as_it_is_meant(root: Path) -> None:
+    for number, content in enumerate(every_kind().values()):
+        (root / "dog" / f"kind{number}.img.png").write_bytes(content)  # the content decides, not the suffix
+    deep = np.linspace(0, 65535, 24 * 24).astype(np.uint16).reshape(24, 24)
+    for folder in root.iterdir():
+        for number in range(20):
+            (folder / f"deep{number}.png").write_bytes(encoded(Image.fromarray(deep + number), "PNG"))
+    splits = data.load(section(root, mean=[0, 0, 0], std=[1, 1, 1], scale=[1, 1], flip=False))
+    images = next(splits.train.batches(0, len(splits.train)))[0]
+    ramps = images[(images.amax((1, 2, 3)) > 0.97) & (images.std(1).amax((1, 2)) < 0.01)]
+    assert len(ramps) > 20
+    assert 0.4 < ramps.mean() < 0.6
+
+
+def test_pictures_are_divided_by_the_seed_in_proportion_and_equal_files_stay_together(root: Path) -> None:
+    for name in ("cat", "dog"):
+        for i in range(8, 40):
+            (root / name / f"{i}.png").write_bytes(encoded(photo(1000 + i + 500 * (name == "dog")), "PNG"))
+        for copy in range(6):
+            (root / name / f"copy{copy}.png").write_bytes((root / name / "0.png").read_bytes())
+    splits = data.load(section(root))
+    sets = {"train": splits.train.pictures, "val": splits.validation, "test": splits.test}  # type: ignore[attr-defined]
+    groups = {part: set(its.groups.tolist()) for part, its in sets.items()}
+    assert not groups["train"] & groups["val"]
+    assert not groups["train"] & groups["test"]
+    assert not groups["val"] & groups["test"]
+    assert sum(len(its.labels) for its in sets.values()) == 92
+    for label in (0, 1):
+        counts = [len(set(its.groups[its.labels == label].tolist())) for its in sets.values()]
+        assert counts == [32, 4, 4]
+    again = data.load(section(root))
+    assert np.array_equal(again.test.groups, splits.test.groups)
+    other = data.load(section(root, seed=1))
+    assert not np.array_equal(other.test.groups, splits.test.groups)
+
+
+def test_the_division_does_not_depend_on_names(root: Path) -> None:
+    def tested(splits: data.DataSplits) -> list[bytes]:
+        files = splits.test.pictures.open.paths  # type: ignore[attr-defined]
+        return sorted(path.read_bytes() for path in files)
+
+    before = tested(data.load(section(root)))
+    for path in sorted(root.rglob("*.png")):
+        path.rename(path.with_name(f"x{9 - int(path.stem)}.png"))
+    assert tested(data.load(section(root))) == before
+
+
+@pytest.mark.parametrize("parts", ["train", "train test", "train val", "train val test", "train valid"])
+def test_parts_that_are_missing_are_divided_off(root: Path, tmp_path: Path, parts: str) -> None:
+    whole = tmp_path / "laid out"
+    for number, part in enumerate(parts.split()):
+        for name in ("cat", "dog"):
+            (whole / part / name).mkdir(parents=True)
+            for i in range(10):
+                (whole / part / name / f"{i}.png").write_bytes(
+                    encoded(photo(1000 * number + i + 50 * (name == "dog")), "PNG")
+                )
+    splits = data.load(section(whole))
+    sizes = len(splits.train), len(splits.validation), len(splits.test)
+    assert sizes == {
+        "train": (16, 2, 2), "train test": (18, 2, 20), "train val": (20, 10, 10), "train val test": (20, 20, 20),
+        "train valid": (20, 10, 10),
+    }[parts]  # fmt: skip
+    sets = [splits.train.pictures, splits.validation, splits.test]  # type: ignore[attr-defined]
+    assert len(set(np.concatenate([np.unique(its.groups) for its in sets]))) == sum(sizes)
+    for its in sets:
+        assert np.bincount(its.labels).tolist() == [len(its.labels) // 2] * 2
+
+
+def test_a_class_called_train_is_a_class(root: Path) -> None:
+    (root / "cat").rename(root / "train")
+    assert data.classes(section(root)) == ("dog", "train")
+    assert data.load(section(root)).num_classes == 2
+
+
+def test_equal_pictures_in_two_classes_or_parts_are_told(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (root / "dog" / "9.png").write_bytes((root / "cat" / "1.png").read_bytes())
+    with caplog.at_level(logging.WARNING):
+        data.verify(section(root))
+    assert re.search(r"1 pictures lie in two classes:\n.*cat/1.png and .*dog/9.png", caplog.text)
+    caplog.clear()
+    (root / "dog" / "9.png").unlink()
+    for part in ("train", "val"):
+        for name in ("cat", "dog"):
+            (root / part / name).mkdir(parents=True)
+            (root / part / name / "0.png").write_bytes((root / name / "0.png").read_bytes())
+    with caplog.at_level(logging.WARNING):
+        data.verify(section(root))
+    assert "2 pictures lie in two of train, val and test" in caplog.text
+
+
+def test_too_few_pictures_to_divide_are_counted_without_copies(root: Path) -> None:
+    for path in sorted((root / "cat").iterdir())[2:]:
+        path.unlink()
+    for i in range(9):
+        (root / "cat" / f"copy{i}.png").write_bytes((root / "cat" / "0.png").read_bytes())
+    with pytest.raises(data.DataError, match="class cat has 2 different pictures, too few"):
+        data.load(section(root))
+
+
+@pytest.mark.parametrize("fractions", [[0.8, 0.2], [0.8, 0.2, 0.0], [0.8, 0.2, 0.2]])
+def test_fractions_that_make_no_sense_are_refused(root: Path, fractions: list[float]) -> None:
+    with pytest.raises(data.DataError, match="fractions"):
+        data.check(section(root, fractions=fractions))
+
+
+def test_a_picture_that_goes_bad_while_it_is_used_is_named(root: Path) -> None:
+    splits = data.load(section(root))
+    for path in root.rglob("*.png"):
+        os.truncate(path, 60)
+    with pytest.raises(data.DataError, match=r"\.png: is cut off.*changed while it was in use"):
+        next(splits.validation.batches(4))
+
+
+def test_a_name_of_any_bytes_can_be_printed_and_logged(root: Path) -> None:
+    (root / "cat" / os.fsdecode(b"\xff.jpg")).write_bytes(b"")
+    with pytest.raises(data.DataError, match=r"udcff\.jpg is empty") as raised:
+        data.verify(section(root))
+    str(raised.value).encode("utf-8")

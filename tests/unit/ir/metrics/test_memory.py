@@ -1,0 +1,122 @@
+"""Peak memory of many SubNets at once, against walking through each SubNet's own graph."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from tests.networks import Shuffled, TinyMobileNet, TinyResNet
+from torch import nn
+
+import autotailor
+from autotailor.ir.errors import GraphError
+from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.places import FusedGroup, fuse, group_feature
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.graph import Graph
+from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.ir.space.variable import Modification
+from autotailor.ir.supernet import UNFUSED, SuperNet
+
+NCNN = FusionRules(
+    "ncnn",
+    frozenset({("Conv", "BatchNormalization")}),
+    frozenset({("Conv", "Relu"), ("GlobalAveragePool", "Flatten")}),
+    frozenset({"Identity"}),
+)
+
+
+def walked(graph: Graph, fusion: FusionRules, workspace: dict[str, float]) -> float:
+    """Largest MiB of buffers during a run of a SubNet's graph, each freed after its last reader."""
+    groups = fuse(graph, fusion)
+    buffer = {graph.input: graph.input}
+    reads: list[set[str]] = []
+    for group in groups:
+        nodes = (group.producer, *group.folded, *group.followers)
+        own = {name for node in nodes for name in node.outputs}
+        inputs = {name for node in nodes for name in graph.activations(node)} - own
+        view = rule(group).view
+        for name in group.outputs:
+            buffer[name] = buffer[next(iter(inputs))] if view else name
+        reads.append(set() if view else {buffer[name] for name in inputs})
+    reads.append({buffer[graph.output]})
+    live, peak = {graph.input}, 0.0
+    for step, group in enumerate(groups):
+        later = set().union(*reads[step + 1 :])
+        if not rule(group).view:
+            scratch = workspace.get(group_feature(graph, group, shapes(graph)).id, 0.0)
+            in_place = rule(group).elementwise and not reads[step] & (later | {graph.input})
+            new = set() if in_place else set(group.outputs)
+            peak = max(peak, scratch + sum(mib(graph.shapes[name]) for name in live | new))
+            live |= set(group.outputs)
+        live &= later
+    return peak
+
+
+def rule(group: FusedGroup) -> OperatorRule:
+    return rules.find(group.producer.kind) or OperatorRule()
+
+
+def mib(shape: tuple[int, ...]) -> float:
+    return math.prod(shape) * 4 / 2**20
+
+
+def shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
+    return {**graph.shapes, **{name: tuple(weight.shape) for name, weight in graph.weights.items()}}
+
+
+def weights(operators: list[OperatorFeature], known: dict[str, float]) -> float:
+    return sum(known.get(f.id, sum(mib(shape) for shape in f.weights)) for f in operators)
+
+
+def some(net: SuperNet) -> list[SubNet]:
+    rng = random.Random(0)
+    return [net.largest(), net.smallest(), *(net.sample(rng) for _ in range(40))]
+
+
+@pytest.mark.parametrize("network", [TinyResNet, TinyMobileNet, Shuffled])
+@pytest.mark.parametrize("fusion", [UNFUSED, NCNN], ids=lambda fusion: fusion.name)
+def test_it_is_what_walking_through_each_subnet_gives(network: type[nn.Module], fusion: FusionRules) -> None:
+    net = autotailor.compile(network(), resolution=32)
+    rng = random.Random(1)
+    features = net.operators(fusion=fusion)
+    resident = {f.id: rng.random() for f in features if f.weights and rng.random() < 0.5}
+    workspace = {f.id: rng.random() / 4 for f in features if rng.random() < 0.3}
+    subnets = some(net)
+    predicted = net.peak_memory(fusion, resident=resident, workspace=workspace).predict(stack(subnets))
+    for subnet, value in zip(subnets, predicted, strict=True):
+        placed = [place.feature(subnet) for place in net.places(fusion)]
+        expected = weights([f for f in placed if f is not None], resident)
+        assert value == pytest.approx(expected + walked(net.slice(subnet), fusion, workspace), rel=1e-9)
+
+
+def test_removing_a_block_never_needs_more() -> None:
+    net = autotailor.compile(TinyResNet(), resolution=32)
+    memory = net.peak_memory()
+    depth = next(v.name for v in net.space if v.kind == "depth")
+    values = [
+        memory.predict(net.largest().transform(Modification(depth, c)).to_array())[0] for c in net.space[depth].choices
+    ]
+    assert values == sorted(values, reverse=True)
+
+
+def test_uncertainty_adds_in_quadrature() -> None:
+    net = autotailor.compile(TinyResNet(), resolution=32)
+    errors = {f.id: 0.01 * i for i, f in enumerate(net.operators(fusion=NCNN))}
+    subnets = some(net)
+    found = np.sqrt(net.latency_variance(errors, NCNN).predict(stack(subnets)))
+    for subnet, error in zip(subnets, found, strict=True):
+        placed = [f for place in net.places(NCNN) if (f := place.feature(subnet)) is not None]
+        assert error == pytest.approx(math.sqrt(sum(errors[f.id] ** 2 for f in placed)))
+
+
+def test_unavailable_energy_is_said_and_never_zero() -> None:
+    net = autotailor.compile(TinyResNet(), resolution=32)
+    known = {f.id: 2.0 for f in net.operators(fusion=NCNN)}
+    assert net.energy(known, NCNN).predict(net.largest().to_array())[0] == 2.0 * len(net.places(NCNN))
+    known.popitem()
+    with pytest.raises(GraphError, match=r"lacks 1 of .*unavailable"):
+        net.energy(known, NCNN)

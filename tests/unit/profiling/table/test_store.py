@@ -1,0 +1,160 @@
+"""The LUT store: nothing lost, nothing twice, whoever writes and whenever they die."""
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotailor.ir.feature import OperatorFeature
+from autotailor.profiling import LUT, Fingerprint, LUTError, LUTRow, Record, Store
+from autotailor.profiling.table.store import FILE
+
+
+def relu(width: int) -> OperatorFeature:
+    return OperatorFeature("Relu", ((1, width),), ((1, width),))
+
+
+ANCHOR = relu(1)
+DEVICE = Fingerprint({"hardware": {"cpu": "x"}, "anchor": ANCHOR.id})
+OTHER = Fingerprint({"hardware": {"cpu": "y"}, "anchor": ANCHOR.id})
+
+
+def record(feature: OperatorFeature, latency: float, anchor_ms: float = 1.0, device: Fingerprint = DEVICE) -> Record:
+    return Record(device.id, feature.id, (latency,) * 8, anchor_ms, 10, 0.5)
+
+
+def filled(folder: Path) -> Store:
+    store = Store(folder)
+    store.register(DEVICE, [ANCHOR, relu(2), relu(3)])
+    store.append([record(ANCHOR, 1.0), replace(record(relu(2), 0.1 + 0.2), resident_weight_mb=0.25)])
+    return store
+
+
+def test_records_come_back_in_order_and_by_device(tmp_path: Path) -> None:
+    store = filled(tmp_path / "new")
+    store.register(OTHER, [relu(2)])
+    theirs, mine = record(relu(2), 7.0, device=OTHER), record(relu(2), 0.5)
+    store.append([theirs, mine])
+    again = Store(tmp_path / "new")
+    assert again.records(OTHER.id) == [theirs]
+    assert [r.blocks[0] for r in again.records(DEVICE.id)] == [1.0, 0.1 + 0.2, 0.5]
+    assert {d.fingerprint.id: d.operators for d in again.devices()} == {DEVICE.id: 2, OTHER.id: 1}
+
+
+def test_a_lut_is_an_export_of_the_rows_asked_for(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    store.append([record(relu(3), 2.0)])
+    lut = store.lut(DEVICE.id, [relu(3)])
+    assert [row.feature for row in lut] == [relu(3), ANCHOR]
+    row = store.lut(DEVICE.id, [relu(2)]).rows[0]
+    assert (row.latency_ms, row.resident_weight_mb, row.energy_mj) == (0.1 + 0.2, 0.25, None)
+    assert row.measured_at > "2020"
+    assert row.measured_by
+    everything = store.lut(DEVICE.id)
+    assert len(everything) == 3
+    everything.write(tmp_path / "lut.csv")
+    assert LUT.read(tmp_path / "lut.csv") == everything
+
+
+def test_what_is_not_known_is_named(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    with pytest.raises(LUTError, match=f"2 of 3 operators are not measured.*first {relu(3).id}"):
+        store.lut(DEVICE.id, [relu(2), relu(3), relu(4)])
+    with pytest.raises(LUTError, match=f"nothing is known of device abc; known are: {DEVICE.id}"):
+        store.lut("abc")
+
+
+def test_another_persons_rows_count_until_there_is_a_visit(tmp_path: Path) -> None:
+    theirs = LUT(tuple(LUTRow(f, DEVICE.id, ms, ms / 50, 9) for f, ms in ((relu(2), 8.0), (ANCHOR, 2.0))), DEVICE)
+    store = Store(tmp_path)
+    assert store.merge(theirs) == 2
+    assert store.lut(DEVICE.id, [relu(2)]).latencies() == theirs.latencies()
+    store.append([record(ANCHOR, 1.0)])  # this machine is twice as fast as theirs was
+    assert store.lut(DEVICE.id, [relu(2)]).latencies() == {relu(2).id: 4.0, ANCHOR.id: 1.0}
+    store.append([record(relu(2), 5.0)])
+    assert store.merge(theirs) == 0
+    assert store.lut(DEVICE.id, [relu(2)]).latencies()[relu(2).id] == 5.0
+
+
+def test_a_table_of_an_unknown_device_is_not_imported(tmp_path: Path) -> None:
+    with pytest.raises(LUTError, match="column device"):
+        Store(tmp_path).merge(LUT((LUTRow(relu(2), "f", 1.0, 0.1, 3),)))
+
+
+def test_a_transaction_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    before = store.records(DEVICE.id)
+    with pytest.raises(LUTError, match="FOREIGN KEY"):
+        store.append([record(relu(3), 1.0), record(relu(9), 1.0)])
+    assert store.records(DEVICE.id) == before
+
+
+def write(store: Store, numbers: range, report: int) -> None:
+    """What a child process does: one visit of a new operator after the other; says what is stored."""
+    for i in numbers:
+        store.register(DEVICE, [relu(i)])
+        store.append([record(relu(i), float(i))])
+        os.write(report, f"{i}\n".encode())
+
+
+def child(store: Store, numbers: range) -> tuple[int, int]:
+    """A process that writes: its id, and where its reports can be read."""
+    read, report = os.pipe()
+    if (process := os.fork()) == 0:
+        try:
+            write(store, numbers, report)
+        finally:
+            os._exit(0)
+    os.close(report)
+    return process, read
+
+
+def test_writers_killed_at_random_lose_nothing_they_had_reported(tmp_path: Path) -> None:
+    store, rng = Store(tmp_path), random.Random(0)
+    reported: set[int] = set()
+    for start in range(1000, 9000, 1000):
+        process, read = child(store, range(start, start + 1000))
+        with open(read) as reports:
+            reported.add(int(reports.readline()))
+            time.sleep(rng.random() * 0.03)
+            os.kill(process, signal.SIGKILL)
+            reported |= {int(line) for line in reports if line.endswith("\n")}
+        os.waitpid(process, 0)
+    found = [int(r.blocks[0]) for r in Store(tmp_path).records(DEVICE.id)]
+    assert len(found) == len(set(found))
+    assert reported <= set(found)
+    assert len(set(found) - reported) <= 8  # stored, killed before it was said
+
+
+def test_writers_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    children = [child(Store(tmp_path), range(100 * i, 100 * i + 15)) for i in range(1, 4)]
+    for process, read in children:
+        with open(read) as reports:
+            assert len(reports.readlines()) == 15
+        os.waitpid(process, 0)
+    assert len(Store(tmp_path).records(DEVICE.id)) == 45
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(b"nonsense " * 1000)
+    with pytest.raises(LUTError, match="move it away"):
+        Store(tmp_path)
+    assert path.read_bytes() == b"nonsense " * 1000
+    path.unlink()
+    filled(tmp_path)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    with pytest.raises(LUTError, match="schema 99"):
+        Store(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LUTError, match=r"profile\.store"):
+        Store(tmp_path / "file" / "store")
