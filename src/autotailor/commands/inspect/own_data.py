@@ -154,7 +154,7 @@ def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistic
         ("scale", [0.5, 1.0] if small else [0.35, 1.0], "area of the training crops"),
         ("flip", True, "false where left and right differ, as in writing"),
         ("interpolation", prepared.interpolation or "bilinear", ""),
-        ("workers", min(MOST_WORKERS, cores()), "processes that open pictures"),
+        ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
     if len(own.layout.parts) < 3:
         missing = "training, validation, test: divided by the seed, equal files on one side"

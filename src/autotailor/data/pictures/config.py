@@ -24,7 +24,7 @@ class PictureConfig:
         scale: area of the training crop over that of the picture, from and to.
         flip: whether half of the training images are mirrored.
         interpolation: ``bilinear`` or ``bicubic``, of every change of size; antialiased.
-        workers: processes that open pictures (threads where processes are not forked); 0: none but this one.
+        workers: processes (of training, where they are forked) or threads that open pictures; 0: the caller does.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,11 @@ from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream, check_batches
-from autotailor.data.workers import batches
+from autotailor.data.workers import batches, forked_batches
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
+KEPT_BYTES = 2**30
+"""Evaluation sets up to this size stay in memory: hundreds of SubNets read them, and decoding takes as long as some."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,10 @@ class Pictures:
 
 
 class _Items(TorchDataset[tuple[torch.Tensor, int]]):
-    """Pictures of given ids, cut and normalised; ``epoch`` None means evaluation."""
+    """Training pictures of given ids, cut at random and normalised."""
 
     def __init__(
-        self,
-        config: PictureConfig,
-        pictures: Pictures,
-        ids: npt.NDArray[np.int64],
-        epoch: int | None,
-        first: int = 0,
+        self, config: PictureConfig, pictures: Pictures, ids: npt.NDArray[np.int64], epoch: int, first: int
     ) -> None:
         self._config, self._pictures, self._ids = config, pictures, ids
         self._epoch, self._first = epoch, first
@@ -52,25 +50,37 @@ class _Items(TorchDataset[tuple[torch.Tensor, int]]):
         return len(self._ids)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        from torchvision.transforms.v2 import functional
-
         image = self._pictures.open(int(self._ids[index]))
-        if self._epoch is None:
-            pixels = centre(self._config, image)
-        else:
-            random = np.random.default_rng([self._config.seed, AUGMENT, self._epoch, self._first + index])
-            pixels = _augmented(self._config, image, random)
-        normal = functional.normalize(pixels, list(self._config.mean), list(self._config.std))
-        return normal, int(self._pictures.labels[self._ids[index]])
+        random = np.random.default_rng([self._config.seed, AUGMENT, self._epoch, self._first + index])
+        pixels = _augmented(self._config, image, random)
+        return _normalised(self._config, pixels), int(self._pictures.labels[self._ids[index]])
+
+
+class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
+    """All pictures as evaluation sees them, not normalised: uint8 ``[3, R, R]``."""
+
+    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
+        self._config, self._pictures = config, pictures
+
+    def __len__(self) -> int:
+        return len(self._pictures.labels)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return _centre(self._config, self._pictures.open(index)), int(self._pictures.labels[index])
 
 
 def centre(config: PictureConfig, image: Any) -> torch.Tensor:
     """A picture as evaluation sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    return _scaled(_centre(config, image))
+
+
+def _centre(config: PictureConfig, image: Any) -> torch.Tensor:
     from torchvision.transforms.v2 import functional
 
     how = functional.InterpolationMode(config.interpolation)
     small = functional.resize(image, [round(config.resolution / config.crop)], how, antialias=True)
-    return _pixels(functional.center_crop(small, [config.resolution] * 2))
+    pixels: torch.Tensor = functional.pil_to_tensor(functional.center_crop(small, [config.resolution] * 2))
+    return pixels
 
 
 def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -> torch.Tensor:
@@ -82,14 +92,22 @@ def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -
     image = functional.resized_crop(image, *box, [config.resolution] * 2, how, antialias=True)
     if config.flip and random.random() < 0.5:
         image = functional.horizontal_flip(image)
-    return _pixels(image)
+    return _scaled(functional.pil_to_tensor(image))
 
 
-def _pixels(image: Any) -> torch.Tensor:
+def _scaled(pixels: torch.Tensor) -> torch.Tensor:
+    """From 0 .. 255 to 0 .. 1."""
     from torchvision.transforms.v2 import functional
 
-    pixels: torch.Tensor = functional.to_dtype(functional.pil_to_tensor(image), torch.float32, scale=True)
-    return pixels
+    scaled: torch.Tensor = functional.to_dtype(pixels, torch.float32, scale=True)
+    return scaled
+
+
+def _normalised(config: PictureConfig, pixels: torch.Tensor) -> torch.Tensor:
+    from torchvision.transforms.v2 import functional
+
+    normal: torch.Tensor = functional.normalize(pixels, list(config.mean), list(config.std))
+    return normal
 
 
 def _crop(
@@ -120,21 +138,36 @@ class PictureStream(TrainStream):
         size = min(batch_size, len(self))
         ids = order[start * size : self.num_batches(batch_size) * size]
         items = _Items(self.config, self.pictures, ids, epoch, start * size)
-        yield from batches(items, size, self.config.workers)
+        yield from forked_batches(items, size, self.config.workers)
 
 
 class PictureSet(EvaluationSet):
-    """Held-out pictures; equal files are one group."""
+    """Held-out pictures; equal files are one group. Up to ``KEPT_BYTES`` of pixels they are opened once."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
         self.groups, self.labels = pictures.groups, pictures.labels
+        self._kept: Batch | None = None
+        self._opening = threading.Lock()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         check_batches(batch_size)
-        items = _Items(self.config, self.pictures, np.arange(len(self)), None)
-        yield from batches(items, batch_size, self.config.workers)
+        for pixels, labels in self._centres(batch_size):
+            yield _normalised(self.config, _scaled(pixels)), labels
+
+    def _centres(self, batch_size: int) -> Iterator[Batch]:
+        """Batches of pixels, 0 to 255, that lie in memory or are opened on the way."""
+        centres = _Centres(self.config, self.pictures)
+        if len(self) * 3 * self.config.resolution**2 > KEPT_BYTES:
+            yield from batches(centres, batch_size, self.config.workers)
+            return
+        with self._opening:  # a second thread waits, and opens nothing
+            if self._kept is None:
+                opened = list(batches(centres, batch_size, self.config.workers))
+                self._kept = torch.cat([pixels for pixels, _ in opened]), torch.cat([labels for _, labels in opened])
+            pixels, labels = self._kept
+        yield from zip(torch.split(pixels, batch_size), torch.split(labels, batch_size), strict=True)
 
 
 def splits(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import torch
 from PIL import Image
 
 from autotailor import data
+from autotailor.data.pictures import stream
+from autotailor.data.pictures.stream import PictureSet
 
 
 @pytest.fixture
@@ -131,3 +134,24 @@ def test_a_torchvision_dataset_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     splits = data.load({"name": "f", "kind": "torchvision", "dataset": "Fake", "root": str(tmp_path), "resolution": 32})
     assert (splits.num_classes, len(splits.train), len(splits.validation)) == (3, 12, 6)
     assert next(splits.train.batches(0, 4))[0].shape == (4, 3, 32, 32)
+
+
+def test_held_out_pictures_are_opened_once_where_they_fit_into_memory(
+    monkeypatch: pytest.MonkeyPatch, root: Path
+) -> None:
+    validation = data.load(section(root)).validation
+    assert isinstance(validation, PictureSet)
+    opened: list[int] = []
+    pictures = replace(validation.pictures, open=lambda i: (opened.append(i), validation.pictures.open(i))[1])
+
+    def read(batch_size: int) -> list[torch.Tensor]:
+        return [torch.cat(parts) for parts in zip(*counted.batches(batch_size), strict=True)]
+
+    counted = PictureSet(validation.config, pictures)
+    first, second = read(3), read(4)
+    assert len(opened) == len(counted)
+    monkeypatch.setattr(stream, "KEPT_BYTES", 100)
+    counted = PictureSet(validation.config, pictures)
+    third, fourth = read(3), read(4)
+    assert len(opened) == 3 * len(counted)
+    assert all(map(torch.equal, first * 3, second + third + fourth))

@@ -1,10 +1,12 @@
-"""Pictures are opened side by side where processes start afresh: macOS's ``spawn``, Python 3.14's ``forkserver``."""
+"""Pictures are opened side by side, whatever way this system starts processes in."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,8 +32,7 @@ torch.save([list(splits.train.batches(0, 4)), list(splits.validation.batches(4))
 """
 
 
-def test_batches_are_prepared_a_few_ahead_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_start_method", lambda: "spawn")
+def test_batches_are_prepared_a_few_ahead_and_no_further() -> None:
     opened: list[int] = []
 
     class Items(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
@@ -50,6 +51,28 @@ def test_batches_are_prepared_a_few_ahead_and_no_further(monkeypatch: pytest.Mon
     some.close()  # type: ignore[attr-defined]
     assert max(opened) < 4 * (workers.AHEAD * 3 + 2)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("pictures")]
+
+
+def test_threads_read_the_same_pictures_at_once_and_fork_no_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """SubNets are evaluated side by side; a process forked by one of the threads died in a user's run."""
+    for number, name in enumerate(("cat", "dog")):
+        (tmp_path / name).mkdir()
+        for i in range(30):
+            photo(100 * number + i).save(tmp_path / name / f"{i}.png")
+    section = {"name": "mine", "kind": "folder", "root": str(tmp_path), "resolution": 16}
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was forked to read pictures"))
+
+    def read(part: str, workers: int) -> torch.Tensor:
+        splits = data.load(section | {"workers": workers})
+        batches = splits.train.batches(0, 8) if part == "train" else splits.validation.batches(2)
+        return torch.cat([images for images, _ in batches])
+
+    with ThreadPoolExecutor(4) as pool:
+        train, validation, *others = pool.map(read, ["train", "validation"] * 2, [2, 2, 0, 0])
+    assert torch.equal(train, others[0])
+    assert torch.equal(validation, others[1])
 
 
 @pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.sweep)])
