@@ -78,7 +78,7 @@ for rule in sys.argv[2:]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
             getattr(known[node.value.id], node.attr, None)
-    for registry in ("data.registry", "finetuning.sampling.strategy"):
+    for registry in ("data.registry", "finetuning.sampling"):
         if module := sys.modules.get(f"autotailor.{registry}"):
             module.names()
     if block := sys.modules.get("autotailor.ir.blocks.block"):

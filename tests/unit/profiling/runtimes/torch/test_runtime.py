@@ -48,7 +48,7 @@ def test_the_runner_needs_no_autotailor(tmp_path: Path) -> None:
         (tmp_path / Path(source).name).write_bytes(Path(source).read_bytes())
     hidden = "import sys; sys.modules['autotailor'] = None; sys.argv = sys.argv[1:]"
     words = [sys.executable, "-c", f"{hidden}; import runpy; runpy.run_path(sys.argv[0], run_name='__main__')"]
-    words += ["runner_loop.py", "torch_runner.py", "manifest.json"]
+    words += ["loop.py", "runner.py", "manifest.json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["key"] for line in lines if line["event"] == "program"] == [p.key for p in programs], done.stderr
