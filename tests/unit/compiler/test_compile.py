@@ -72,6 +72,18 @@ def test_unusable_sources_are_named(source: str, message: str) -> None:
         autotailor.compile(source)
 
 
+def test_a_network_made_for_another_resolution_says_for_which() -> None:
+    class Fixed(torch.nn.Conv2d):
+        default_cfg = {"input_size": (3, 48, 40)}  # as timm's networks have it
+
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            assert image.shape[-2:] == (48, 40)
+            return super().forward(image)
+
+    with pytest.raises(GraphError, match=r"\[1, 3, 32, 32\].*made for 48x40 pixels"):
+        autotailor.compile(Fixed(3, 4, 3), resolution=32)
+
+
 def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
     torch.save({"x": torch.zeros(1)}, tmp_path / "w.pt")
     with pytest.raises(GraphError, match="does not fit"):

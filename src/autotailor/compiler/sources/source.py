@@ -279,8 +279,13 @@ def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Mo
         assert program is not None
         model: ir.Model = program.model
     except Exception:
+        own = list(_own_input(network)[1:])
+        remedy = (
+            "" if own == list(image.shape[2:]) else f"; the network is made for {own[0]}x{own[1]} pixels, try those"
+        )
         raise GraphError(
-            f"{type(network).__name__} cannot be exported from an image of shape {list(image.shape)}: {reason(error)}"
+            f"{type(network).__name__} cannot be exported from an image of shape {list(image.shape)}: "
+            f"{reason(error)}{remedy}"
         ) from error
     return model
 
