@@ -23,7 +23,7 @@ OUT := results/$(MODEL)/$(DEVICE)
 # Python is told to keep no compiled modules, each process would otherwise compile all it imports (PyTorch: 3 s, not 1).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test test-full lint format ui report compare lock clean runner
+.PHONY: run setup test test-full lint format docs ui report compare lock clean runner
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -53,6 +53,12 @@ lint: setup
 	$(BIN)/mypy src
 	$(BIN)/snakefmt --check Snakefile workflow
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --lint
+	$(MKDOCS) --strict --quiet
+
+# The documentation as a site: build/site/index.html.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+docs: setup
+	$(MKDOCS) --strict
 
 format: setup
 	$(BIN)/ruff check --fix .
