@@ -18,6 +18,7 @@ READY := $(VENV)/.ready
 CONFIG := --config model=$(MODEL) device=$(DEVICE) 'overrides=[$(OVERRIDES)]' $(if $(KEEP),'keep=[$(KEEP)]')
 LAUNCH := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow/launch.py --cores $(JOBS)
 OUT := results/$(MODEL)/$(DEVICE)
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Processes of a workflow import the same packages again and again. All of them are compiled once, by setup: where
 # Python is told to keep no compiled modules, each process would otherwise compile all it imports (PyTorch: 3 s, not 1).
@@ -56,7 +57,6 @@ lint: setup
 	$(MKDOCS) --strict --quiet
 
 # The documentation as a site: build/site/index.html.
-MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 docs: setup
 	$(MKDOCS) --strict
 

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: equations become MathML while the site is built, so that a reader's browser fetches nothing for them.
+"""Hooks of MkDocs: equations become MathML while the site is built, so that nothing has to be fetched to show them.
 
 A fence named ``math`` holds LaTeX, which GitHub shows as an equation, too.
 """
