@@ -17,8 +17,8 @@ import pytest
 from autotailor.commands.doctor.examination import examine
 from autotailor.commands.doctor.finding import Verdict
 from autotailor.profiling import DeviceConfig, Store, profile
-from autotailor.profiling.host.cooling import portions
 from autotailor.profiling.measuring.session import Session
+from autotailor.profiling.records.batch import portions
 from autotailor.profiling.transports import TRANSPORTS
 from autotailor.profiling.transports.adb.transport import AdbTransport
 from autotailor.profiling.transports.remote.runs import RunFolder, new_name, parse

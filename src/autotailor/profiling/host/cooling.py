@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from autotailor.profiling.host.machine import Machine, look
 from autotailor.profiling.host.sysfs import ROOT
-from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.transports.base import Transport
 
 logger = logging.getLogger(__name__)
 
-EVERY_SECONDS = 60.0
-"""Of measuring, between two looks at the device."""
 PAUSE, PATIENCE = 10.0, 300.0
 """Seconds of one pause, and of all pauses between two looks."""
-
-
-def portions(batches: Sequence[Batch], seconds: float = EVERY_SECONDS) -> list[list[Batch]]:
-    """Consecutive batches, so many that they take about ``seconds`` together; at least one."""
-    parts: list[list[Batch]] = []
-    for batch in batches:
-        if not parts or sum(b.seconds for b in parts[-1]) + batch.seconds > seconds:
-            parts.append([])
-        parts[-1].append(batch)
-    return parts
 
 
 def wait_until_cool(

@@ -18,13 +18,13 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.energy import find_sensor
-from autotailor.profiling.energy.power import measure_kinds
 from autotailor.profiling.errors import ProfilingError, UnreachableError
-from autotailor.profiling.host.cooling import portions, wait_until_cool
+from autotailor.profiling.host.cooling import wait_until_cool
 from autotailor.profiling.host.machine import Machine
+from autotailor.profiling.measuring.power import measure_kinds
 from autotailor.profiling.measuring.programs import InPlace, Programs, Replicas
 from autotailor.profiling.measuring.session import NETWORK_PASSES, Session
-from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.records.batch import Batch, portions
 from autotailor.profiling.records.differential import estimates
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program

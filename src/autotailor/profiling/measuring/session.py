@@ -18,11 +18,11 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.errors import OverdueError, ProfilingError, RunLostError
 from autotailor.profiling.host.lock import DeviceLock
-from autotailor.profiling.host.machine_state import MachineState, change
 from autotailor.profiling.measuring import pace
 from autotailor.profiling.measuring.unfinished import Unfinished, note_path, read_note, write_note
 from autotailor.profiling.records.batch import LEAST_PASSES, Batch
 from autotailor.profiling.records.limits import heap_difference
+from autotailor.profiling.records.machine_state import MachineState, change
 from autotailor.profiling.records.reading import Reading
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.records.runner_lines import StrangeLineError, check_memory, parse

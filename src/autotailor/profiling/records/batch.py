@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotailor.profiling.runtimes.base import Program
 
 LEAST_PASSES = 8
+PORTION_SECONDS = 60.0
+"""Of measuring, between two looks at the device's temperature."""
 
 
 @dataclass(frozen=True)
@@ -26,3 +29,13 @@ class Batch:
     seconds: float
     least_passes: int = LEAST_PASSES
     attempt: int = 0
+
+
+def portions(batches: Sequence[Batch], seconds: float = PORTION_SECONDS) -> list[list[Batch]]:
+    """Consecutive batches, so many that they take about ``seconds`` together; at least one."""
+    parts: list[list[Batch]] = []
+    for batch in batches:
+        if not parts or sum(b.seconds for b in parts[-1]) + batch.seconds > seconds:
+            parts.append([])
+        parts[-1].append(batch)
+    return parts

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.host.machine_state import MachineState
 from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.records.differential import Walk, block_latencies, kernel_overhead, robust, step_latencies
 from autotailor.profiling.records.limits import heap_difference, refusal, refusal_of_blocks
+from autotailor.profiling.records.machine_state import MachineState
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.records.runner_lines import (
     Lines,

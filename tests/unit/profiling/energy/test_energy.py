@@ -13,7 +13,7 @@ import pytest
 from autotailor.ir.feature import OperatorFeature, freeze_attributes
 from autotailor.profiling import DeviceConfig, Store
 from autotailor.profiling.energy import Gauge, Sensor, Watch, find_sensor
-from autotailor.profiling.energy.power import measure_kinds, representatives
+from autotailor.profiling.measuring.power import measure_kinds, representatives
 from autotailor.profiling.measuring.session import Session
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.transports.local import LocalTransport

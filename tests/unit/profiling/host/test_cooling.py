@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from autotailor.profiling import DeviceConfig
-from autotailor.profiling.host.cooling import portions, wait_until_cool
+from autotailor.profiling.host.cooling import wait_until_cool
 from autotailor.profiling.host.machine import look
-from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.transports.local import LocalTransport
 
 HOST = DeviceConfig(name="board")
@@ -63,11 +62,3 @@ def test_patience_ends_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureF
         machine = wait_until_cool(transport, "board", root=PurePosixPath(tmp_path), pause=0.01, patience=0.02)
     assert machine.cooling == ("thermal-cpufreq-0",)
     assert "measuring goes on, slower" in caplog.text
-
-
-def test_portions_keep_the_order_and_lose_nothing() -> None:
-    batches = [Batch((), seconds) for seconds in (40.0, 15.0, 10.0, 90.0, 1.0)]
-    parts = portions(batches, 60.0)
-    assert [batch for part in parts for batch in part] == batches
-    assert [len(part) for part in parts] == [2, 1, 1, 1]
-    assert portions([]) == []
