@@ -10,7 +10,7 @@ import pytest
 from autotailor.profiling.runtimes.runner import loop as runner_loop
 from device.emulation import needed
 
-RUNNER = Path(__file__).parents[4] / "src" / "runner"
+RUNNER = Path(__file__).parents[5] / "src" / "runner"
 ASKED = """
 #include <cstdio>
 #include <iostream>
