@@ -24,7 +24,7 @@ from autotailor.ir.supernet import UNFUSED
 from autotailor.profiling import LUT, ProfilingError, fusion_rules, profile
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.measuring.session import Session
-from autotailor.profiling.networks.networks import measure_networks
+from autotailor.profiling.networks.timing import measure_networks
 from autotailor.profiling.networks.validation import converted
 from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.records.differential import robust

@@ -17,15 +17,8 @@ if TYPE_CHECKING:
     from autotailor.profiling.measuring.memory import MemoryUse, measure_baseline, measure_memory
     from autotailor.profiling.measuring.profiler import profile
     from autotailor.profiling.measuring.session import Session
-    from autotailor.profiling.networks.networks import (
-        Measurement,
-        convert,
-        converted_file,
-        mean_of_rounds,
-        measure_networks,
-        measure_rounds,
-        run_network,
-    )
+    from autotailor.profiling.networks.conversion import convert, converted_file, run_network
+    from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_networks, measure_rounds
     from autotailor.profiling.networks.validation import validate
     from autotailor.profiling.networks.writable import Missing, check_writable, missing_operators
     from autotailor.profiling.records.record import Record
@@ -79,7 +72,7 @@ _HOMES = {
     "LUT": "autotailor.profiling.table.lut",
     "LUTError": "autotailor.profiling.errors",
     "LUTRow": "autotailor.profiling.table.lut",
-    "Measurement": "autotailor.profiling.networks.networks",
+    "Measurement": "autotailor.profiling.networks.timing",
     "MemoryUse": "autotailor.profiling.measuring.memory",
     "Missing": "autotailor.profiling.networks.writable",
     "ProfilingError": "autotailor.profiling.errors",
@@ -92,21 +85,21 @@ _HOMES = {
     "check": "autotailor.profiling.endpoint",
     "check_configuration": "autotailor.profiling.endpoint",
     "check_writable": "autotailor.profiling.networks.writable",
-    "convert": "autotailor.profiling.networks.networks",
-    "converted_file": "autotailor.profiling.networks.networks",
+    "convert": "autotailor.profiling.networks.conversion",
+    "converted_file": "autotailor.profiling.networks.conversion",
     "exporting_runtime": "autotailor.profiling.runtimes",
     "fusion_rules": "autotailor.profiling.endpoint",
-    "mean_of_rounds": "autotailor.profiling.networks.networks",
+    "mean_of_rounds": "autotailor.profiling.networks.timing",
     "measure_baseline": "autotailor.profiling.measuring.memory",
     "measure_memory": "autotailor.profiling.measuring.memory",
-    "measure_networks": "autotailor.profiling.networks.networks",
-    "measure_rounds": "autotailor.profiling.networks.networks",
+    "measure_networks": "autotailor.profiling.networks.timing",
+    "measure_rounds": "autotailor.profiling.networks.timing",
     "missing_operators": "autotailor.profiling.networks.writable",
     "open_runtime": "autotailor.profiling.runtimes",
     "open_transport": "autotailor.profiling.transports",
     "profile": "autotailor.profiling.measuring.profiler",
     "read_table": "autotailor.profiling.endpoint",
-    "run_network": "autotailor.profiling.networks.networks",
+    "run_network": "autotailor.profiling.networks.conversion",
     "validate": "autotailor.profiling.networks.validation",
 }
 __getattr__ = attach(__name__, _HOMES)

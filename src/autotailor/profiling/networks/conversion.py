@@ -1,66 +1,33 @@
-"""Whether a runtime converts a whole network right: the largest SubNet, run on one random image.
-
-What is wrong with a conversion shows only where it matters for the logits. Weights that training begins with at zero
-(gains of a branch's last normalisation, layer scales) are therefore drawn at random first.
-"""
+"""Whole networks in a runtime's own files: converted, found again, and run on images."""
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
-from onnx import numpy_helper
+import numpy.typing as npt
 
-from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.runtimes import open_runtime
 
-TOLERANCE = 0.02
-"""Largest error, relative to the largest logit: far above what rounding does to a deep network, far below a mistake."""
+
+def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
+    """Converts an ONNX file into the files of the device's runtime, in single precision."""
+    open_runtime(device).convert(onnx_path, directory)
 
 
-def conversion_failure(net: SuperNet, runtime: str) -> str:
-    """Why a runtime's own form of the largest SubNet is not the network; empty where it is.
-
-    Args:
-        net: the SuperNet; its weights may be random.
-        runtime: name of the runtime, which is used on this computer, in single precision.
-    """
-    converter = open_runtime(DeviceConfig("conversion", runtime=runtime))
-    rng = np.random.default_rng(0)
-    image = rng.random(net.input_shape, dtype=np.float32)
-    with tempfile.TemporaryDirectory(prefix="autotailor.conversion.") as folder:
-        path = Path(folder) / "network.onnx"
-        net.export_onnx(net.largest(), path)
-        onnx.save(_without_zeros(onnx.load(path), rng), path)
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        (wanted,) = session.run(None, {session.get_inputs()[0].name: image})
-        try:
-            converter.convert(path, Path(folder))
-            found = converter.run(Path(folder), image)
-        except AutoTailorError as error:
-            return str(error).replace(f"{folder}/", "").replace(folder, "the network")
-    if found.shape != wanted.shape:
-        return f"converted, it has logits of shape {list(found.shape)}, not {list(wanted.shape)}"
-    error_of_logits = float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-30))
-    if error_of_logits <= TOLERANCE or not np.isfinite(wanted).all():
-        return ""
-    return f"converted, it computes other logits than onnxruntime (relative error {error_of_logits:.2g})"
+def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Path:
+    """The ONNX file where those of the device's runtime lie beside it; else a copy in a folder, converted there."""
+    runtime = open_runtime(device)
+    if all((onnx_path.parent / name).exists() for name in runtime.files):
+        return onnx_path
+    directory.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copyfile(onnx_path, directory / onnx_path.name))
+    runtime.convert(copy, directory)
+    return copy
 
 
-def _without_zeros(model: onnx.ModelProto, rng: np.random.Generator) -> onnx.ModelProto:
-    """The model with weights that are all zero drawn at random; shifts of normalisations stay."""
-    kept = {name for node in model.graph.node if node.op_type == "InstanceNormalization" for name in node.input}
-    for tensor in model.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in kept:
-            value = numpy_helper.to_array(tensor)
-            if value.size > 1 and not value.any():
-                drawn = rng.uniform(0.05, 0.2, value.shape).astype(np.float32)
-                tensor.CopyFrom(numpy_helper.from_array(drawn, tensor.name))
-    return model
+def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:
+    """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` of a converted network, run here with the device's options."""
+    return open_runtime(device).run(directory, images)

@@ -16,7 +16,8 @@ from autotailor.ir.space.subnet import SubNet, largest, sample, smallest, stack
 from autotailor.ir.space.variable import Space
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.networks.networks import Measurement, convert, mean_of_rounds, measure_rounds
+from autotailor.profiling.networks.conversion import convert
+from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_rounds
 from autotailor.profiling.table.lut import LUT
 
 COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error")

@@ -15,7 +15,7 @@ from autotailor.ir.fusion.places import Place
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.networks.conversion import conversion_failure
+from autotailor.profiling.networks.fidelity import conversion_failure
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
 from autotailor.profiling.runtimes.base import Runtime
 

@@ -15,7 +15,7 @@ from autotailor.profiling import DeviceConfig, mean_of_rounds, measure_rounds
 from autotailor.profiling.device import Fingerprint
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.measuring.session import Session
-from autotailor.profiling.networks import networks
+from autotailor.profiling.networks import timing
 from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
@@ -72,7 +72,7 @@ def test_the_batch_nearest_to_the_speed_of_the_lut_counts(
 def test_a_device_may_cool_down_before_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Unsteady((1.5, 1.0))
     before: list[int] = []
-    monkeypatch.setattr(networks, "wait_until_cool", lambda transport, name: before.append(len(device.batches)))
+    monkeypatch.setattr(timing, "wait_until_cool", lambda transport, name: before.append(len(device.batches)))
     assert measured(device, 2) == pytest.approx([1.0] * 2)
     assert before == [0, 1]
 

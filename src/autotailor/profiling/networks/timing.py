@@ -1,17 +1,13 @@
-"""Whole networks on a device: converted, timed, and run on images."""
+"""The latency of whole networks on a device, timed next to each other and to the anchor operator."""
 
 from __future__ import annotations
 
 import logging
 import math
-import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
@@ -20,7 +16,6 @@ from autotailor.profiling.measuring.session import NETWORK_PASSES, Session, sess
 from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.records.differential import estimates, robust
 from autotailor.profiling.records.record import Record
-from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.table.lut import LUT
 from autotailor.profiling.table.same_device import check_same_device
@@ -49,27 +44,6 @@ class Measurement:
     standard_error: float
     repeats: int
     raw_ms: float
-
-
-def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
-    """Converts an ONNX file into the files of the device's runtime, in single precision."""
-    open_runtime(device).convert(onnx_path, directory)
-
-
-def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Path:
-    """The ONNX file where those of the device's runtime lie beside it; else a copy in a folder, converted there."""
-    runtime = open_runtime(device)
-    if all((onnx_path.parent / name).exists() for name in runtime.files):
-        return onnx_path
-    directory.mkdir(parents=True, exist_ok=True)
-    copy = Path(shutil.copyfile(onnx_path, directory / onnx_path.name))
-    runtime.convert(copy, directory)
-    return copy
-
-
-def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:
-    """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` of a converted network, run here with the device's options."""
-    return open_runtime(device).run(directory, images)
 
 
 def measure_networks(
