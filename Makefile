@@ -56,8 +56,9 @@ lint: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --lint
 	$(MKDOCS) --strict --quiet
 
-# The documentation as a site: build/site/index.html.
+# The documentation as a site: build/site/index.html. Generated pages (docs/reference) are written first, to be committed.
 docs: setup
+	$(BIN)/python docs/tools/generate.py
 	$(MKDOCS) --strict
 
 format: setup
