@@ -1,4 +1,4 @@
-"""From a trained network to a SuperNet."""
+"""The compiler turns a trained network into a SuperNet."""
 
 from autotailor.compiler.compile import compile_network
 

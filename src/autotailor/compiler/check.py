@@ -1,7 +1,7 @@
-"""The last look at a compiled network: its tensors fit together, and its operators run.
+"""Final checks of a compiled network: its tensors fit together, and its operators run.
 
-ONNX's shape inference looks at few of the conditions that operators set (the channels of a convolution are none of
-them), and what a static operator needs shows only when it is executed.
+ONNX's shape inference checks few of the conditions of an operator; it does not check the channels of a convolution.
+Whether a static operator can be executed shows only in a run.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import Tensor
 from autotailor.ir.supernet import SuperNet
 
-AMPLIFIED = 0.1
+AMPLIFIED = 0.1  # relative difference that rounding may reach in a network with random weights
 SHARES = 1e-3  # rounding of a sum of probabilities
-BOUNDING = frozenset({"Add", "Where", "Max", "Min", "Clip", "Pad"})  # an infinite constant masks or bounds there
+BOUNDING = frozenset({"Add", "Where", "Max", "Min", "Clip", "Pad"})  # their infinite constants are masks or bounds
 
 
 def check_weights(graph: Graph) -> None:
-    """Refuses weights that are no numbers: what training that diverged leaves behind.
+    """Refuses weights with NaN or infinity, which a diverged training leaves behind.
 
     Raises:
-        GraphError: NaN, or infinity where it is no mask.
+        GraphError: a weight holds NaN, or holds infinity and is neither a mask nor a bound.
     """
     for node in graph.nodes:
         for name in node.inputs:
@@ -42,18 +42,21 @@ def check_weights(graph: Graph) -> None:
 
 
 def check_network(net: SuperNet) -> None:
-    """Compares every deduced shape with the file's, and runs the original network on images alone and in a batch.
+    """Compares every deduced shape with the file's, and runs the original network on one image and on a batch.
 
     Raises:
-        GraphError: a tensor does not fit the operators around it, an operator cannot be executed, or what it computes
-            of an image depends on the rest of the batch.
+        GraphError: a tensor does not fit the operators around it, an operator cannot be executed, the network returns
+            something other than finite logits, or its result for an image depends on the rest of the batch.
     """
     _check_shapes(net)
     module = GraphModule(net.graph).eval()
     images = torch.randn((2, *net.input_shape[1:]), generator=torch.Generator().manual_seed(0))
     alone = _run(net, module, images[1:], "cannot be executed", "check that onnxruntime runs the file")
     if tuple(alone.shape) != net.graph.shapes[net.graph.output]:
-        raise GraphError(f"graph {net.name}: it returns {list(alone.shape)}, not what its operators say")
+        raise GraphError(
+            f"graph {net.name}: it returns a tensor of shape {list(alone.shape)}, expected "
+            f"{list(net.graph.shapes[net.graph.output])} from its operators; check that onnxruntime runs the file"
+        )
     if alone.is_floating_point() and not alone.isfinite().all():
         raise GraphError(
             f"graph {net.name}: it returns NaN or infinity for an image of normally distributed noise; check its "
@@ -61,15 +64,15 @@ def check_network(net: SuperNet) -> None:
         )
     if not net.head.activation and _are_probabilities(alone):
         raise GraphError(
-            f"graph {net.name}: it returns probabilities, and they come from no Softmax that could be set aside for "
+            f"graph {net.name}: it returns probabilities, but does not end in a Softmax that could be set aside for "
             f"training; export it up to its logits, or with a Softmax operator at its end"
         )
     if not alone.is_floating_point():
         raise GraphError(f"graph {net.name}: it returns indices; a classifier returns logits, export it up to them")
     remedy = "export it with a dynamic batch axis, and without operators that mix images"
-    batch = _run(net, module, images, "can be executed for one image only", remedy)
+    batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
     if batch.shape[1:] != alone.shape[1:] or len(batch) != 2 or _differ(batch[1:], alone):
-        raise GraphError(f"graph {net.name}: what it returns for an image depends on the rest of the batch; {remedy}")
+        raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
 
 
 def _check_shapes(net: SuperNet) -> None:
@@ -96,12 +99,12 @@ def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, rem
 
 
 def _are_probabilities(rows: Tensor) -> bool:
-    """Whether rows ``[n, classes]`` of outputs are shares of 1."""
+    """Whether outputs ``[n, classes]`` are not negative and each row sums to 1."""
     if not rows.is_floating_point() or rows.shape[1] < 2:
         return False
     return bool((rows >= 0).all() and (rows.sum(1) - 1).abs().max() < SHARES)
 
 
 def _differ(some: Tensor, others: Tensor) -> bool:
-    """Whether results differ by more than rounding, however much a network of random weights amplifies it."""
+    """Whether results differ by more than rounding, even where a network with random weights amplifies rounding."""
     return bool((some - others).abs().max() > AMPLIFIED * others.abs().max())

@@ -1,4 +1,4 @@
-"""compile: source -> normalised ONNX -> graph -> SuperNet."""
+"""The stage ``compile``: source -> normalised ONNX -> graph -> SuperNet."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def compile_network(
     Args:
         source: an ``.onnx`` file, an ``onnx.ModelProto``, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
         space: the ``space`` section of a model's configuration; None proposes one.
-        name: of the network; by default the source's.
-        resolution: side of the input images, for sources that do not say it themselves (pixels).
-        weights: a checkpoint (``.pt``, ``.pth``, ``.safetensors`` ...) to load into the source; into an ONNX file only
-            where its weights have the checkpoint's names, none folded.
-        batch_norm: where it has been folded into the weights of a file: ``auto`` puts it back where the file records
-            that (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
-        num_classes: that a timm network or a factory is made with; any other source must have as many. None: the
-            source says it.
+        name: of the network; by default derived from the source.
+        resolution: side of the input images (pixels), for sources that do not fix it.
+        weights: a checkpoint (``.pt``, ``.pth``, ``.safetensors`` ...) to load into the source. An ONNX file accepts
+            a checkpoint only where their weights have the same names and no weight is folded.
+        batch_norm: where to put BatchNorm back that was folded into weights: ``auto`` where the file records the
+            folding (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
+        num_classes: number of classes with which a timm network or a factory is made, and which any other source must
+            have. None takes the source's own number.
 
     Raises:
-        GraphError: the source cannot be read, or is no classifier.
-        SpaceError: the space asks for what the network cannot offer.
+        GraphError: the source cannot be read, or is not a classifier.
+        SpaceError: the space asks for modifications that the network does not allow.
     """
     check_mode(batch_norm)
     name = name or _name_of(source)
@@ -58,10 +58,10 @@ def compile_network(
         return _compile(model, name, resolution, space, batch_norm, num_classes)
     except AutoTailorError:
         raise
-    except Exception as error:  # whatever a stranger's file makes of a library or of us
+    except Exception as error:  # a user's file may break a library, or this package, in unforeseen ways
         raise GraphError(
             f"graph {name}: it cannot be compiled ({type(error).__name__}: {reason(error)}); check that onnxruntime "
-            f"runs the file, and export it again; where it does, this is a fault of autotailor, please report it"
+            f"runs the file, and export it again; if onnxruntime does, please report this as an error of autotailor"
         ) from error
 
 
@@ -77,7 +77,7 @@ def _compile(
     batch_norm: BatchNorm,
     num_classes: int | None,
 ) -> SuperNet:
-    """The SuperNet of a model that was read."""
+    """Compiles an ONNX model that was read from its source."""
     folded = recorded(model)
     graph = parse(normalise(model, resolution), name)
     check_weights(graph)
@@ -88,8 +88,8 @@ def _compile(
     check_network(net)
     if num_classes is not None and num_classes != net.num_classes:
         raise GraphError(
-            f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set the latter "
-            f"to {net.num_classes}, or give a network of {num_classes} classes"
+            f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set "
+            f"model.num_classes to {net.num_classes}, or give a network of {num_classes} classes"
         )
     return net
 

@@ -1,8 +1,8 @@
-"""Which convolutions have BatchNorm folded into them: what exporters leave behind in the file.
+"""Finds the convolutions into which an exporter folded BatchNorm, from the exporter's records in the file.
 
-No weight says whether it has been folded: VGG, SqueezeNet and AlexNet look the same and never had a normalisation.
-Therefore only the records of the exporters that fold count; where there is none, nothing is put back unless
-the user asks.
+The weights themselves do not show folding: VGG, SqueezeNet and AlexNet never had BatchNorm, and their weights look like
+folded ones. Therefore only the exporters' records count. Without a record, BatchNorm is put back only where the user
+asks for it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from autotailor.ir.execution.batch_norm import FOLDED_INTO
 BatchNorm = Literal["auto", "reinsert", "keep"]
 
 _RULES = "pkg.onnxscript.rewriter.rule_name"  # torch's dynamo exporter lists the rewrites of a node
-_TORCH = re.compile(r"(onnx::Conv_)?\d+")  # its classic exporter numbers tensors that are no parameters of a module
+_TORCH = re.compile(r"(onnx::Conv_)?\d+")  # torch's classic exporter numbers tensors that are not parameters
 _TF2ONNX = (re.compile(r".*_weights_fused_bn(__\d+)?"), re.compile(r".*_bias_fused_bn(__\d+)?"))
 
 
 def check_mode(mode: str) -> None:
-    """Refuses what is no way of treating BatchNorm."""
+    """Raises GraphError unless ``mode`` is one of the values of ``BatchNorm``."""
     if mode not in get_args(BatchNorm):
         raise GraphError(f"batch_norm {mode!r}: expected one of {', '.join(get_args(BatchNorm))}")
 
 
 def recorded(model: ir.Model) -> frozenset[str]:
-    """Names of the tensors that operators with folded BatchNorm write, as the exporter recorded them.
+    """Names of the output tensors of all operators with folded BatchNorm, according to the exporter's records.
 
     - torch, dynamo: the node's metadata lists the rewrite ``FuseBatchNormInto...``.
-    - torch, classic: weight *and* bias of the Conv are no parameters of a module (``onnx::Conv_497``); weights that
-      are standardised or reparametrised while exporting keep their bias's name.
+    - torch, classic: the names of weight *and* bias of a Conv are numbers (``onnx::Conv_497``) instead of names of a
+      module's parameters. Where the exporter only standardises or reparametrises weights, the bias keeps its name.
     - tf2onnx: weight and bias are called ``..._weights_fused_bn`` and ``..._bias_fused_bn``.
     """
     torch = model.producer_name == "pytorch"

@@ -1,4 +1,4 @@
-"""Calls of onnx-ir and onnxscript: what they raise or log becomes a GraphError that names the step."""
+"""Calls of onnx-ir and onnxscript: their errors become a GraphError that names the step, their logs are silenced."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ _LOGGERS = ("onnxscript", "onnx_ir", "timm", "huggingface_hub")
 def attempt(step: str, model: str, function: Callable[[], Result]) -> Result:
     """Runs one step of a library over a model.
 
+    Args:
+        step: what has failed if the library raises, as the clause of a message ("its nodes cannot be named").
+        model: name of the model, for the message.
+        function: the step.
+
     Raises:
-        GraphError: whatever the library raised, with the innermost reason.
+        GraphError: the library raised an error; the message gives its innermost reason.
     """
     try:
         with quiet():
@@ -41,7 +46,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps the libraries' warnings out of the user's terminal; what matters is checked and raised."""
+    """Keeps the libraries' warnings out of the user's terminal; the compiler itself checks what matters."""
     levels = {name: logging.getLogger(name).level for name in _LOGGERS}
     try:
         for name in _LOGGERS:
@@ -53,7 +58,12 @@ def quiet() -> Iterator[None]:
 
 
 def complaint(model: ir.Model, function: Callable[[onnx.ModelProto], object]) -> str:
-    """What ONNX says against a model that a pass could not handle; the passes themselves only log it."""
+    """ONNX's reason why a pass could not handle a model; the passes themselves only log that reason.
+
+    Args:
+        model: after the pass.
+        function: a call of ONNX that raises for such a model.
+    """
     try:
         function(ir.to_proto(model))
     except Exception as error:

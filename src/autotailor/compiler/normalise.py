@@ -18,18 +18,19 @@ from autotailor.compiler.passes.signature import fix_signature
 from autotailor.compiler.rewrites.canonical import canonicalise
 from autotailor.ir.errors import GraphError
 
-LARGEST = 1 << 28  # numbers of an activation for one image: 1 GiB
+LARGEST = 1 << 28  # elements of an activation for one image: 1 GiB
 
 
 def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
-    """Changes a model in place; ensures what ``parser.parse`` requires.
+    """Normalises a model in place into the form that ``parser.parse`` requires, and returns it.
 
     Args:
-        model: that ONNX's checker accepts, of opset 7 to 23.
-        resolution: for files with dynamic image sizes (pixels).
+        model: a model of opset 7 to 23 that ONNX's checker accepts.
+        resolution: side of the images (pixels), for files with dynamic image sizes.
 
     Raises:
-        GraphError: the model is not one image in and one tensor out, or has shapes that cannot be inferred.
+        GraphError: the model does not have one image as input and one tensor as output, holds an operator that cannot
+            be compiled, or has shapes that cannot be inferred.
     """
     name = str(model.graph.name)
     check_opset(model)
@@ -90,7 +91,7 @@ def _infer(model: ir.Model) -> None:
 
 
 def _same_shapes(model: ir.Model) -> bool:
-    """Says what ONNX's inference does not: a GroupNormalization keeps its input's shape; whether that was news."""
+    """Gives GroupNormalization its input's shape, which ONNX's inference leaves out; returns whether any was set."""
     news = False
     for node in model.graph:
         source, result = (*node.inputs, None)[0], node.outputs[0]

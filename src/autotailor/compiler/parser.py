@@ -28,17 +28,17 @@ Array = npt.NDArray[Any]
 def parse(model: ir.Model | onnx.ModelProto, name: str) -> Graph:
     """Reads a normalised model into a graph.
 
-    Vectors (gains, shifts, statistics, biases) that several nodes share are copied for each, because deduplication
-    by value ties what has nothing to do with each other; shared matrices stay tied.
+    Vectors (gains, shifts, statistics, biases) that several nodes share are copied for each node, because exporters
+    merge vectors of equal values that belong to unrelated layers. Shared matrices stay shared.
 
     Raises:
-        GraphError: an output that is no row of logits, or does not depend on the image.
+        GraphError: the output is not a row of logits, or does not depend on the image.
     """
     return _Parser(ir.from_proto(model) if isinstance(model, onnx.ModelProto) else model, name).graph()
 
 
 class _Parser:
-    """Reads one model; names of tensors and nodes become unique."""
+    """Reads one model, and makes the names of its tensors and nodes unique."""
 
     def __init__(self, model: ir.Model, name: str) -> None:
         self._model, self._name = model, name
@@ -78,7 +78,7 @@ class _Parser:
         return [self._image, *(value for node in self._model.graph for value in _outputs(node))]
 
     def _tensor(self, value: ir.Value) -> str:
-        """Name of a tensor; those that exported files give to their input and output are kept for them."""
+        """Name of a tensor. The names INPUT and OUTPUT are reserved for the network's own input and output."""
         name = str(value.name)
         taken = {INPUT: self._image, OUTPUT: self._output}
         return f"{name}.inner" if name in taken and taken[name] is not value else name
@@ -100,7 +100,7 @@ class _Parser:
                 inputs.append(self._tensor(value))
             elif name is not None and len(constant.shape) <= 1:
                 array = _array(constant)
-                if array.size or array.dtype.kind == "i":  # no floats stand for an absent input (Resize)
+                if array.size or array.dtype.kind == "i":  # Resize marks an absent input by an empty float tensor
                     attributes[name] = array.item() if array.ndim == 0 else tuple(array.tolist())
                 inputs.append("")
             else:
@@ -111,7 +111,7 @@ class _Parser:
         return Node(label, node.op_type, tuple(inputs), outputs, freeze_attributes(attributes))
 
     def _weight(self, value: ir.Value, tensor: ir.TensorProtocol, copy_name: str) -> str:
-        """Name under which a node reads a constant; shared vectors get a copy of their own."""
+        """Name under which a node reads a constant; each reader of a shared vector gets its own copy."""
         shared = len(value.uses()) > 1 and len(tensor.shape) <= 1
         name = copy_name if shared else self._tensor(value)
         if name not in self._weights:
@@ -120,10 +120,10 @@ class _Parser:
 
 
 def _array(tensor: ir.TensorProtocol) -> Array:
-    """A copy of a constant, apart from the file's memory.
+    """A copy of a constant that does not share the file's memory.
 
     Raises:
-        GraphError: its data is missing or of another length than its shape says.
+        GraphError: the constant's data is missing, or its length does not match its shape.
     """
     try:
         return np.array(tensor.numpy(), order="C")
@@ -142,12 +142,12 @@ def _outputs(node: ir.Node) -> list[ir.Value]:
 
 def _shape(value: ir.Value) -> Shape:
     if value.shape is None:
-        raise GraphError(f"tensor {value.name}: no shape could be inferred")
+        raise GraphError(f"tensor {value.name}: its shape could not be inferred; export the network with static shapes")
     return tuple(int(size) for size in value.shape)  # type: ignore[arg-type]
 
 
 def _attribute(node: str, attribute: ir.Attr) -> Any:
-    """An attribute as a number, a word, or a tuple of them."""
+    """An attribute as a number, a string, or a tuple of these."""
     kinds = ir.AttributeType
     if attribute.type in (kinds.INT, kinds.FLOAT, kinds.STRING):
         return attribute.value
@@ -157,7 +157,7 @@ def _attribute(node: str, attribute: ir.Attr) -> Any:
 
 
 def _with_flat_logits(graph: Graph) -> Graph:
-    """Logits ``[1, classes, 1, 1]``, as fully convolutional classifiers return them, become ``[1, classes]``."""
+    """Flattens logits ``[1, classes, 1, 1]`` of fully convolutional classifiers to ``[1, classes]``."""
     shape = graph.shapes[graph.output]
     if len(shape) < 3 or any(size != 1 for size in shape[2:]):
         return graph

@@ -4,4 +4,4 @@ from autotailor.ir.errors import AutoTailorError
 
 
 class DataError(AutoTailorError):
-    """Data cannot be had, or are not what their section of the configuration says."""
+    """Data are missing, cannot be read, or differ from what their section of the configuration says."""

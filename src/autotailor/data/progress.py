@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line now and then elsewhere, nothing for what takes a moment."""
+"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere, nothing for short work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ LINE_SECONDS = 30.0
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """Yields a function to call after each of ``total`` steps."""
+    """Shows the progress of a loop.
+
+    Args:
+        title: what the loop does, for the bar or the lines.
+        total: number of steps.
+
+    Yields:
+        A function that the loop calls after each step.
+    """
     if not sys.stderr.isatty():
         yield _lines(title, total)
         return

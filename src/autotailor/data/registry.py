@@ -1,4 +1,4 @@
-"""Datasets by name: one file and one ``register`` each."""
+"""The registry of datasets: each dataset is one file in ``datasets/`` with one call of ``register``."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 Config = TypeVar("Config")
-WHERE_AND_HOW = ("root", "download", "workers")  # keys that change no image
+WHERE_AND_HOW = ("root", "download", "workers")  # keys that do not change the images
 DATASETS = "autotailor.data.datasets"
 
 
 class Dataset(ABC):
-    """One kind of dataset, made from its section of the configuration (without ``name``)."""
+    """One kind of dataset, made from its section of the configuration (without ``kind``)."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raises DataError when the data cannot be had, before any work."""
+        """Raises DataError where the data are missing and cannot be downloaded; runs before any other work."""
 
     @abstractmethod
     def classes(self) -> tuple[str, ...] | None:
-        """Names of the classes, label after label; None where only loading tells."""
+        """Names of the classes in the order of their labels; None where the names are known only after loading."""
 
     def verify(self) -> None:
-        """Raises DataError naming everything in the data that cannot be used; may take as long as reading them all."""
+        """Raises DataError naming every file that cannot be used; may take as long as reading all data."""
         self.check()
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Digest of the content of the data, wherever they lie; cheap where nothing changed."""
+        """Digest of the data's content, whatever folder holds the data; cheap where no file changed."""
 
     @abstractmethod
     def load(self) -> DataSplits:
-        """The three splits."""
+        """Reads the data into the three splits."""
 
 
 Factory = Callable[[Mapping[str, Any]], Dataset]
@@ -72,7 +72,7 @@ def names() -> tuple[str, ...]:
 
 
 def _factory(kind: str) -> Factory | None:
-    """The factory of a kind; the file that is called like it is tried first, since others may import much."""
+    """The factory of a kind. The module named like the kind is tried first: importing all modules takes long."""
     if kind.isidentifier() and importlib.util.find_spec(f"{DATASETS}.{kind}"):
         importlib.import_module(f"{DATASETS}.{kind}")
     if kind not in _FACTORIES:
@@ -82,7 +82,7 @@ def _factory(kind: str) -> Factory | None:
 
 def _dataset(section: Mapping[str, Any]) -> Dataset:
     if not isinstance(section, Mapping) or not isinstance(section.get("name"), str):
-        raise DataError(f"the data section is a mapping with the name of a dataset, one of {', '.join(names())}")
+        raise DataError(f"the data section must be a mapping whose name is a dataset, one of {', '.join(names())}")
     kind = section.get("kind", section["name"])
     factory = _factory(str(kind))
     if factory is None:
@@ -96,11 +96,11 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     """The splits that a section of the configuration describes.
 
     Args:
-        section: ``name`` and the parameters of the dataset. Where the name is not itself that of a registered
-            dataset, ``kind`` says which one reads it.
+        section: ``name`` and the parameters of the dataset. Where ``name`` is not a registered dataset, ``kind``
+            names the registered dataset that reads the section.
 
     Raises:
-        DataError: unknown dataset or parameter, a value out of range, or data that cannot be had.
+        DataError: the dataset or a parameter is unknown, a value is out of range, or the data are missing.
     """
     dataset = _dataset(section)
     dataset.check()
@@ -111,26 +111,26 @@ def load(section: Mapping[str, Any]) -> DataSplits:
 
 
 def check(section: Mapping[str, Any]) -> None:
-    """Raises DataError at once when the data cannot be had: which file, and where to put it by hand.
+    """Raises DataError where data are missing; the message names the files and the folder to put them into.
 
-    Data that may be downloaded are downloaded here, once, so that no later rule can fail for want of them.
+    Data that may be downloaded are downloaded here, once, so that no later rule fails because they are missing.
     """
     _dataset(section).check()
 
 
 def verify(section: Mapping[str, Any]) -> None:
-    """Raises DataError naming what in the data cannot be used, after one pass over all of them.
+    """Raises DataError naming every file that cannot be used, after one pass over all files.
 
-    ``load`` does the same. What was looked at once is remembered, so that a second pass costs a look at the times.
+    ``load`` makes the same pass. Results are remembered, so that a second pass only compares sizes and times of files.
     """
     _dataset(section).verify()
 
 
 def classes(section: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Names of the classes, label after label; None where only loading the data tells.
+    """Names of the classes in the order of their labels; None where the names are known only after loading.
 
     Raises:
-        DataError: the data cannot be had.
+        DataError: the data are missing.
     """
     return _dataset(section).classes()
 
@@ -138,11 +138,11 @@ def classes(section: Mapping[str, Any]) -> tuple[str, ...] | None:
 def fingerprint(section: Mapping[str, Any]) -> str:
     """Digest of the content of a section's data: sorted relative paths with the hashes of the files.
 
-    It depends neither on times nor on where the data lie, nor on the section's other parameters. A file is read again
-    only where its path, size or times changed.
+    The digest depends neither on times, nor on the folder of the data, nor on the section's other parameters. A file
+    is read again only where its path, size or times changed.
 
     Raises:
-        DataError: the data cannot be had.
+        DataError: the data are missing.
     """
     return _dataset(section).fingerprint()
 

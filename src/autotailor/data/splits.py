@@ -1,4 +1,4 @@
-"""What every dataset hands out: a training stream, and evaluation sets with their groups."""
+"""The interface of every dataset: a training stream, and two evaluation sets with groups of related images."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TrainStream(ABC):
 
 
 class EvaluationSet(ABC):
-    """A fixed list of images; ``groups[i]`` is the base image that image i was made from."""
+    """A fixed list of images; ``groups[i]`` is the number of the base image that image i was made from."""
 
     labels: npt.NDArray[np.int64]
     groups: npt.NDArray[np.int64]
@@ -65,10 +65,10 @@ class DataSplits:
         name: of the dataset, as in its configuration.
         num_classes: labels are 0 .. num_classes - 1.
         resolution: height and width R of every image, pixels.
-        train, validation, test: validation serves sensitivity and search, test every headline.
+        train, validation, test: sensitivity and search use validation; reported accuracies come from test.
         mean, std: for each channel, already applied to the images: (pixel in 0..1 - mean) / std.
-        fingerprint: canonical text of the section that it was made from, with the digest of the data's content and
-            without where the data lie.
+        fingerprint: canonical text of the dataset's configuration and of the digest of the data's content. Keys that
+            do not change the images, such as the folder, are left out.
     """
 
     name: str
@@ -83,7 +83,7 @@ class DataSplits:
 
 
 class TensorEvaluationSet(EvaluationSet):
-    """An evaluation set that lies in memory."""
+    """An evaluation set in memory."""
 
     def __init__(self, images: torch.Tensor, labels: npt.ArrayLike, groups: npt.ArrayLike) -> None:
         self.images = images
@@ -115,7 +115,7 @@ def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:
 def resize(images: torch.Tensor, resolution: int) -> torch.Tensor:
     """Images ``[n, 3, h, w]`` to ``[n, 3, resolution, resolution]``, antialiased bilinear."""
     if resolution < 1:
-        raise DataError(f"images cannot be resized to {resolution} pixels: a resolution is at least 1")
+        raise DataError(f"images cannot be resized to {resolution} pixels; choose a resolution of at least 1")
     if images.shape[-2:] == (resolution, resolution):
         return images
     size = [resolution, resolution]

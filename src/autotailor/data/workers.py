@@ -1,12 +1,13 @@
-"""Batches that several workers prepare.
+"""Batches that several threads or processes prepare.
 
-Held-out pictures are opened by threads: SubNets are evaluated by several threads at once, and a process that one thread
-forks while another thread holds a lock may die or hang. Pillow and PyTorch give the interpreter's lock back while they
-decode and scale, so that threads open pictures side by side.
+Threads open held-out pictures: several threads evaluate SubNets at once, and a process that one thread forks while
+another thread holds a lock may die or hang. Pillow and PyTorch release the interpreter's lock while they decode and
+scale, so that threads open pictures side by side.
 
-The training stream is read by one thread while no other one computes, all day long, and small pictures keep the lock
-busy: two processes prepared 1,950 images a second of pictures of 100 pixels, two threads 1,440. So the training stream
-has processes where they are forked. A process that starts afresh (macOS, Python 3.14) would import PyTorch first.
+Forked processes open the pictures of the training stream: only one thread reads the stream, and small pictures keep
+the interpreter's lock busy. Two processes prepared 1,950 images per second of pictures of 100 pixels, two threads
+1,440. Where processes cannot be forked (macOS, Python 3.14), threads open these pictures, too, because a process that
+starts afresh would have to import PyTorch first.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from torch.utils.data import DataLoader, default_collate
 if TYPE_CHECKING:
     from autotailor.data.splits import Batch
 
-AHEAD = 2  # batches for each worker that are prepared before they are asked for
+AHEAD = 2  # batches per worker that are prepared before the reader asks for them
 
 
 def batches(items: Any, batch_size: int, workers: int) -> Iterator[Batch]:
-    """All items in order, collated by threads; the last batch may be smaller.
+    """Batches of all items in order, prepared by threads; the last batch may be smaller.
 
     Args:
-        items: a dataset with a length; may be read from several threads at once.
+        items: a dataset with a length, which several threads may read at once.
         batch_size: items in a batch.
-        workers: threads; 0: the calling thread does it.
+        workers: number of threads; with 0, the calling thread prepares the batches.
     """
 
     def prepare(first: int) -> Batch:
@@ -45,7 +46,7 @@ def batches(items: Any, batch_size: int, workers: int) -> Iterator[Batch]:
 
 
 def forked_batches(items: Any, batch_size: int, workers: int) -> Iterator[Batch]:
-    """The same by processes, where the main thread asks and processes are forked; by threads elsewhere."""
+    """Like ``batches``, but prepared by processes where these are forked and the main thread is the caller."""
     if not workers or _start_method() != "fork" or threading.current_thread() is not threading.main_thread():
         return batches(items, batch_size, workers)
     generator = torch.Generator().manual_seed(0)
@@ -53,7 +54,7 @@ def forked_batches(items: Any, batch_size: int, workers: int) -> Iterator[Batch]
 
 
 def _start_method() -> str:
-    """How processes start here; asking does not fix it."""
+    """How processes start on this system; unlike ``get_start_method()``, this call does not fix the method."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     return chosen or multiprocessing.get_all_start_methods()[0]
 
@@ -67,5 +68,5 @@ def _ahead(prepare: Callable[[int], Batch], starts: range, workers: int) -> Iter
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
-    finally:  # also where the reader has seen enough
+    finally:  # runs, too, where the reader stops before the last batch
         pool.shutdown(wait=True, cancel_futures=True)

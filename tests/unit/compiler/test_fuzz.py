@@ -165,7 +165,7 @@ def test_windows_that_no_map_has_are_named(attributes: dict[str, Any]) -> None:
 def test_what_nobody_foresaw_is_an_error_that_names_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autotailor.compiler.compile.parse", lambda *_: {}["key"])
     model = model_of([node("Conv", ["x", "w"], ["t"]), *HEAD], {"w": W, "fc": FC})
-    with pytest.raises(GraphError, match=r"graph g: it cannot be compiled \(KeyError: 'key'\).*fault of autotailor"):
+    with pytest.raises(GraphError, match=r"graph g: it cannot be compiled \(KeyError: 'key'\).*error of autotailor"):
         autotailor.compile(model)
 
 
@@ -220,7 +220,7 @@ def test_refused_with_a_reason(name: str) -> None:
     ("shape", "message"),
     [
         ((1, 3, 0, 8), "is empty"), ((1, 3, -1, 8), "is empty"), (("n", "c", 8, 8), "dynamic axes"),
-        ((3,), "no batch"), ((), "no batch"),
+        ((3,), "not a batch"), ((), "not a batch"),
     ],
 )  # fmt: skip
 def test_strange_input_shapes(shape: tuple[int | str, ...], message: str) -> None:

@@ -1,1 +1,1 @@
-"""Passes over an ONNX model, each one subject; ``normalise.py`` says in what order."""
+"""Passes over an ONNX model, one subject per file; ``compiler/normalise.py`` runs them in order."""

@@ -1,8 +1,9 @@
-"""How much constant folding may compute: known before anything is allocated.
+"""Limits the memory of constant folding, before anything is allocated.
 
 A file of 200 bytes can ask for a constant of terabytes (ConstantOfShape, Expand, Tile, Range, Resize, the sum of a row
-and a column). ONNX's inference says what each operator would write, from the few numbers that shape it. What is folded
-from a file's own weights is of their order of size; what a file makes out of nothing is bounded for the whole file.
+and a column). ONNX's inference tells the size of each operator's result from the few numbers that determine the
+result's shape. The limit of a file is a multiple of the size of its weights, plus a constant for results that it
+computes without weights.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from onnx import helper
 
 from autotailor.ir.errors import GraphError
 
-OUT_OF_NOTHING = 1 << 30  # bytes; the weights of the onnx package's VGG-19 are ConstantOfShape, of 600 MB
+OUT_OF_NOTHING = 1 << 30  # bytes; the onnx package's VGG-19 makes its 600 MB of weights by ConstantOfShape
 CHAIN = 8  # operators that each weight of a file may pass through
-_FEW = 1024  # numbers of an input that may say a shape
+_FEW = 1024  # elements; only inputs up to this size can be shapes, so that inference needs their values
 _AS_VALUES_SAY = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
-"""Operators whose result is as long as their values say, and never longer than what they read, times its axes."""
+"""Operators whose result's size depends on values, but has at most the input's elements times the input's axes."""
 _NEVER = frozenset({"Attention", "ConvInteger", "DeformConv", "MaxUnpool", "QLinearConv", "RoiAlign", "STFT"})
-"""Operators whose working memory their result does not tell; no exporter applies them to constants."""
+"""Operators whose working memory cannot be told from their result; exporters do not apply them to constants."""
 _COORDINATES = 64  # bytes of working memory that ONNX's reference takes for each byte that Resize writes
 
 
@@ -35,10 +36,10 @@ class Budget:
         self._seen: set[str] = set()
 
     def allows(self, node: ir.Node) -> bool:
-        """Whether a node of constants can be computed; False where nobody can say how large its result is.
+        """Whether a node of constants can be computed; False where the size of its result is unknown.
 
         Raises:
-            GraphError: the result would be larger than what is left.
+            GraphError: computing the node takes more bytes than are left.
         """
         needed = needed_bytes(node, self._opsets)
         name = str(node.outputs[0].name)
@@ -47,8 +48,8 @@ class Budget:
         if needed > self._left:
             raise GraphError(
                 f"node {node.name or name}: {node.op_type} would make a constant that takes {needed / 2**30:,.1f} GiB "
-                f"to compute, and {self._left / 2**30:,.1f} GiB are left for all that this file computes; store it as "
-                f"a weight, or export the network without it"
+                f"to compute, and {self._left / 2**30:,.1f} GiB are left for all constants of this file; store the "
+                f"constant as a weight, or export the network without it"
             )
         self._seen.add(name)
         self._left -= needed
@@ -56,7 +57,7 @@ class Budget:
 
 
 def needed_bytes(node: ir.Node, opsets: Mapping[str, int]) -> int | None:
-    """Bytes that computing a node of constants takes; None where that cannot be known."""
+    """Bytes that computing a node of constants takes; None where the number cannot be known."""
     constants = {str(v.name): v.const_value for v in node.inputs if v is not None and v.const_value is not None}
     if node.op_type in _AS_VALUES_SAY:
         return sum(8 * tensor.size * max(1, len(tensor.shape)) for tensor in constants.values())
@@ -70,7 +71,7 @@ def needed_bytes(node: ir.Node, opsets: Mapping[str, int]) -> int | None:
             {n: ir.to_proto(t) for n, t in constants.items() if t.size <= _FEW},
             opset_imports=[helper.make_opsetid(domain, version) for domain, version in opsets.items()],
         )
-    except Exception:  # what ONNX cannot infer is not computed, and is refused later where it is needed
+    except Exception:  # the node stays unfolded; a later pass refuses it where its value is needed
         return None
     sizes = [_size(proto) for proto in found.values()]
     if len(sizes) < sum(bool(value.name) for value in node.outputs) or None in sizes:
@@ -103,7 +104,7 @@ def _size(proto: onnx.TypeProto) -> int | None:
 
 
 def _working(node: ir.Node) -> int:
-    """Working memory for each byte of the result: a window is copied for each place it takes."""
+    """Working memory for each byte of the result; windowed operators copy the window of every output pixel."""
     if node.op_type == "Resize":
         return _COORDINATES
     if "kernel_shape" in node.attributes:
@@ -113,7 +114,7 @@ def _working(node: ir.Node) -> int:
 
 
 def _padded(node: ir.Node) -> int:
-    """Bytes of a window's padded input, which a large stride hides from its output."""
+    """Bytes of a window's padded input, which may be far larger than the output where the stride is large."""
     tensor = node.inputs[0].const_value if node.inputs and node.inputs[0] is not None else None
     if tensor is None or "pads" not in node.attributes:
         return 0

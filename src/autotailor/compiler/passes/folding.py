@@ -1,4 +1,4 @@
-"""Constant folding: arithmetic over shapes and weights is done once, while compiling."""
+"""Constant folding: arithmetic on shapes and weights is computed once, at compile time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 
 
 def fold(model: ir.Model) -> None:
-    """Ensures that nothing constant is computed: no Constant, Identity, Dropout, dead code; shapes on the way.
+    """Folds constants in place: no Constant, Identity, Dropout or dead code is left, and shapes are inferred.
 
     Raises:
         GraphError: a constant cannot be computed, or is too large.
@@ -53,7 +53,11 @@ def tidy(model: ir.Model) -> None:
 
 
 def _fold_several(node: ir.Node, opsets: dict[str, int], foldable: Callable[[ir.Node], bool]) -> bool:
-    """Folds an operator with several outputs, for instance a Split of fused weights; the library leaves them."""
+    """Folds an operator with several outputs (a Split of fused weights), which onnxscript does not fold.
+
+    Returns:
+        Whether the node was folded.
+    """
     if node.domain or len(node.outputs) < 2 or node.graph is None:
         return False
     inputs = [value for value in node.inputs if value is not None]

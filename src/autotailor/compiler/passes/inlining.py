@@ -1,6 +1,6 @@
-"""Functions of a file are written out where they are called, once it is known how many nodes that gives.
+"""Inlines the functions of a file, after the number of resulting nodes was counted.
 
-Functions that call each other twenty deep, ten times each, would become 10 ** 20 nodes.
+The count comes first, because functions that call each other twenty deep, ten times each, would become 10 ** 20 nodes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MOST_NODES = 1_000_000
 
 
 def inline(model: ir.Model) -> None:
-    """Ensures that no node calls a function of the file.
+    """Inlines all functions in place, so that no node calls a function of the file.
 
     Raises:
-        GraphError: functions call themselves, or would become too many nodes.
+        GraphError: a function calls itself, or the functions would become too many nodes.
     """
     name = str(model.graph.name)
     known: dict[ir.OperatorIdentifier, int] = {}
@@ -30,13 +30,13 @@ def inline(model: ir.Model) -> None:
 
     def size(function: ir.OperatorIdentifier) -> int:
         if function not in known:
-            known[function] = MOST_NODES + 1  # what a function that calls itself finds
+            known[function] = MOST_NODES + 1  # a function that calls itself finds this value, and is refused
             known[function] = written_out(model.functions[function].all_nodes())
         return known[function]
 
     if (count := written_out(model.graph.all_nodes())) > MOST_NODES:
         raise GraphError(
-            f"graph {name}: its functions call each other, and would become {count:.3g} nodes; {MOST_NODES:,} are the "
-            f"limit, export it without functions"
+            f"graph {name}: its functions call each other, and would become {count:.3g} nodes; the limit is "
+            f"{MOST_NODES:,}, export it without functions"
         )
     attempt("its functions cannot be inlined", name, lambda: common.InlinePass()(model))

@@ -1,4 +1,4 @@
-"""Operators without a rule in the form of opset 17, in which they are executed and exported (``ir/bypass.py``)."""
+"""Rewrites operators without a rule to opset 17, in which ``ir/execution/bypass.py`` executes and exports them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from autotailor.ir.operators.rule import rules
 
 
 def lower(model: ir.Model) -> None:
-    """Rewrites, in place, what has no rule and another definition than at opset 17.
+    """Rewrites, in place, every operator that has no rule and whose definition changed after opset 17.
 
-    ONNX cannot convert whole graphs down, but most single operators: inputs that used to be attributes become
-    attributes again (the axes of a reduction). What has no such form stays as it is.
+    ONNX cannot convert whole graphs to an older opset, but it can convert most single operators: inputs that used to
+    be attributes, such as the axes of a reduction, become attributes again. Other operators stay as they are.
     """
     opset = model.graph.opset_imports[""]
     for node in list(model.graph):

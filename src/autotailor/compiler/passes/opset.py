@@ -1,4 +1,4 @@
-"""Opsets: what the IR reads, and the one it works on."""
+"""Opsets: the range that the IR reads, and the upgrade to the opset that the IR works on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_opset(model: ir.Model) -> int:
     """The opset of ONNX's own operators that a model imports.
 
     Raises:
-        GraphError: none, or one that the IR does not read.
+        GraphError: the model imports no opset, or one that the IR does not read.
     """
     version = model.graph.opset_imports.get("")
     if version is None or not OLDEST <= version <= NEWEST:
@@ -29,7 +29,7 @@ def check_opset(model: ir.Model) -> int:
 
 
 def upgrade(model: ir.Model) -> None:
-    """Ensures opset 20 or newer; the operators after 20 differ from it only in the types they take.
+    """Ensures opset 20 or newer. Operators after opset 20 need no change: they only accept more types.
 
     Raises:
         GraphError: ONNX has no conversion for an operator.
@@ -51,6 +51,6 @@ def upgrade(model: ir.Model) -> None:
 
 
 def _resize_as_before_11(node: ir.Node) -> None:
-    """Until opset 10, pixels were counted from their corners; ONNX's converter forgets to say so."""
+    """Sets the attributes of opset 10, where pixels were counted from their corners; ONNX's converter omits them."""
     node.attributes["coordinate_transformation_mode"] = ir.AttrString("coordinate_transformation_mode", "asymmetric")
     node.attributes["nearest_mode"] = ir.AttrString("nearest_mode", "floor")

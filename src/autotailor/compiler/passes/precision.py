@@ -1,4 +1,4 @@
-"""Half and double precision become single precision: the IR computes in float32."""
+"""Half and double precision become single precision, because the IR computes in float32."""
 
 from __future__ import annotations
 

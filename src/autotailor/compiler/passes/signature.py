@@ -1,4 +1,4 @@
-"""One image in, one tensor out: the batch is 1, dynamic image sizes are filled in."""
+"""Fixes a model's signature: one image as input, one tensor as output, batch 1, and a static image size."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LARGEST_SIDE = 1 << 13  # pixels
 
 
 def fix_signature(model: ir.Model, resolution: int | None) -> None:
-    """Ensures one static float input of batch 1 and one output; forgets every other shape the file states.
+    """Ensures one static float input of batch 1 and one output; removes every other shape that the file states.
 
     Args:
         model: changed in place.
-        resolution: for dynamic spatial axes (pixels).
+        resolution: side of the images (pixels), for dynamic spatial axes.
 
     Raises:
         GraphError: several inputs or outputs, other types than float tensors, or axes that stay dynamic.
@@ -44,7 +44,7 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
 
 
 def _check_image(graph: str, image: ir.Value) -> None:
-    """Refuses an input that is no batch of RGB images, channels first; says how to export one."""
+    """Refuses an input that is not a batch of RGB images, channels first; the message says how to export one."""
     wanted = "expected a float tensor [batch, 3, height, width]"
     if not isinstance(image.type, ir.TensorType) or image.shape is None:
         raise GraphError(f"graph {graph}: input {image.name} is {image.type} of shape {image.shape}; {wanted}")
@@ -52,20 +52,21 @@ def _check_image(graph: str, image: ir.Value) -> None:
     found = f"graph {graph}: input {image.name} is {image.dtype} of shape {dims}"
     if image.dtype != ir.DataType.FLOAT:
         raise GraphError(
-            f"{found}; {wanted}: scaling and normalising are the data's part, export the network without them, or cut "
-            f"it out behind them with onnx.utils.extract_model"
+            f"{found}; {wanted}: the data section scales and normalises images, so export the network without these "
+            f"steps, or cut them off with onnx.utils.extract_model"
         )
     if len(dims) != 4:
-        raise GraphError(f"{found}, no batch of images; {wanted}")
+        raise GraphError(f"{found}, which is not a batch of images; {wanted}")
     if dims[1] not in COLOURS and dims[3] in COLOURS:
         raise GraphError(
-            f"{found}, channels last; {wanted}: export it channels first, with tf2onnx by --inputs-as-nchw {image.name}"
+            f"{found}, channels last; {wanted}: export it channels first (tf2onnx: --inputs-as-nchw {image.name})"
         )
     if isinstance(dims[1], int) and dims[1] != RGB and dims[1] > 0:
         grey = "a module that averages the three channels before it (x.mean(1, keepdim=True))"
         remedy = grey if dims[1] == 1 else f"a module that makes its {dims[1]} channels of three"
         raise GraphError(
-            f"{found}; {wanted}: images are read as RGB, grey ones too; wrap the network in {remedy}, and export that"
+            f"{found}; {wanted}: all images are read as RGB, even grey ones; wrap the network in {remedy}, and export "
+            f"the wrapped network"
         )
 
 
@@ -77,7 +78,7 @@ def _static(graph: str, image: ir.Value, resolution: int | None) -> list[int]:
     if dynamic and (resolution is None or 1 in dynamic):
         raise GraphError(
             f"graph {graph}: input {image.name} has dynamic axes besides the batch {[str(d) for d in dims]}; "
-            f"say the image size (resolution), or export it with a fixed one"
+            f"give the image size (model.resolution), or export the network with a fixed size"
         )
     sizes = [resolution if axis in dynamic else size for axis, size in enumerate(dims)]
     fixed = [int(size) for size in sizes if isinstance(size, int)]
@@ -90,7 +91,7 @@ def _static(graph: str, image: ir.Value, resolution: int | None) -> list[int]:
     if resolution is not None and resolution not in fixed[2:]:
         raise GraphError(
             f"graph {graph}: the file is fixed to images of shape {fixed[1:]}, not to {resolution} pixels; "
-            f"leave the resolution to the file, or export it for {resolution}"
+            f"remove the resolution, or export the network for {resolution}"
         )
     return fixed
 

@@ -1,1 +1,1 @@
-"""Rewrites of a model: one way of writing what exporters write in several."""
+"""Rewrites that bring the different forms in which exporters write one operation into a single form."""

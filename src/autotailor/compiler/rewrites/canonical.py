@@ -1,7 +1,7 @@
-"""One way of writing each operator: what ONNX leaves to defaults or says in several ways is written out.
+"""Canonical forms of operators: defaults are written out, and several ways of writing an operator become one.
 
-Requires static shapes at opset 20 or newer. A canonicaliser is a function of one node; it returns whether it changed
-it, and may replace the node.
+Requires static shapes at opset 20 or newer. A canonicaliser is a function of one node that changes or replaces the
+node in place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def canonicalise(model: ir.Model) -> None:
     """Rewrites every node in its canonical form, in place.
 
     Raises:
-        GraphError: a BatchNormalization or Dropout in training mode.
+        GraphError: a BatchNormalization or Dropout is in training mode, or a window does not fit its map.
     """
     for node in list(model.graph):
         rewrite = _CANONICALISERS.get(node.op_type)
@@ -38,7 +38,7 @@ def shape_of(value: ir.Value | None) -> tuple[int, ...]:
     """Static shape of a value.
 
     Raises:
-        GraphError: it has none.
+        GraphError: the value has no static shape.
     """
     if value is None or value.shape is None or not all(isinstance(size, int) for size in value.shape):
         raise GraphError(f"tensor {value.name if value else ''}: its shape cannot be inferred")
@@ -46,12 +46,12 @@ def shape_of(value: ir.Value | None) -> tuple[int, ...]:
 
 
 def _resolve_auto_pad(node: ir.Node) -> None:
-    """``auto_pad`` as the pads that it stands for at this image size: (out - 1) stride + span - in, odd one aside."""
+    """Writes ``auto_pad`` as pads. An axis needs (out - 1) stride + span - in pads; the mode places an odd one."""
     mode = _string(node, "auto_pad", "NOTSET")
     _check_window(node)
     node.attributes.pop("auto_pad", None)
     if _int(node, "ceil_mode", 0) == 0:
-        node.attributes.pop("ceil_mode", None)  # an attribute that the same operator of opset 17 may lack
+        node.attributes.pop("ceil_mode", None)  # the same operator may lack this attribute at opset 17
     kernel = _kernel(node)
     if kernel:
         node.attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", kernel)
@@ -70,7 +70,7 @@ def _resolve_auto_pad(node: ir.Node) -> None:
 
 
 def _check_window(node: ir.Node) -> None:
-    """Refuses sizes that ONNX's checker lets through: zeros, and other numbers of axes than the map has."""
+    """Refuses window sizes that ONNX's checker accepts: zeros, and lists that do not have one size per axis."""
     rank = len(shape_of(node.inputs[0])) - 2
     kernel = _kernel(node)
     lists = {"kernel_shape": kernel, **{n: _ints(node, n, (1,) * rank) for n in ("strides", "dilations")}}
@@ -93,7 +93,7 @@ def _kernel(node: ir.Node) -> Sequence[int]:
 
 
 def _write_split(node: ir.Node) -> None:
-    """Sizes of the parts as an input, whoever said them."""
+    """Writes the sizes of the parts as an input, also where the file gives only their number."""
     node.attributes.pop("num_outputs", None)
     if len(node.inputs) < 2 or node.inputs[1] is None:
         axis = _int(node, "axis", 0)
@@ -101,13 +101,13 @@ def _write_split(node: ir.Node) -> None:
 
 
 def _write_squeeze(node: ir.Node) -> None:
-    """Squeeze without axes drops every axis of one."""
+    """Writes out the axes of a Squeeze without axes: it drops every axis of size 1."""
     if len(node.inputs) < 2 or node.inputs[1] is None:
         _set_constant(node, 1, [axis for axis, size in enumerate(shape_of(node.inputs[0])) if size == 1])
 
 
 def _write_reduction(node: ir.Node) -> None:
-    """A reduction without axes is over all of them, or over none."""
+    """Writes out the axes of a reduction without axes: it reduces all axes, or none if an attribute says so."""
     nothing = _int(node, "noop_with_empty_axes", 0)
     node.attributes.pop("noop_with_empty_axes", None)
     axes = node.inputs[1] if len(node.inputs) > 1 else None
@@ -120,7 +120,7 @@ def _write_reduction(node: ir.Node) -> None:
 
 
 def _write_sum(node: ir.Node) -> None:
-    """A sum of several tensors is a chain of Adds."""
+    """Writes a Sum of several tensors as a chain of Adds."""
     operands = [value for value in node.inputs if value is not None]
     assert node.graph is not None
     if len(operands) == 1:
@@ -138,13 +138,13 @@ def _write_sum(node: ir.Node) -> None:
 
 
 def _write_extremum(node: ir.Node) -> None:
-    """Max, Min and Mean of one tensor are that tensor."""
+    """Removes a Max, Min or Mean of a single tensor."""
     if len(node.inputs) == 1:
         _pass_through(node)
 
 
 def _write_pad(node: ir.Node) -> None:
-    """Pads of some axes (opset 18) as pads of all."""
+    """Writes the pads of some axes (opset 18) as pads of all axes."""
     if len(node.inputs) < 4 or node.inputs[3] is None:
         return
     pads, axes = (_constant(node.inputs[slot]) for slot in (1, 3))
@@ -159,13 +159,16 @@ def _write_pad(node: ir.Node) -> None:
 
 
 def _write_resize(node: ir.Node) -> None:
-    """A region of interest counts only where the image is cropped to it."""
+    """Removes the region of interest from a Resize that does not crop to this region."""
     if _string(node, "coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" and len(node.inputs) > 1:
         node.replace_input_with(1, None)
 
 
 def _write_group_normalization(node: ir.Node) -> None:
-    """Gains and shifts for each group (opset 18) as for each channel (opset 21); a group for each channel is less."""
+    """Writes gains and shifts per group (opset 18) per channel (opset 21).
+
+    With one group per channel, the node becomes an InstanceNormalization.
+    """
     channels = shape_of(node.inputs[0])[1]
     if _int(node, "num_groups", 0) == channels:
         node.op_type = "InstanceNormalization"
@@ -192,7 +195,7 @@ def _check_dropout(node: ir.Node) -> None:
 
 
 def _drop_view(node: ir.Node) -> None:
-    """A view into the same shape is no view."""
+    """Removes a view that does not change the shape."""
     if shape_of(node.inputs[0]) == shape_of(node.outputs[0]):
         _pass_through(node)
 
@@ -235,7 +238,7 @@ def _constant(value: ir.Value | None) -> list[int] | None:
 
 
 def _set_constant(node: ir.Node, slot: int, value: Sequence[int] | npt.NDArray[Any]) -> None:
-    """Makes one input of a node a constant of its own."""
+    """Makes one input of a node a new constant."""
     array = value if isinstance(value, np.ndarray) else np.array(value, dtype=np.int64)
     tensor = ir.tensor(array)
     name = f"{node.outputs[0].name}.{slot}"
@@ -257,7 +260,7 @@ def _pass_through(node: ir.Node) -> None:
 
 
 def _replace(node: ir.Node, value: ir.Value) -> None:
-    """Takes a node out; ``value`` stands for its first output, under its name."""
+    """Removes a node; ``value`` replaces the node's first output and takes its name."""
     assert node.graph is not None
     name = node.outputs[0].name
     node.outputs[0].name = None

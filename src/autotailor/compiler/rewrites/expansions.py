@@ -1,4 +1,4 @@
-"""Expand in front of an operator that broadcasts anyway is left out, so that it does not spell out sizes."""
+"""Removes an Expand in front of operators that broadcast anyway, because an Expand fixes sizes that may change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div"})
 
 
 def without_needless_expansions(graph: Graph) -> Graph:
-    """The graph with every Expand bypassed whose readers find the same result without it."""
+    """The graph without every Expand whose readers give the same result without it."""
     stands_for = {
         node.outputs[0]: node.inputs[0] for node in graph.nodes if node.kind == "Expand" and _is_needless(graph, node)
     }
@@ -31,7 +31,7 @@ def without_needless_expansions(graph: Graph) -> Graph:
 
 
 def _is_needless(graph: Graph, node: Node) -> bool:
-    """Whether every reader of an Expand broadcasts, and has another operand that brings the result to its shape."""
+    """Whether every reader of an Expand broadcasts, and gives a result of the same shape by its other operand."""
     if node.outputs[0] == graph.output:
         return False
     return all(_broadcasts(graph, node, reader) for reader in graph.consumers.get(node.outputs[0], ()))

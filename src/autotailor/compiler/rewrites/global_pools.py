@@ -1,12 +1,12 @@
-"""A pooling window that covers the whole map is global pooling: of a smaller image, the smaller map is pooled whole.
+"""Writes a pooling window that covers the whole map as global pooling, so that it fits the maps of smaller images.
 
 Models of Caffe2, CNTK, MXNet and old Keras end in ``AveragePool`` with a kernel as large as the last map, 7x7 for
-images of 224 pixels. Taken literally, such a window fits no smaller map. What the network means is
+images of 224 pixels. Such a window does not fit a smaller map. Global pooling gives the same result for every map:
 
     AveragePool(x) = GlobalAveragePool(x) * pixels / divisor        where one window holds every pixel of the map
 
-with a divisor that is the number of pixels, or that of pixels and pads where ``count_include_pad`` is set. MaxPool and
-LpPool need no factor, because pads count for nothing. Strides do not matter where there is one window.
+The divisor is the number of pixels, or the number of pixels and pads where ``count_include_pad`` is set. MaxPool and
+LpPool need no factor, because they ignore pads. Strides do not matter where there is only one window.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def with_global_pools(graph: Graph) -> Graph:
 
 
 def _is_global(graph: Graph, node: Node) -> bool:
-    """Whether one window holds every pixel of a map of more than one pixel, and nothing else is asked of it."""
+    """Whether a pooling without dilation or second output has one window that holds a whole map of several pixels."""
     if node.kind not in _GLOBAL or any(node.outputs[1:]) or node.inputs[0] not in graph.shapes:
         return False
     sizes = graph.shapes[node.inputs[0]][2:]
@@ -59,7 +59,7 @@ def _global_pool(node: Node) -> Node:
 
 
 def _factor(graph: Graph, node: Node) -> float:
-    """Pixels of the map over the divisor of the average."""
+    """Number of the map's pixels, divided by the divisor of the average."""
     if node.kind != "AveragePool" or not node.get("count_include_pad", 0):
         return 1.0
     sizes = graph.shapes[node.inputs[0]][2:]
@@ -68,6 +68,6 @@ def _factor(graph: Graph, node: Node) -> float:
 
 
 def _counted(window: WindowAttributes, i: int, size: int) -> int:
-    """Pixels and pads of one axis inside the first window; what it overhangs (ceil mode) counts for nothing."""
+    """Pixels and pads of one axis inside the first window; a window's overhang (ceil mode) is not counted."""
     rank = len(window.kernel)
     return min(window.kernel[i], window.pads[i] + size + window.pads[i + rank])

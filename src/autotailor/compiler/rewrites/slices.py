@@ -1,7 +1,7 @@
-"""Slices that together are a Split become one: q, k and v of ``chunk(3)``, as exporters write it.
+"""Joins Slices that together cover an axis into one Split, such as q, k and v, for which exporters write three Slices.
 
-A slice from the middle of an axis begins where the pieces before it end, which no attribute can say once they may
-change; a Split lists the sizes of all its pieces.
+A Slice states where its piece begins, which changes when an earlier piece becomes smaller. A Split states the size of
+each piece instead, and a piece's size does not depend on the other pieces.
 """
 
 from __future__ import annotations

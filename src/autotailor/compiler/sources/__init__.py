@@ -1,1 +1,1 @@
-"""Sources of networks: ONNX files, names of timm, factories, checkpoints, and what strangers put into files."""
+"""Sources of networks: ONNX files, names of timm, factories, and checkpoints, with checks of untrusted files."""

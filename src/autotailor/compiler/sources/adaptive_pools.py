@@ -1,8 +1,9 @@
 """Adaptive average pooling to a size that does not divide the map, in a form that PyTorch's classic exporter knows.
 
-Output pixel i averages the input pixels from ``floor(i n / k)`` to ``ceil((i + 1) n / k)``, of n to k pixels. The
-average over both axes is ``Y = R X C`` with a constant matrix for the rows and one for the columns. VGG and AlexNet of
-torchvision end so for all images but those they were made for; the exporter knows sizes that divide the map only.
+The classic exporter can only export adaptive pooling whose output size divides the map. VGG and AlexNet of torchvision
+need other sizes for all images but those that they were made for. When n pixels become k, output pixel i averages the
+input pixels from ``floor(i n / k)`` to ``ceil((i + 1) n / k)``. The average over both axes is ``Y = R X C``, with a
+constant matrix R for the rows and C for the columns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Tensor = torch.Tensor
 
 
 class AdaptivePools(TorchFunctionMode):
-    """While it is entered, adaptive average pooling of images is written as products with matrices where need be."""
+    """Inside this context, adaptive average pooling becomes products of matrices where sizes do not divide."""
 
     def __torch_function__(
         self, function: Callable[..., Any], _: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
@@ -31,7 +32,7 @@ class AdaptivePools(TorchFunctionMode):
 
 
 def _pool(x: Tensor, output_size: Any) -> Tensor:
-    """``[..., h, w]`` to ``[..., *output_size]``; None keeps an axis, one number is for both."""
+    """Pools ``[..., h, w]`` to ``[..., *output_size]``; None keeps the size of an axis, one number holds for both."""
     sizes = [int(size) for size in x.shape[-2:]]
     asked = (output_size, output_size) if output_size is None or isinstance(output_size, int) else output_size
     wanted = [n if k is None else int(k) for n, k in zip(sizes, asked, strict=True)]
@@ -43,7 +44,7 @@ def _pool(x: Tensor, output_size: Any) -> Tensor:
 
 
 def averages(n: int, k: int) -> Tensor:
-    """Matrix ``[n, k]`` whose column i averages what output pixel i covers."""
+    """Matrix ``[n, k]`` whose column i averages the input pixels of output pixel i."""
     matrix = torch.zeros(n, k)
     for i in range(k):
         start, end = i * n // k, -(-(i + 1) * n // k)

@@ -1,4 +1,4 @@
-"""Checkpoints: the state dict inside a file, whatever wraps it, and its names made those of the network.
+"""Checkpoints: finds the state dict in a file, and brings its names to those of the network.
 
 Training scripts wrap a state dict (``{"model": ..., "epoch": 3}``), keep an average of the weights beside it, and put
 ``module.`` (DistributedDataParallel), ``_orig_mod.`` (torch.compile) or ``model.`` (Lightning) before every name.
@@ -27,17 +27,17 @@ State = dict[str, torch.Tensor]
 
 AVERAGES = ("state_dict_ema", "model_ema", "ema_state_dict", "model_ema_state_dict", "ema_model", "ema")
 WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "network", "net", "module", "weights", "params")
-COUNTERS = ("num_batches_tracked", "n_averaged")  # of BatchNorm and of averaged weights; no network computes with them
+COUNTERS = ("num_batches_tracked", "n_averaged")  # of BatchNorm and of averaged weights; evaluation does not use them
 COMPILED = "_orig_mod."
 _GLOBAL = re.compile(r"(?:Unsupported (?:global|class)\b\D*?|GLOBAL )([\w.]+\.\w+)")
 LISTED = 4  # names in a message
 
 
 def read_checkpoint(path: str | Path) -> State:
-    """The state dict in a ``.safetensors`` file or in a file of ``torch.save``; averaged weights where there are both.
+    """The state dict in a ``.safetensors`` file or in a file of ``torch.save``; averaged weights are preferred.
 
     Raises:
-        GraphError: the file is missing or damaged, holds objects other than tensors, or no state dict.
+        GraphError: the file is missing or damaged, holds Python objects besides tensors, or holds no state dict.
     """
     if not Path(path).is_file():
         raise GraphError(f"weights file {path} does not exist; put the state dict of the network there")
@@ -65,7 +65,7 @@ def _safetensors(path: Path) -> State:
 
 
 def _unpickled(path: Path) -> Any:
-    """What ``torch.load`` reads without running code; plain values of training scripts are let through."""
+    """The content that ``torch.load`` reads without running code; plain values of training scripts are allowed."""
     import numpy as np
 
     harmless: list[Any] = [argparse.Namespace, pathlib.PosixPath, pathlib.WindowsPath, np.dtype]
@@ -78,8 +78,8 @@ def _unpickled(path: Path) -> Any:
     except Exception as error:
         if (named := _GLOBAL.search(str(error))) is not None:
             raise GraphError(
-                f"weights file {path} holds Python objects ({named[1]}) besides tensors; reading them runs code, so "
-                f"it is not read; where it comes from, load it and call torch.save(model.state_dict(), path)"
+                f"weights file {path} holds Python objects ({named[1]}) besides tensors, and reading them would run "
+                f"code; load the file in the project that made it, and call torch.save(model.state_dict(), path)"
             ) from error
         raise GraphError(
             f"weights file {path} cannot be read ({type(error).__name__}: {reason(error).split('. ')[0]}); copy it "
@@ -88,7 +88,7 @@ def _unpickled(path: Path) -> Any:
 
 
 def _state_in(content: Any, place: str) -> tuple[str, State] | None:
-    """Where a state dict is, looking into wrappers, and the state dict."""
+    """The place of a state dict among the wrappers (``model.state_dict``), and the state dict; None without one."""
     if not isinstance(content, Mapping) or not content:
         return None
     for key in (*AVERAGES, *WRAPPERS):
@@ -106,14 +106,14 @@ def fit(state: State, wanted: Mapping[str, Shape], path: str | Path, remedy: str
     """A state dict under a network's names.
 
     Args:
-        state: of a checkpoint; a prefix that all the network's names have in it is taken off, and what has another
-            prefix (a loss, a teacher) is left.
+        state: of a checkpoint. A prefix before the network's names is removed, and tensors with another prefix (a
+            loss, a teacher) are left out.
         wanted: the network's names with their shapes.
         path: of the checkpoint, for the message.
-        remedy: what to do where it does not fit.
+        remedy: of the message, where the checkpoint does not fit.
 
     Raises:
-        GraphError: names that are missing or unexpected, and other shapes.
+        GraphError: names are missing or unexpected, or shapes differ.
     """
     needed = {name for name in wanted if not name.endswith(COUNTERS)}
     prefix = _prefix(state, needed)
@@ -131,7 +131,7 @@ def fit(state: State, wanted: Mapping[str, Shape], path: str | Path, remedy: str
 
 
 def _prefix(state: Iterable[str], needed: set[str]) -> str:
-    """What stands before the network's names in a checkpoint: the prefix under which most of them are found."""
+    """The prefix before the network's names in a checkpoint, by which most of the needed names are found."""
     names = set(state)
     if not needed or needed <= names:
         return ""
@@ -161,12 +161,12 @@ class _Misfit:
         return "; ".join(f"{len(names)} {what} ({_list(names)})" for what, names in groups if names)
 
     def hint(self) -> str:
-        """Where only the number of classes differs, how to set it."""
+        """The remedy where only the number of classes differs, "" otherwise."""
         rows = {(there[0], here[0]) for _, there, here in self.shapes if there and here and there[1:] == here[1:]}
         if self.missing or self.unexpected or len(self.shapes) > 2 or len(rows) != 1:
             return ""
         (there, here) = rows.pop()
-        return f"it is of a network with {there} classes, this one has {here}: set model.num_classes to {there}"
+        return f"it belongs to a network with {there} classes, this one has {here}: set model.num_classes to {there}"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Where an ONNX model keeps its large weights: which tensors lie in other files, and where those files may be.
+"""External data of ONNX models: which tensors lie in other files, and where those files may be.
 
-The module imports nothing but ONNX, because a run asks for the files of a model before it compiles anything.
+The module imports nothing but ONNX, because planning a run lists the files of a model before anything is compiled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 
 def tensors(message: Any) -> Iterator[Any]:
-    """Every tensor of a model (a protobuf message): weights, attributes, those of subgraphs and functions."""
+    """Every tensor of a model (a protobuf message): weights and attributes, also those of subgraphs and functions."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
@@ -32,7 +32,7 @@ def is_external(tensor: Any) -> bool:
 def is_inside(path: Path, model: Path) -> bool:
     """Whether a resolved path lies in the folder of a model.
 
-    A model reached through a link (the cache of the Hugging Face hub) has two folders: that of the link and its own.
+    A model reached through a link (in the cache of the Hugging Face hub) has two folders: the link's and the file's.
     """
     allowed = {model.absolute().parent.resolve(), model.resolve().parent}
     return any(folder in path.parents for folder in allowed)

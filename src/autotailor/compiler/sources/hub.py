@@ -1,7 +1,7 @@
-"""The Hugging Face hub, where timm's pretrained weights are.
+"""The Hugging Face hub, from which timm fetches pretrained weights.
 
-Its client asks an address that does not answer again and again for a minute or two, before it looks at what it has
-fetched before. Here one question decides: where nothing answers, files fetched before are used, or none.
+Without a network, the hub's client retries for a minute or two before it uses earlier downloads. This module asks the
+hub once: if the hub does not answer, the client only uses earlier downloads.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ PATIENCE_S = 5.0
 
 @contextmanager
 def hub() -> Iterator[None]:
-    """Within this context the hub's client is in offline mode where the hub does not answer.
+    """Inside this context the hub's client is in offline mode if the hub does not answer.
 
     Raises:
-        ConnectionError: the hub does not answer, and what is asked for has not been fetched before.
+        ConnectionError: the hub does not answer, and there is no earlier download of the weights.
     """
     wanted = constants.HF_HUB_OFFLINE
     offline = wanted or not _answers()
@@ -36,9 +36,9 @@ def hub() -> Iterator[None]:
 
 
 def _answers() -> bool:
-    """Whether anything at all comes back; the kind of error depends on the HTTP library below."""
+    """Whether the hub answers a request at all."""
     try:
         get_session().head(constants.ENDPOINT, timeout=PATIENCE_S)
-    except Exception:
+    except Exception:  # the kind of error depends on the client's HTTP library
         return False
     return True

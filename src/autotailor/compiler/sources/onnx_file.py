@@ -1,7 +1,7 @@
-"""ONNX files from strangers: what a tensor claims is compared with the bytes that are there before any are read.
+"""Reads untrusted ONNX files: the size that a tensor claims is compared with the file before any bytes are read.
 
 ONNX keeps large weights in files beside the model (*external data*): a tensor names a file, an offset and a length. The
-name comes from whoever made the model, so it may only lead into the model's own folder.
+author of the model chose that name, so it is only followed inside the model's own folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.sources.external_data import is_external, is_inside, tensors
 from autotailor.ir.errors import GraphError
 
-ALIASES = 4  # times that the tensors of a model may read one file: tied weights are sometimes stored as one
+ALIASES = 4  # how often the tensors of a model may read one file in full; tied weights are sometimes stored once
 _FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 
@@ -39,14 +39,14 @@ def read_model(path: Path) -> onnx.ModelProto:
     """An ONNX file with its external data read into it.
 
     Args:
-        path: of the model; the files that its tensors name lie in its folder, or in folders inside that one.
+        path: of the model; the files that its tensors name must lie in the model's folder or below it.
 
     Raises:
-        GraphError: the file is missing or no ONNX; a tensor claims another size than its data has, or names a file
-            outside the model's folder; the weights do not fit into the memory that is free.
+        GraphError: the file is missing or is not ONNX; a tensor claims another size than its data has, or names a file
+            outside the model's folder; the weights do not fit into free memory.
     """
     if not path.is_file():
-        raise GraphError(f"ONNX file {path} does not exist")
+        raise GraphError(f"ONNX file {path} does not exist; check model.source")
     try:
         model = onnx.load_model(str(path), load_external_data=False)
     except Exception as error:
@@ -60,7 +60,7 @@ def read_model(path: Path) -> onnx.ModelProto:
 
 
 def check_model(model: onnx.ModelProto) -> None:
-    """Refuses a model in memory whose tensors are not wholly there.
+    """Refuses a model in memory whose tensors lack data.
 
     Raises:
         GraphError: a tensor claims another size than its data has, or its data lies in a file.
@@ -68,14 +68,14 @@ def check_model(model: onnx.ModelProto) -> None:
     for tensor in tensors(model):
         if is_external(tensor):
             raise GraphError(
-                f"graph {model.graph.name}: weight {tensor.name} lies in a file beside the model, whose folder a model "
-                f"in memory does not know; hand over the path of the .onnx file, or read it with onnx.load(path)"
+                f"graph {model.graph.name}: weight {tensor.name} lies in a file beside the model, but a model in "
+                f"memory has no folder; give the path of the .onnx file instead, or read it with onnx.load(path)"
             )
         _check_inline(tensor)
 
 
 def _length(tensor: Any) -> int:
-    """Bytes that the shape and the type of a tensor stand for."""
+    """Bytes of a tensor, from its shape and its type."""
     return math.ceil(_elements(tensor) * _data_type(tensor).bitwidth / 8)
 
 
@@ -91,13 +91,13 @@ def _data_type(tensor: Any) -> ir.DataType:
         _ = found.bitwidth
     except (ValueError, TypeError) as error:
         raise GraphError(
-            f"weight {tensor.name}: its type, number {tensor.data_type}, is none that weights have; export it again"
+            f"weight {tensor.name}: its type, number {tensor.data_type}, is not a type of weights; export it again"
         ) from error
     return found
 
 
 def _check_inline(tensor: Any) -> None:
-    """Refuses a tensor inside the model's file whose data is not as long as its shape says."""
+    """Refuses a tensor inside the model's file whose data does not have the length of its shape."""
     if tensor.data_type == TensorProto.STRING:
         there, needed = len(tensor.string_data), _elements(tensor)
     elif tensor.HasField("raw_data"):
@@ -109,20 +109,20 @@ def _check_inline(tensor: Any) -> None:
     if there != needed:
         raise GraphError(
             f"weight {tensor.name} of shape {list(tensor.dims)} needs data of length {needed}, the file holds {there}; "
-            f"it is damaged, export it again"
+            f"the file is damaged, export it again"
         )
 
 
 def _parts(tensor: Any) -> int:
-    """Numbers that ONNX stores for one element: complex numbers have two."""
+    """Numbers that ONNX stores for one element: two for complex numbers, one for others."""
     return 2 if tensor.data_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128) else 1
 
 
 def _stretch(tensor: Any, model: Path) -> _Stretch:
-    """Where the bytes of an external tensor are.
+    """The file and the range of bytes of an external tensor.
 
     Raises:
-        GraphError: outside the model's folder, in no file, or beyond the end of the file.
+        GraphError: the file is missing or lies outside the model's folder, or the bytes lie beyond the file's end.
     """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = _inside(str(entries.get("location", "")), str(tensor.name), model)
@@ -143,25 +143,29 @@ def _stretch(tensor: Any, model: Path) -> _Stretch:
 
 
 def _inside(location: str, tensor: str, model: Path) -> Path:
-    """The file that a tensor names."""
+    """The file that a tensor names.
+
+    Raises:
+        GraphError: the file is missing or lies outside the model's folder.
+    """
     folder = model.absolute().parent
     named = folder / location
     try:
         found = named.resolve()
         outside = not location or Path(location).is_absolute() or not is_inside(found, model)
         is_file = not outside and found.is_file()
-    except (OSError, ValueError, RuntimeError) as error:  # names that no file can have, links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # impossible file names, links in a circle
         raise GraphError(f"{model}: weight {tensor} names the file {location!r}: {error}; export it again") from error
     if outside:
         raise GraphError(
-            f"{model}: weight {tensor} names the file {location!r}, outside the model's folder {folder}, and is not "
-            f"read; if you trust the model, put the file into that folder and export the model again, or save it as "
-            f"one file"
+            f"{model}: weight {tensor} names the file {location!r}, outside the model's folder {folder}, which is not "
+            f"read; if you trust the model, put the file into that folder and export the model again, or save the "
+            f"model as one file"
         )
     if not is_file:
         raise GraphError(
-            f"{model}: the file {named} with weight {tensor} is missing; copy it from where the model comes from, "
-            f"to the model's folder"
+            f"{model}: the file {named} with weight {tensor} is missing; copy it to the model's folder from the place "
+            f"where the model comes from"
         )
     return found
 
@@ -176,14 +180,15 @@ def _number(entries: dict[str, str], key: str, tensor: str, model: Path) -> int 
 
 
 def _check_total(stretches: list[_Stretch], model: Path) -> None:
-    """Refuses weights that read the same bytes over and over, or that do not fit into memory."""
+    """Refuses weights that read the same bytes more than ``ALIASES`` times, or that do not fit into free memory."""
     read: defaultdict[Path, int] = defaultdict(int)
     for stretch in stretches:
         read[stretch.path] += stretch.length
     for path, total in read.items():
         if total > ALIASES * (size := path.stat().st_size):
             raise GraphError(
-                f"{model}: its weights read {total} bytes of {path.name}, which has {size}; they overlap, export again"
+                f"{model}: its weights read {total} bytes of {path.name}, which has {size}; they overlap, export the "
+                f"model again"
             )
     total, free = sum(read.values()), psutil.virtual_memory().available
     if total > free:
@@ -191,7 +196,7 @@ def _check_total(stretches: list[_Stretch], model: Path) -> None:
 
 
 def _read(stretch: _Stretch) -> None:
-    """Moves the bytes into the tensor."""
+    """Reads the bytes from the file into the tensor."""
     try:
         with stretch.path.open("rb") as file:
             file.seek(stretch.offset)

@@ -1,4 +1,4 @@
-"""Sources: an ONNX file or model, a timm name, a factory, or a module, as one ONNX model."""
+"""Reads any source as one ONNX model: an ONNX file or model, a timm name, a factory, or a module."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def read_source(
     weights: str | Path | None = None,
     num_classes: int | None = None,
 ) -> ir.Model:
-    """The network as an ONNX model, BatchNorm kept where the source has it.
+    """The network as an ONNX model, with BatchNorm where the source has it.
 
     Args:
-        source: see ``Source``.
-        resolution: side of the images that a PyTorch network is exported for (pixels).
+        source: an ``.onnx`` file, an ``onnx.ModelProto``, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
+        resolution: side of the images (pixels) for which a PyTorch network is exported.
         weights: a checkpoint to load.
-        num_classes: that ``timm:NAME`` or ``module:factory`` is made with; None leaves it to them.
+        num_classes: number of classes with which ``timm:NAME`` or ``module:factory`` is made; None takes its default.
 
     Raises:
         GraphError: the source does not exist or cannot be read; the message says what was expected.
@@ -71,20 +71,25 @@ def read_source(
 
 
 def read_onnx(path: Path) -> ir.Model:
-    """Reads and checks an ONNX file; weights stored as external data are read with it."""
+    """Reads and checks an ONNX file, with the weights that it stores as external data."""
     model = read_model(path)
     return _checked(lambda: ir.from_proto(model), f"{path} is no valid ONNX file")
 
 
 def _checked(read: Callable[[], ir.Model], complaint: str) -> ir.Model:
-    """A model that ONNX's checker accepts; weights are left out of the check."""
+    """Reads a model, and refuses it where ONNX's checker does.
+
+    Args:
+        read: gives the model.
+        complaint: how the message begins where the model is refused.
+    """
     try:
         with quiet():
             model = read()
             if model.graph.opset_imports:
                 check_opset(model)
             if any(value.shape is None for value in model.graph.outputs):
-                ShapeInferencePass()(model)  # onnxruntime does without, the checker does not
+                ShapeInferencePass()(model)  # the checker needs the shapes of outputs; onnxruntime does not
             CheckerPass()(model)
     except GraphError:
         raise
@@ -97,10 +102,10 @@ def create_network(source: str, *, pretrained: bool = True, num_classes: int | N
     """A module from ``timm:NAME`` or ``module:factory``.
 
     Args:
-        source: where it comes from.
-        pretrained: timm's trained weights, or random ones.
-        num_classes: of its head, where the source lets one choose; with another number than timm's weights have, the
-            head is untrained.
+        source: ``timm:NAME`` or ``module:factory``.
+        pretrained: whether a timm network gets its trained weights; otherwise they are random.
+        num_classes: of the head, for timm and for factories with this parameter. Where timm's weights have another
+            number of classes, the head is untrained.
 
     Raises:
         GraphError: the source does not exist or cannot be called.
@@ -132,15 +137,15 @@ def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -
     except Exception as error:
         raise GraphError(
             f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)}); "
-            f"download them where there is a network and set model.weights to the file, or give the trained network as "
-            f"an .onnx file; "
-            f"`inspect --random-weights` shows its structure without them"
+            f"download them on a machine with a network and set model.weights to the file, or give the trained network "
+            f"as an .onnx file; "
+            f"`inspect --random-weights` shows the network's structure without its weights"
         ) from error
     return network
 
 
 def _check_own_head(source: str, num_classes: int | None) -> None:
-    """Refuses timm's own weights for another number of classes than they have: the head would be random."""
+    """Refuses timm's own weights for another number of classes than theirs, because the head would be random."""
     if num_classes is None or not source.startswith("timm:"):
         return
     import timm
@@ -185,19 +190,19 @@ def load_weights(network: nn.Module, path: str | Path) -> None:
     """Loads a checkpoint into a module.
 
     Raises:
-        GraphError: it cannot be read, or is of another network.
+        GraphError: the checkpoint cannot be read, or belongs to another network.
     """
     own = network.state_dict()
-    remedy = "name the checkpoint of this network, or the source that the checkpoint is of"
+    remedy = "name a checkpoint of this network, or the source to which the checkpoint belongs"
     state = fit(read_checkpoint(path), {name: tuple(tensor.shape) for name, tensor in own.items()}, path, remedy)
     network.load_state_dict({**own, **state})
 
 
 def with_weights(model: ir.Model, path: str | Path) -> ir.Model:
-    """Puts a checkpoint's tensors in the place of an ONNX model's weights, whose names it must have, all of them.
+    """Replaces an ONNX model's weights by a checkpoint's tensors; the checkpoint must hold every weight's name.
 
     Raises:
-        GraphError: it cannot be read, or the exporter renamed, transposed or folded weights.
+        GraphError: the checkpoint cannot be read, or the exporter renamed, transposed or folded weights.
     """
     tensors = {str(name): value.const_value for name, value in model.graph.initializers.items() if value.uses()}
     shapes = {
@@ -220,10 +225,10 @@ def with_weights(model: ir.Model, path: str | Path) -> ir.Model:
 
 
 def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
-    """Exports a module in evaluation mode, BatchNorm kept, batch 1; what cannot be traced goes through torch.export.
+    """Exports a module in evaluation mode with BatchNorm and batch 1: by tracing or, if that fails, by torch.export.
 
     Raises:
-        GraphError: neither of PyTorch's exporters can.
+        GraphError: neither of PyTorch's exporters can export the module.
     """
     channels, height, width = _own_input(network)
     parameter = next(network.parameters(), torch.empty(0))
@@ -234,7 +239,7 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
         with warnings.catch_warnings(), quiet():
             warnings.simplefilter("ignore")
             if channels != RGB and not _reads(network.eval(), image):
-                image = image[:, :1].expand(-1, channels, -1, -1)  # what refuses other channels says what to do
+                image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
             try:
                 return _trace(network.eval(), image)
             except Exception as error:
@@ -245,7 +250,7 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
 
 @torch.no_grad()
 def _reads(network: nn.Module, image: torch.Tensor) -> bool:
-    """Whether a network takes images of that shape."""
+    """Whether a network accepts images of that shape."""
     try:
         network(image)
     except Exception:
@@ -254,13 +259,13 @@ def _reads(network: nn.Module, image: torch.Tensor) -> bool:
 
 
 def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
-    """The classic exporter: node by node as PyTorch runs it."""
+    """Exports with PyTorch's classic exporter, which records each operator while the network runs."""
     buffer = io.BytesIO()
     with AdaptivePools():
         torch.onnx.export(
             network,
             (image,),
-            buffer,  # type: ignore[arg-type]  # the classic exporter writes to streams too
+            buffer,  # type: ignore[arg-type]  # the classic exporter also writes to streams
             dynamo=False,
             opset_version=EXPORT_OPSET,
             do_constant_folding=False,
@@ -271,7 +276,13 @@ def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
 
 
 def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Model:
-    """The newer exporter, without its optimiser, which would fold BatchNorm."""
+    """Exports with PyTorch's newer exporter, without its optimiser, because the optimiser would fold BatchNorm.
+
+    Args:
+        network: to export.
+        image: ``[1, 3, R, R]``.
+        error: of the classic exporter, for the message.
+    """
     try:
         program = torch.onnx.export(
             network, (image,), dynamo=True, opset_version=DYNAMO_OPSET, optimize=False, verbose=False
@@ -291,7 +302,7 @@ def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Mo
 
 
 def _own_input(network: nn.Module) -> tuple[int, int, int]:
-    """(channels, height, width): what timm's networks say about their input, or what the first convolution reads."""
+    """(channels, height, width) from timm's configuration, or the channels of the first convolution and 224 x 224."""
     config = getattr(network, "default_cfg", None) or {}
     if config.get("input_size"):
         channels, height, width = config["input_size"]

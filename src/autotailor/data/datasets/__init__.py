@@ -1,1 +1,1 @@
-"""One file for each kind of dataset; the registry imports them all."""
+"""One file for each kind of dataset; ``data/registry.py`` imports these files by name."""

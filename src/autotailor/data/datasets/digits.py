@@ -18,23 +18,26 @@ if TYPE_CHECKING:
 
 
 class Digits(Dataset):
-    """The embedded default."""
+    """The dataset of the default configuration."""
 
     def __init__(self, config: DigitsConfig) -> None:
         self._config = config
 
     def check(self) -> None:
-        """Nothing can be missing: the images come with scikit-learn."""
+        """Passes always, because the images come with scikit-learn."""
 
     def classes(self) -> tuple[str, ...]:
-        """The digits."""
+        """The ten digits as text."""
         return tuple("0123456789")
 
     def fingerprint(self) -> str:
         """SHA-256 of scikit-learn's table, uncompressed."""
         found = find_spec("sklearn")
         if found is None or found.origin is None:
-            raise DataError("data digits: scikit-learn is not installed; its handwritten digits come with it")
+            raise DataError(
+                "data digits: scikit-learn, which ships the images, is not installed; install it with "
+                "`pip install scikit-learn`"
+            )
         table = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
         return hashlib.sha256(gzip.decompress(table.read_bytes())).hexdigest()
 

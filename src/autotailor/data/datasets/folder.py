@@ -1,4 +1,4 @@
-"""Images of one's own: ``ROOT/train/CLASS/*.jpg`` with ``val`` and ``test``, or nothing but ``ROOT/CLASS/``."""
+"""Pictures of the user: ``ROOT/train/CLASS/*.jpg`` with ``val`` and ``test``, or only ``ROOT/CLASS/*.jpg``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class FolderConfig(PictureConfig):
     """Parameters of ``folder``.
 
     Attributes:
-        root: folder that holds ``train`` and, where there are any, ``val`` and ``test``, each with one folder per
-            class; or the class folders themselves. Parts that are missing are divided off by the seed: ``test`` from
-            ``val`` (half of it), and without ``val`` from the training pictures.
-        fractions: shares of training, validation and test where they are divided off the training pictures.
+        root: folder that holds ``train`` and optionally ``val`` and ``test``, each with one folder per class; or the
+            class folders themselves. The seed draws missing parts: a missing ``test`` is half of ``val``; a missing
+            ``val`` (and ``test``, where that is missing, too) is taken from the training pictures.
+        fractions: shares of training, validation and test where missing parts are taken from the training pictures.
     """
 
     root: str = ""
@@ -55,7 +55,7 @@ class Files:
         """The picture, RGB and upright.
 
         Raises:
-            DataError: it cannot be read (any more).
+            DataError: the file was removed or changed since it was checked.
         """
         from autotailor.data.pictures.reading import PictureError, read_picture
 
@@ -67,7 +67,7 @@ class Files:
 
 
 class Folder(Dataset):
-    """Pictures on disk."""
+    """A dataset of pictures on disk."""
 
     def __init__(self, config: FolderConfig) -> None:
         self._config = config
@@ -77,7 +77,7 @@ class Folder(Dataset):
         self.layout()
 
     def layout(self) -> Layout:
-        """The pictures by part, listed now."""
+        """Lists the pictures by part, anew at each call."""
         return read_layout(self._config.name, self._config.root)
 
     def classes(self) -> tuple[str, ...]:
@@ -108,7 +108,12 @@ class Folder(Dataset):
         return splits(self._config, len(layout.classes), *parts)
 
     def divide(self, layout: Layout, contents: Sequence[str]) -> list[npt.NDArray[np.int64]]:
-        """Positions, among all pictures of a layout, of those for training, validation and test."""
+        """Positions of the pictures for training, validation and test in ``layout.files()``.
+
+        Args:
+            layout: of the pictures.
+            contents: hashes of the layout's files, in the order of ``layout.files()``.
+        """
         train, val, test = self._config.fractions
         ids = layout.positions()
         if "val" not in ids:
@@ -128,7 +133,11 @@ class Folder(Dataset):
         return [ids[positions] for positions in divided]
 
     def _examine(self, layout: Layout) -> list[Content]:
-        """Contents of all pictures, after refusing what cannot be read."""
+        """Contents of all pictures.
+
+        Raises:
+            DataError: some pictures cannot be read.
+        """
         from autotailor.data.pictures.reading import EXAMINER, examine
 
         title = f"checking the pictures of {self._config.name}"

@@ -30,9 +30,10 @@ class TorchvisionConfig(PictureConfig):
     """Parameters of ``torchvision``.
 
     Attributes:
-        dataset: class of ``torchvision.datasets`` that can be constructed with a root, train or test, and download.
-        root: folder of the files; they are looked for here before anything is downloaded.
-        download: whether files that are missing may be downloaded.
+        dataset: class of ``torchvision.datasets`` whose parameters are ``root``, ``download``, and ``train`` or
+            ``split``.
+        root: folder of the files; files in this folder are not downloaded again.
+        download: whether missing files may be downloaded.
     """
 
     dataset: str = ""
@@ -41,7 +42,7 @@ class TorchvisionConfig(PictureConfig):
 
 
 class Torchvision(Dataset):
-    """A dataset of ``torchvision.datasets``; its test images are halved by the seed into validation and test."""
+    """A dataset of ``torchvision.datasets``; the seed halves its test images into validation and test."""
 
     def __init__(self, config: TorchvisionConfig) -> None:
         self._config = config
@@ -51,7 +52,7 @@ class Torchvision(Dataset):
         return _dataset_class(self._config)
 
     def check(self) -> None:
-        """Raises DataError naming the files and the folder, after trying a download where that is allowed."""
+        """Raises DataError naming the missing files and their folder, after a download was tried where allowed."""
         for train in (True, False):
             self._open(train)
 
@@ -72,7 +73,7 @@ class Torchvision(Dataset):
         return next((path for path in folders if _plain(path.name) in wanted), root)
 
     def classes(self) -> tuple[str, ...] | None:
-        """See Dataset; not all of torchvision's datasets name their classes."""
+        """None, because not all of torchvision's datasets name their classes."""
         return None
 
     def load(self) -> DataSplits:
@@ -82,12 +83,15 @@ class Torchvision(Dataset):
         train, held = self._pictures(True), self._pictures(False)
         mixed = np.random.default_rng([self._config.seed, HALVES]).permutation(len(held.labels))
         if (half := len(mixed) // 2) < 1:
-            raise DataError(f"data {self._config.name}: at least two held-out images are needed, {len(mixed)} found")
+            raise DataError(
+                f"data {self._config.name}: validation and test need at least two held-out images, {len(mixed)} found; "
+                f"choose another data.dataset"
+            )
         validation, test = (self._pictures(False, np.sort(ids)) for ids in (mixed[:half], mixed[half:]))
         return splits(self._config, int(train.labels.max()) + 1, train, validation, test)
 
     def _pictures(self, train: bool, ids: npt.NDArray[np.int64] | None = None) -> Pictures:
-        """Pictures of one of the two parts; all of them, or those at the places ``ids``."""
+        """Pictures of torchvision's training or test part: all of them, or those at the positions ``ids``."""
         from autotailor.data.pictures.stream import Pictures
 
         images = self._open(train)
@@ -111,7 +115,7 @@ class Torchvision(Dataset):
         if self._config.download:
             try:
                 return self._class(root, download=True, **split)
-            except Exception as error:  # a download can fail in as many ways as there are servers
+            except Exception as error:  # servers, networks and archives make downloads fail with many kinds of errors
                 reason = error
         raise DataError(
             f"data {self._config.name}: torchvision's {self._config.dataset} is not under {root} and "
@@ -120,7 +124,7 @@ class Torchvision(Dataset):
         )
 
     def _files(self) -> str:
-        """What the dataset's files are called and where they come from, as far as torchvision tells."""
+        """Names and addresses of the dataset's files, as far as torchvision knows them."""
         urls = [self._class.__dict__[key] for key in ("url", "urls", "mirrors") if key in self._class.__dict__]
         names = [str(getattr(self._class, key)) for key in ("filename", "base_folder") if hasattr(self._class, key)]
         source = f" (from {', '.join(map(str, urls))})" if urls else ""
@@ -129,7 +133,7 @@ class Torchvision(Dataset):
 
 @dataclass(frozen=True)
 class _Images:
-    """Opens pictures of a dataset by their place among ``ids``."""
+    """Opens pictures of a dataset by their position in ``ids``."""
 
     images: Any
     ids: npt.NDArray[np.int64]
@@ -141,7 +145,7 @@ class _Images:
 
 
 def _plain(name: str) -> str:
-    """``food-101`` and ``Food101`` are the same dataset."""
+    """A name in lower case without punctuation, so that ``food-101`` and ``Food101`` compare as equal."""
     return "".join(character for character in name.lower() if character.isalnum())
 
 

@@ -11,14 +11,14 @@ from autotailor.sections import check_integers
 
 @dataclass(frozen=True)
 class DigitsConfig(Distortion):
-    """Parameters of ``digits``, beside the ranges of its distortion.
+    """Parameters of ``digits``; the ranges of its distortion are inherited.
 
     Attributes:
         seed: of the split, of the training stream and of the evaluation sets.
         resolution: side of the images, pixels.
         train_images: images per epoch of the training stream.
-        evaluation_images: least number of images that validation and test are each expanded to.
-        fractions: parts of the base images for training, validation and test.
+        evaluation_images: smallest number of images in validation and in test, after their expansion.
+        fractions: shares of the base images for training, validation and test.
     """
 
     name: str = "digits"
@@ -40,5 +40,5 @@ class DigitsConfig(Distortion):
 
     @property
     def distortion(self) -> Distortion:
-        """The ranges alone."""
+        """The ranges of the distortion alone."""
         return Distortion(**{f.name: getattr(self, f.name) for f in fields(Distortion)})

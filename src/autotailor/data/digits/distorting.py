@@ -1,7 +1,7 @@
-"""Seeded distortion of small grey images into 32x32-like colour images: affine map, contrast, clutter, noise.
+"""Seeded distortion of small grey images into colour images: affine map, contrast, clutter, noise.
 
-Everything is drawn from one generator for a whole chunk of images, so an image depends on (seed words, its place
-in the chunk) and on nothing else: neither on the batch size nor on what was asked for before.
+All random numbers of a whole chunk of images come from one generator. An image therefore depends only on the seed
+words and on its position in the chunk, and neither on the batch size nor on earlier calls.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from autotailor.data.digits.distortion import Distortion
 
 
 def generator(*words: int) -> torch.Generator:
-    """A generator that depends on all words (seed, split, epoch, chunk ...), independent for different words."""
+    """A generator seeded by all words (seed, split, epoch, chunk ...); different words give independent streams."""
     state = np.random.SeedSequence([int(word) for word in words]).generate_state(2, np.uint32)
     return torch.Generator().manual_seed(int(state[0]) << 31 ^ int(state[1]))
 
 
 def distort(images: torch.Tensor, resolution: int, distortion: Distortion, random: torch.Generator) -> torch.Tensor:
-    """Grey images ``[n, 1, h, w]`` (ink 0 to 1) into colour images ``[n, 3, resolution, resolution]`` (0 to 1)."""
+    """Distorts grey images ``[n, 1, h, w]`` (ink 0 to 1) into images ``[n, 3, resolution, resolution]`` (0 to 1)."""
     n = len(images)
     ink = _warp(images, resolution, _affine(n, distortion, random))
     contrast = _uniform(random, distortion.contrast, n, 3, 1, 1)
@@ -44,7 +44,7 @@ def _uniform(random: torch.Generator, bounds: Sequence[float], *shape: int) -> t
 
 
 def _affine(n: int, distortion: Distortion, random: torch.Generator) -> torch.Tensor:
-    """Maps ``[n, 2, 3]`` from places in the output to places in the input, both in -1 .. 1."""
+    """Affine maps ``[n, 2, 3]`` from coordinates in the output to coordinates in the input, both in -1 .. 1."""
 
     def either(limit: float) -> torch.Tensor:
         return _uniform(random, (-limit, limit), n)

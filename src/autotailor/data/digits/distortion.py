@@ -1,4 +1,4 @@
-"""How far small grey images are distorted; ``distorting.py`` does it."""
+"""The ranges of the distortion of small grey images; ``distorting.py`` applies the distortion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Distortion:
-    """Ranges that each image's distortion is drawn from, uniformly.
+    """Ranges from which each image's distortion is drawn uniformly.
 
     Attributes:
         rotation: largest angle to either side, degrees.
@@ -19,7 +19,7 @@ class Distortion:
         aspect: largest relative stretch of width against height, to either side.
         shear: largest shear to either side, tangent of the angle.
         shift: largest shift to either side, over the side of the image.
-        contrast: ink minus paper for each channel, from and to (pixels run from 0 to 1).
+        contrast: ink minus paper for each channel, from and to (pixels are between 0 and 1).
         polarity: whether half of the images are drawn light on dark and half dark on light.
         clutter: standard deviation of the smooth random background.
         clutter_cells: cells of the background's coarse grid along each side.

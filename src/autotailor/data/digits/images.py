@@ -14,7 +14,7 @@ from autotailor.data.digits.distorting import distort, generator
 from autotailor.data.errors import DataError
 from autotailor.data.splits import Batch, DataSplits, TensorEvaluationSet, TrainStream, check_batches
 
-CHUNK = 512  # images distorted at once; part of what (seed, epoch, index) determines
+CHUNK = 512  # images distorted at once; another number would give other images for the same seed
 TRAIN, VALIDATION, TEST, ORDER = range(4)  # seed words that keep the random streams apart
 MEAN = (0.5, 0.5, 0.5)
 STD = (0.25, 0.25, 0.25)
@@ -56,7 +56,7 @@ def _normalize(images: torch.Tensor) -> torch.Tensor:
 
 
 class DigitsStream(TrainStream):
-    """Distorted training digits: each epoch runs through the base images in orders of its own."""
+    """Distorted training digits; each epoch visits the base images in its own random order."""
 
     def __init__(self, base: BaseImages, config: DigitsConfig) -> None:
         self._base, self._config = base, config
@@ -82,13 +82,13 @@ class DigitsStream(TrainStream):
             yield torch.cat(pieces), torch.from_numpy(self._base.labels[ids])
 
     def _order(self, epoch: int) -> npt.NDArray[np.int64]:
-        """Base image of each index of an epoch: whole permutations one after another."""
+        """Base image of each index of an epoch: permutations of all base images, one after another."""
         random = np.random.default_rng([self._config.seed, TRAIN, epoch, ORDER])
         rounds = -(-len(self) // len(self._base.labels))
         return np.concatenate([random.permutation(len(self._base.labels)) for _ in range(rounds)])[: len(self)]
 
     def _chunk(self, epoch: int, index: int, order: npt.NDArray[np.int64]) -> torch.Tensor:
-        """Images of one chunk; always drawn whole, so that its images do not depend on where batches end."""
+        """Images of one chunk. A chunk is always drawn whole, so that its images do not depend on the batch size."""
         members = order[index * CHUNK : (index + 1) * CHUNK]
         random = generator(self._config.seed, TRAIN, epoch, index)
         images = distort(self._base.images[members], self._config.resolution, self._config.distortion, random)
@@ -96,7 +96,7 @@ class DigitsStream(TrainStream):
 
 
 def _expand(base: BaseImages, config: DigitsConfig, split: int) -> TensorEvaluationSet:
-    """At least ``evaluation_images`` distorted images: as many of every base image."""
+    """At least ``evaluation_images`` distorted images, the same number from every base image."""
     copies = -(-config.evaluation_images // len(base.labels))
     pictures = [
         distort(base.images, config.resolution, config.distortion, generator(config.seed, split, copy))
@@ -106,10 +106,14 @@ def _expand(base: BaseImages, config: DigitsConfig, split: int) -> TensorEvaluat
 
 
 def splits(config: DigitsConfig) -> DataSplits:
-    """The three splits."""
+    """The three splits of ``digits``.
+
+    Raises:
+        DataError: the fractions leave a split without images.
+    """
     train, validation, test = split_base_images(config)
     if not min(len(train.ids), len(validation.ids), len(test.ids)):
-        raise DataError(f"digits fractions {config.fractions} leave a split without images")
+        raise DataError(f"digits fractions {list(config.fractions)} leave a split without images; raise the smallest")
     return DataSplits(
         name=config.name,
         num_classes=NUM_CLASSES,

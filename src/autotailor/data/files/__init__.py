@@ -1,1 +1,1 @@
-"""Contents of files: hashes that are remembered, so that a large folder is read once."""
+"""Contents of files; their hashes are remembered, so that a large folder is read only once."""

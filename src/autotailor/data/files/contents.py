@@ -1,8 +1,8 @@
 """Contents of files: each file is read once, and its hash is remembered by its path, size and times of change.
 
-The memory is a SQLite file in the user's cache folder, so that it serves all clones and working directories. A file
-that changed less than two seconds before it was read is not remembered: a second change within the same tick of the
-file system's clock could not be told from the first.
+The memory is a SQLite file in the user's cache folder, so that all clones and working directories share it. A file
+that changed less than two seconds ago is not remembered, because a second change within the same tick of the file
+system's clock would leave size and times as they were.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from autotailor.data.files.memory import Memory
 from autotailor.data.progress import progress
 
 SETTLED_NS = 2_000_000_000
-BATCH = 1000  # files between two commits: what a killed pass has to read again
+BATCH = 1000  # files between two commits; a pass that is killed loses at most this many
 
 
 @dataclass(frozen=True)
 class Examiner:
-    """What else is found out about a file while it is read.
+    """A check of each file's bytes while the file is read.
 
     Attributes:
-        name: with its version; verdicts of another name are not used.
-        examine: from a file's bytes to its verdict, "" where nothing is wrong; called from several threads.
+        name: of the check, with its version; verdicts stored under another name are not reused.
+        examine: from a file's bytes to its verdict, "" where the file is good; several threads call it.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Examiner:
 
 @dataclass(frozen=True)
 class Content:
-    """One file: ``sha256`` of its bytes in hexadecimal, and the verdict of the examiner, "" without one."""
+    """One file: ``sha256`` of its bytes in hexadecimal, and the examiner's verdict ("" without an examiner)."""
 
     sha256: str
     verdict: str = ""
@@ -50,15 +50,15 @@ def cores() -> int:
 
 
 def read_contents(paths: Sequence[Path], title: str, examiner: Examiner | None = None) -> list[Content]:
-    """Hashes and verdicts of files, in their order; only what changed since the last time is read.
+    """Hashes and verdicts of files, in the order of the paths; only files that changed since the last call are read.
 
     Args:
-        paths: files; each is read whole where there is an examiner.
-        title: of the progress that is shown where more than a moment is needed.
-        examiner: None: hashes only.
+        paths: of the files.
+        title: of the progress that is shown where reading takes more than a moment.
+        examiner: gives each file its verdict and reads the file into memory whole; None gives hashes only.
 
     Raises:
-        DataError: a file cannot be read at all (gone, or no permission).
+        DataError: a file is gone, or may not be read.
     """
     keys = [os.fsencode(Path(path).absolute()) for path in paths]
     stamps = [_stamp(key) for key in keys]
@@ -80,7 +80,7 @@ def read_contents(paths: Sequence[Path], title: str, examiner: Examiner | None =
 
 
 def digest(names: Sequence[str], contents: Sequence[Content]) -> str:
-    """SHA-256 over names and contents of files, whatever their order."""
+    """SHA-256 over names and contents of files; it does not depend on their order."""
     total = hashlib.sha256()
     for name, content in sorted(zip(names, contents, strict=True), key=lambda item: item[0]):
         encoded = os.fsencode(name)
@@ -89,7 +89,7 @@ def digest(names: Sequence[str], contents: Sequence[Content]) -> str:
 
 
 def _stamp(key: bytes) -> tuple[int, int, int]:
-    """Size, and times of change in nanoseconds."""
+    """Size, and the times at which content and metadata changed, in nanoseconds."""
     try:
         status = os.stat(key)  # noqa: PTH116 (a path as bytes)
     except OSError as error:
@@ -113,4 +113,4 @@ def _read(key: bytes, examiner: Examiner | None) -> Content:
 
 
 def _unreadable(key: bytes, error: OSError) -> DataError:
-    return DataError(f"{os.fsdecode(key)}: cannot be read ({error.strerror}); give access to it, or take it away")
+    return DataError(f"{os.fsdecode(key)}: cannot be read ({error.strerror}); give access to it, or remove it")

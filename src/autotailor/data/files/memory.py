@@ -1,4 +1,4 @@
-"""The SQLite file behind ``contents``: what was found out about files, by path and by content."""
+"""The SQLite file behind ``contents.py``: hashes of files by path, and examiners' verdicts by hash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 logger = logging.getLogger(__name__)
-CHUNK = 500  # SQLite's oldest limit on the parameters of a query is 999
+CHUNK = 500  # parameters of one query; old versions of SQLite allow at most 999
 WAIT_SECONDS = 60.0
 TABLES = """
 CREATE TABLE IF NOT EXISTS files (path BLOB PRIMARY KEY, stamp TEXT NOT NULL, sha256 TEXT NOT NULL) WITHOUT ROWID;
@@ -31,7 +31,10 @@ def default_path() -> Path:
 
 
 class Memory:
-    """Contents of files between processes; where its file cannot be used, nothing is remembered and nothing fails."""
+    """Remembers contents of files across processes.
+
+    Where the SQLite file cannot be used, nothing is remembered, a warning says so, and no call fails.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or default_path()
@@ -42,7 +45,7 @@ class Memory:
             self._database = _open(self._path)
         except sqlite3.OperationalError as error:
             self._forget(error)
-        except sqlite3.DatabaseError:  # a damaged cache is made again
+        except sqlite3.DatabaseError:  # the file is damaged; a new one replaces it
             with contextlib.suppress(OSError):
                 self._path.unlink()
             self._retry()
@@ -59,7 +62,13 @@ class Memory:
     def recall(
         self, paths: Sequence[bytes], stamps: Sequence[Stamp], examiner: str | None
     ) -> dict[bytes, tuple[str, str]]:
-        """Path to (SHA-256, verdict) of the files whose stamp is the remembered one; verdict "" without examiner."""
+        """Maps the paths of files whose stamp has not changed to (SHA-256, verdict).
+
+        Args:
+            paths: of the files.
+            stamps: of the files, one per path.
+            examiner: whose verdict is wanted; with None, every verdict is "".
+        """
         expected = dict(zip(paths, map(_text, stamps), strict=True))
         rows = self._select("SELECT path, stamp, sha256 FROM files WHERE path IN ({})", paths)
         hashes = {path: sha256 for path, stamp, sha256 in rows if expected[path] == stamp}
@@ -70,7 +79,7 @@ class Memory:
         return {path: (sha256, verdicts[sha256]) for path, sha256 in hashes.items() if sha256 in verdicts}
 
     def remember(self, rows: Sequence[tuple[bytes, Stamp, str, str]], examiner: str | None) -> None:
-        """Keeps path, stamp, SHA-256 and verdict of files; verdicts only where there is an examiner."""
+        """Stores rows of (path, stamp, SHA-256, verdict); the verdicts only where an examiner is named."""
         if self._database is None:
             return
         try:
@@ -99,7 +108,9 @@ class Memory:
             self._forget(error)
 
     def _forget(self, error: Exception) -> None:
-        logger.warning("%s cannot be used (%s): all data are read again each time", self._path, error)
+        logger.warning(
+            "%s cannot be used (%s): all data are read again each time; give write access to it", self._path, error
+        )
         self._database = None
 
 

@@ -1,1 +1,1 @@
-"""Pictures of one's own: how a folder is laid out, how files are read, what is refused."""
+"""Pictures of the user: the layout of the folder, how files are read, and which files are refused."""

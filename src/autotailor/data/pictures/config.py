@@ -16,15 +16,16 @@ class PictureConfig:
     """Parameters that all datasets of pictures share.
 
     Attributes:
-        name: for messages and reports.
+        name: of the dataset, for messages and reports.
         resolution: side of the images, pixels.
         seed: of order, augmentation and the division into parts.
-        mean, std: for each channel, subtracted from and divided into pixels between 0 and 1.
+        mean, std: for each channel; pixels between 0 and 1 become (pixel - mean) / std.
         crop: in evaluation the shorter side is scaled to resolution / crop before the centre is cut out.
-        scale: area of the training crop over that of the picture, from and to.
+        scale: smallest and largest area of the training crop, as a share of the picture's area.
         flip: whether half of the training images are mirrored.
-        interpolation: ``bilinear`` or ``bicubic``, of every change of size; antialiased.
-        workers: processes (of training, where they are forked) or threads that open pictures; 0: the caller does.
+        interpolation: ``bilinear`` or ``bicubic``, of every change of size; always antialiased.
+        workers: threads that open pictures, or processes for training where processes are forked; with 0, the calling
+            thread opens the pictures.
     """
 
     name: str
@@ -44,15 +45,20 @@ class PictureConfig:
         if not (_numbers(self.mean, 3) and _numbers(self.std, 3) and min(self.std) > 0):
             raise DataError(f"{where}: mean and std need three numbers each, std above 0, not {self.mean}, {self.std}")
         if not _numbers((self.crop,), 1) or not _numbers(self.scale, 2):
-            raise DataError(f"{where}: crop is a number and scale two, not {self.crop!r} and {self.scale!r}")
+            raise DataError(
+                f"{where}: crop must be a number and scale two numbers, not {self.crop!r} and {self.scale!r}"
+            )
         if not 0 < self.crop <= 1 or not 0 < self.scale[0] <= self.scale[1] <= 1:
-            raise DataError(f"{where}: crop and both ends of scale must lie in 0 .. 1, scale ascending")
+            raise DataError(
+                f"{where}: crop must be above 0 and at most 1, and scale must be [from, to] with "
+                f"0 < from <= to <= 1, not {self.crop} and {list(self.scale)}"
+            )
         if self.interpolation not in INTERPOLATIONS:
             raise DataError(f"{where}: interpolation is one of {', '.join(INTERPOLATIONS)}, not {self.interpolation!r}")
 
 
 def _numbers(values: object, count: int) -> bool:
-    """Whether these are so many finite numbers."""
+    """Whether the values are a tuple of ``count`` finite numbers."""
     return (
         isinstance(values, tuple)
         and len(values) == count

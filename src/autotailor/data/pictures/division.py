@@ -1,4 +1,4 @@
-"""Division of pictures into parts: seeded, every class in proportion, equal files on one side."""
+"""Division of pictures into parts: drawn from a seed, every class in proportion, equal files in the same part."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ def divide(
     """Positions of the pictures of each part, ascending.
 
     A picture's part depends on the seed and on the contents of the pictures of its class, not on names or places.
-    Files with the same content come into the same part; of files in two classes, the first one's class counts.
+    Files with the same content come into the same part. Where equal files lie in two classes, the class of the first
+    file counts.
 
     Args:
         name: of the dataset, for messages.
-        classes: names by label.
+        classes: names of the classes in the order of their labels.
         labels: of the pictures.
-        contents: hashes of the pictures, as many.
-        shares: of the parts, positive; the first part takes what rounding leaves.
+        contents: hashes of the pictures, one per label.
+        shares: of the parts, positive numbers; the first part takes what rounding leaves.
         seed: of the order.
 
     Raises:
-        DataError: a class has fewer different pictures than there are parts.
+        DataError: a class has fewer different pictures than ``shares`` has parts.
     """
     home: dict[str, int] = {}
     for label, content in zip(labels, contents, strict=True):
@@ -55,9 +56,9 @@ def divide(
 
 
 def _cut(order: npt.NDArray[np.int64], shares: Sequence[float]) -> list[npt.NDArray[np.int64]]:
-    """Runs of an order, at least one element each, in proportion to the shares."""
+    """Cuts an order into consecutive pieces of at least one element, in proportion to the shares."""
     total = sum(shares)
     sizes = [max(1, round(len(order) * share / total)) for share in shares[1:]]
-    while sum(sizes) >= len(order):  # rounding up to 1 may take more than there is
+    while sum(sizes) >= len(order):  # rounding sizes up to 1 may leave nothing for the first part
         sizes[sizes.index(max(sizes))] -= 1
     return np.split(order, np.cumsum([len(order) - sum(sizes), *sizes[:-1]]))

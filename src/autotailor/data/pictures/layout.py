@@ -1,4 +1,4 @@
-"""How a folder of pictures is laid out: ``train``, ``val`` and ``test``, or nothing but one folder per class."""
+"""The layout of a folder of pictures: ``train``, ``val`` and ``test``, or only one folder per class."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Layout:
     """A folder's pictures by part.
 
     Attributes:
-        parts: ``train`` and, where the folder has them, ``val`` and ``test``; pictures that are not divided into
-            parts yet are all in ``train``.
+        parts: ``train`` and, where the folder has them, ``val`` and ``test``. Pictures that the folder does not divide
+            into parts are all in ``train``.
     """
 
     parts: Mapping[str, Listing]
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, sorted: the network's outputs from 0 on."""
+        """Names of the classes, sorted; the position of a name is the index of the network's output."""
         return self.parts["train"].classes
 
     def files(self) -> list[Path]:
@@ -37,7 +37,7 @@ class Layout:
         return [path for listing in self.parts.values() for path in listing.files()]
 
     def positions(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Part to the places of its pictures among all of them."""
+        """Maps each part to the positions of its pictures in ``files()``."""
         sizes = [len(listing.paths) for listing in self.parts.values()]
         ends = np.cumsum(sizes)
         return {
@@ -59,7 +59,7 @@ def read_layout(name: str, root: str) -> Layout:
         root: folder with ``train/CLASS/`` and ``val/CLASS/``, or with ``CLASS/``; ``~`` is the home folder.
 
     Raises:
-        DataError: there is no such folder, a class without a picture, or parts with different classes.
+        DataError: the folder is missing, a class has no picture, or two parts have different classes.
     """
     if not root:
         raise DataError(f"data {name}: set data.root to the folder that holds the pictures as CLASS/IMAGE.jpg")
@@ -84,14 +84,15 @@ def read_layout(name: str, root: str) -> Layout:
 
 
 def _parts(name: str, folder: Path) -> dict[str, Path]:
-    """Part to its folder; a class that happens to be called ``train`` is known by the pictures directly in it."""
+    """Maps each part to its folder. A folder ``train`` without subfolders is a class of that name, not a part."""
     inside = set(class_folders(folder))
     found = {}
     for part, names in NAMES.items():
         present = [n for n in names if n in inside and class_folders(folder / n)]
         if len(present) > 1:
             raise DataError(
-                f"data {name}: {folder} holds {' and '.join(present)}; which of them is the validation part?"
+                f"data {name}: {folder} holds {' and '.join(present)}, but only one folder can be the {part} part; "
+                f"remove or rename the other"
             )
         if present:
             found[part] = folder / present[0]

@@ -1,4 +1,4 @@
-"""Which pictures a folder holds: one subfolder per class, pictures anywhere below it."""
+"""The pictures of a folder: one subfolder per class, with pictures at any depth below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotailor.data.errors import DataError
 
-# What people mean to be a picture; whether it can be read is another question, and one that is answered aloud.
+# Files with these suffixes count as pictures. One that cannot be read is refused by name, never left out silently.
 SUFFIXES = frozenset(
     f".{suffix}"
     for suffix in (
@@ -26,11 +26,11 @@ class Listing:
     """Pictures of one folder, in the order of their relative paths.
 
     Attributes:
-        folder: that holds the class folders.
+        folder: the folder that holds the class folders.
         classes: names of the class folders, sorted; the label of a picture is the position of its class.
         paths: of the pictures, relative to the folder, with ``/``.
-        labels: as many.
-        others: files that are no pictures by their suffix, relative to the folder.
+        labels: of the pictures, one per path.
+        others: paths of the files whose suffix is not one of a picture, relative to the folder.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Listing:
 
 
 def class_folders(folder: Path) -> list[str]:
-    """Names of the subfolders that count as classes, sorted; hidden ones and those that systems make do not."""
+    """Sorted names of the subfolders, without hidden ones and without those that operating systems create."""
     with os.scandir(folder) as entries:
         return sorted(
             e.name for e in entries if e.is_dir() and not e.name.startswith(".") and e.name not in NOT_CLASSES
@@ -56,7 +56,7 @@ def list_pictures(folder: Path) -> Listing:
     """The pictures of a folder.
 
     Raises:
-        DataError: there are no class folders, or one holds no picture.
+        DataError: the folder cannot be listed, or a class folder holds no picture.
     """
     try:
         classes = class_folders(folder)
@@ -70,7 +70,7 @@ def list_pictures(folder: Path) -> Listing:
         named = f"{folder / classes[empty[0]]} has none" if empty else f"{folder} has no class folders"
         raise DataError(
             f"{folder}: every class folder needs at least one picture (.jpg, .png ...); {named}. "
-            f"Put pictures there as CLASS/IMAGE.jpg, or take the folder away"
+            f"Put pictures there as CLASS/IMAGE.jpg, or remove the folder"
         )
     return Listing(
         folder,
@@ -82,7 +82,7 @@ def list_pictures(folder: Path) -> Listing:
 
 
 def is_picture(path: str) -> bool:
-    """Whether a name is that of a picture, by its suffix."""
+    """Whether the suffix of a file's name is one of a picture."""
     return f".{path.rpartition('.')[2].lower()}" in SUFFIXES
 
 
@@ -92,7 +92,7 @@ def _walk(folder: Path) -> Iterator[str]:
     found: list[str] = []
     for where, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         real = os.path.realpath(where)
-        if real in seen:  # a link to a folder above
+        if real in seen:  # a link led back to a folder that was listed already
             folders.clear()
             continue
         seen.add(real)

@@ -1,17 +1,18 @@
-"""From a picture file's bytes to upright RGB pixels, or a refusal with a reason; nothing is read wrongly in silence.
+"""Turns the bytes of a picture file into upright RGB pixels, or refuses the file with a reason.
 
-Read rightly:
+These kinds of pictures need care to be read correctly:
 
-* palettes and 1-bit pictures by their colours; transparent pixels (alpha channel, palette or colour key) over white,
-  as a page shows them, and not as the colour that happens to lie below;
-* greyscale of 12 and 16 bits scaled so that the format's white is white (Pillow's ``convert`` clips everything above
-  255); 16 bits for each of several channels by the upper 8 (Pillow does that itself);
-* CMYK by the colour profile that it carries, and as inks on white paper without one;
-* turned by EXIF's orientation, as every viewer does; a broken EXIF block says nothing;
-* of several pictures in one camera file (MPO) the first, of which the others are views and previews.
+* Palettes and 1-bit pictures are read by their colours. Transparent pixels (alpha channel, palette or colour key) are
+  drawn over white, as a web page shows them; the colour stored below the transparency is arbitrary.
+* Greyscale of 12 and 16 bits is scaled so that the format's white becomes 255, because Pillow's ``convert`` clips every
+  value above 255. Of several channels with 16 bits each, Pillow itself keeps the upper 8 bits.
+* CMYK is converted by the colour profile in the file, and as inks on white paper where the file has no profile.
+* Pictures are turned by EXIF's orientation, as viewers do. A broken EXIF block is ignored.
+* Of several pictures in one camera file (MPO) the first is read; the others are views and previews of the first.
 
-Refused: files that are empty, cut off or no picture; animations and files of several pages, since nobody says which
-frame the label means; floating-point, signed, 32-bit and Lab pixels, whose white is not agreed upon.
+These files are refused: files that are empty, cut off or no picture; animations and files of several pages, because
+the label does not say which frame it means; floating-point, signed, 32-bit and Lab pixels, because there is no
+agreed white value for them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from PIL import Image, ImageCms, ImageOps
 
 from autotailor.data.errors import DataError
 
-EXAMINER = f"pictures 1, Pillow {PIL.__version__}"  # verdicts of other rules, or of another Pillow, are not believed
+EXAMINER = f"pictures 1, Pillow {PIL.__version__}"  # verdicts by other rules or by another Pillow are not reused
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")  # about EXIF blocks
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
@@ -59,14 +60,14 @@ START_OF_SCAN, END_OF_IMAGE = 0xDA, 0xD9
 
 
 class PictureError(DataError):
-    """A picture cannot be read rightly; the message is a reason without the path."""
+    """A picture cannot be read correctly; the message is the reason, without the path."""
 
 
 def read_picture(content: bytes) -> Image.Image:
     """The picture in a file's bytes: mode RGB, upright.
 
     Raises:
-        PictureError: the reason, of which the module's text says more.
+        PictureError: the file is of a kind that the module's docstring lists as refused.
     """
     if not content:
         raise PictureError("is empty")
@@ -80,10 +81,10 @@ def read_picture(content: bytes) -> Image.Image:
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """A loaded picture of any mode as RGB; see the module's text.
+    """Converts a loaded picture of any mode to RGB, as the module's docstring says.
 
     Raises:
-        PictureError: its mode has no agreed meaning.
+        PictureError: there is no agreed white value for the picture's mode.
     """
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
         return _deep_grey(image)
@@ -99,7 +100,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 
 def examine(content: bytes) -> str:
-    """Why a picture cannot be used, "" where it can."""
+    """The reason why a picture cannot be used; "" where it can be used."""
     try:
         read_picture(content)
     except PictureError as refusal:
@@ -127,7 +128,7 @@ def _check_single(image: Image.Image) -> None:
 
 
 def _guard(complaint: str, call: Callable[[], Any]) -> Any:
-    """Pillow's decoders fail in as many ways as files can be broken."""
+    """Turns any error of a call into a PictureError, because Pillow's decoders raise many kinds of errors."""
     try:
         return call()
     except PictureError:
@@ -139,8 +140,8 @@ def _guard(complaint: str, call: Callable[[], Any]) -> Any:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """A loaded picture, turned in place as its EXIF block says."""
-    with contextlib.suppress(Exception):  # a broken EXIF block; the pixels are there
+    """Turns a loaded picture in place as its EXIF block says, and returns it."""
+    with contextlib.suppress(Exception):  # a broken EXIF block does not spoil the pixels
         ImageOps.exif_transpose(image, in_place=True)
     return image
 
@@ -148,7 +149,8 @@ def upright(image: Image.Image) -> Image.Image:
 def _ends(content: bytes) -> bool:
     """Whether a JPEG's last scan is followed by the end marker.
 
-    libjpeg fills up what is missing, and a file whose rest was never written (zeros) decodes without a complaint.
+    The marker is checked because libjpeg fills missing pixels, so that a file whose end was never written (zeros)
+    decodes without an error.
     """
     position, in_scan = 2, False
     while (marker := SEGMENT.search(content, position)) is not None:
@@ -161,7 +163,7 @@ def _ends(content: bytes) -> bool:
 
 
 def _deep_grey(image: Image.Image) -> Image.Image:
-    """12 and 16 bits of grey, scaled to 8."""
+    """Scales grey pixels of 12 and 16 bits to 8 bits, and converts them to RGB."""
     values: npt.NDArray[np.int64] = np.asarray(image).astype(np.int64)
     tags = getattr(image, "tag_v2", {})
     bits = tags.get(BITS_PER_SAMPLE, (16,))
@@ -185,5 +187,5 @@ def _cmyk(image: Image.Image) -> Image.Image:
             if converted is not None:
                 return converted
         except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-            pass  # a profile that is broken or of another colour space
+            pass  # the profile is broken or belongs to another colour space
     return image.convert("RGB")

@@ -1,4 +1,4 @@
-"""Statistics of training pictures: mean and standard deviation of each channel, and how large the pictures are."""
+"""Statistics of training pictures: mean and standard deviation of each channel, and the pictures' size."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from autotailor.data.files.contents import cores
 from autotailor.data.pictures.stream import PictureStream, centre
 from autotailor.data.progress import progress
 
-SAMPLE = 2000  # the mean's standard error is then about half a percent of the pixels' range
+SAMPLE = 2000  # gives the mean a standard error of about half a percent of the pixels' range
 
 
 @dataclass(frozen=True)
 class PictureStatistics:
-    """Of the training pictures as evaluation cuts them.
+    """Statistics of the training pictures, cropped as evaluation crops them.
 
     Attributes:
         mean, std: of each channel, pixels between 0 and 1.
-        side: median of the pictures' shorter sides, pixels.
-        measured: pictures that were looked at.
-        pictures: training pictures in all.
+        side: median of the pictures' shorter sides before the crop, pixels.
+        measured: number of pictures that were measured.
+        pictures: number of all training pictures.
     """
 
     mean: tuple[float, float, float]
@@ -56,7 +56,7 @@ def measure(stream: PictureStream, sample: int = SAMPLE) -> PictureStatistics:
     mean = np.mean([means for means, _, _ in seen], axis=0)
     std = np.sqrt(np.mean([squares for _, squares, _ in seen], axis=0) - mean**2)
     red, green, blue = (round(float(value), 4) for value in mean)
-    deviations = [max(0.001, round(float(value), 4)) for value in std]  # all pictures may be of one colour
+    deviations = [max(0.001, round(float(value), 4)) for value in std]  # 0 where all pictures have one colour
     return PictureStatistics(
         (red, green, blue),
         (deviations[0], deviations[1], deviations[2]),

@@ -1,4 +1,4 @@
-"""Pictures that are opened one by one: seeded crops and flips for training, a centre crop for evaluation."""
+"""Streams of pictures: random crops and flips from a seed for training, a centre crop for evaluation."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from autotailor.data.workers import batches, forked_batches
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
 KEPT_BYTES = 2**30
-"""Evaluation sets up to this size stay in memory: hundreds of SubNets read them, and decoding takes as long as some."""
+"""Evaluation sets up to this size stay in memory: hundreds of SubNets read the same set, and decoding a set takes as
+long as running some SubNets on it."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures that can be opened by number; from several processes or threads at once.
+    """Pictures that several processes or threads may open by number at once.
 
     Attributes:
         open: from a number to an RGB PIL image.
         labels: ``[n]``.
-        groups: ``[n]``, equal where files are equal, and never equal between parts that share no file.
+        groups: ``[n]``; pictures whose files are known to be equal have the same group.
     """
 
     open: Callable[[int], Any]
@@ -38,7 +39,7 @@ class Pictures:
 
 
 class _Items(TorchDataset[tuple[torch.Tensor, int]]):
-    """Training pictures of given ids, cut at random and normalised."""
+    """Training pictures of given ids, cropped at random and normalised."""
 
     def __init__(
         self, config: PictureConfig, pictures: Pictures, ids: npt.NDArray[np.int64], epoch: int, first: int
@@ -57,7 +58,7 @@ class _Items(TorchDataset[tuple[torch.Tensor, int]]):
 
 
 class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
-    """All pictures as evaluation sees them, not normalised: uint8 ``[3, R, R]``."""
+    """All pictures, cropped as for evaluation and not normalised: uint8 ``[3, R, R]``."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self._config, self._pictures = config, pictures
@@ -70,7 +71,7 @@ class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
 
 
 def centre(config: PictureConfig, image: Any) -> torch.Tensor:
-    """A picture as evaluation sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    """A picture, cropped as for evaluation and not normalised: ``[3, R, R]``, 0 to 1."""
     return _scaled(_centre(config, image))
 
 
@@ -84,7 +85,7 @@ def _centre(config: PictureConfig, image: Any) -> torch.Tensor:
 
 
 def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -> torch.Tensor:
-    """A picture as training sees it, not normalised: ``[3, R, R]``, 0 to 1."""
+    """A picture, cropped and flipped as for training and not normalised: ``[3, R, R]``, 0 to 1."""
     from torchvision.transforms.v2 import functional
 
     width, height = image.size
@@ -96,7 +97,7 @@ def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -
 
 
 def _scaled(pixels: torch.Tensor) -> torch.Tensor:
-    """From 0 .. 255 to 0 .. 1."""
+    """Scales pixels of 0 .. 255 to 0 .. 1."""
     from torchvision.transforms.v2 import functional
 
     scaled: torch.Tensor = functional.to_dtype(pixels, torch.float32, scale=True)
@@ -113,7 +114,7 @@ def _normalised(config: PictureConfig, pixels: torch.Tensor) -> torch.Tensor:
 def _crop(
     random: np.random.Generator, width: int, height: int, scale: tuple[float, float]
 ) -> tuple[int, int, int, int]:
-    """Top, left, height and width of a crop of random area and of aspect 3:4 to 4:3, cut to the picture."""
+    """Top, left, height and width of a crop of random area and of aspect 3:4 to 4:3, limited to the picture."""
     area = width * height * random.uniform(*scale)
     aspect = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
     w = min(width, max(1, round(math.sqrt(area * aspect))))
@@ -142,7 +143,7 @@ class PictureStream(TrainStream):
 
 
 class PictureSet(EvaluationSet):
-    """Held-out pictures; equal files are one group. Up to ``KEPT_BYTES`` of pixels they are opened once."""
+    """Held-out pictures; equal files are one group. A set of at most ``KEPT_BYTES`` of pixels is opened only once."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
@@ -157,12 +158,12 @@ class PictureSet(EvaluationSet):
             yield _normalised(self.config, _scaled(pixels)), labels
 
     def _centres(self, batch_size: int) -> Iterator[Batch]:
-        """Batches of pixels, 0 to 255, that lie in memory or are opened on the way."""
+        """Batches of pixels, 0 to 255, from memory or from the files."""
         centres = _Centres(self.config, self.pictures)
         if len(self) * 3 * self.config.resolution**2 > KEPT_BYTES:
             yield from batches(centres, batch_size, self.config.workers)
             return
-        with self._opening:  # a second thread waits, and opens nothing
+        with self._opening:  # a second thread waits for the first one instead of opening the pictures again
             if self._kept is None:
                 opened = list(batches(centres, batch_size, self.config.workers))
                 self._kept = torch.cat([pixels for pixels, _ in opened]), torch.cat([labels for _, labels in opened])
@@ -173,7 +174,7 @@ class PictureSet(EvaluationSet):
 def splits(
     config: PictureConfig, num_classes: int, train: Pictures, validation: Pictures, test: Pictures
 ) -> DataSplits:
-    """Splits of pictures."""
+    """The three splits of a dataset of pictures."""
     return DataSplits(
         name=config.name,
         num_classes=num_classes,

@@ -1,4 +1,4 @@
-"""What the pass over all pictures found: refused by name what cannot be read, said what else is odd."""
+"""Reports the pass over all pictures: refuses those that cannot be read, and warns of doubtful ones."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ LISTED = 10
 
 
 def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
-    """Refuses pictures that cannot be read, and warns of what training would suffer from.
+    """Refuses pictures that cannot be read, and warns of files and copies that may spoil training or accuracy.
 
     Args:
         name: of the dataset, for messages.
         layout: of the pictures.
-        contents: of its files, in their order.
+        contents: of the layout's files, in the order of ``layout.files()``.
 
     Raises:
-        DataError: the first ten pictures that cannot be read, each with its reason, and how many there are.
+        DataError: some pictures cannot be read; the message gives their number, and the first ten with their reasons.
     """
     files = layout.files()
     refused = [(path, content.verdict) for path, content in zip(files, contents, strict=True) if content.verdict]
@@ -32,21 +32,21 @@ def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
         lines = _listed([f"{path} {verdict}" for path, verdict in refused])
         raise DataError(
             f"data {name}: {len(refused):,} of {len(files):,} pictures cannot be used:\n{lines}\n"
-            f"Mend them or take them out of the folder; nothing was trained yet"
+            f"Repair them or take them out of the folder; nothing was trained yet"
         )
     _warn_of_others(name, layout)
     _warn_of_copies(name, layout, contents)
 
 
 def _listed(lines: Sequence[str]) -> str:
-    """The first lines, in characters that every terminal and log can hold; a file's name may be of any bytes."""
+    """The first lines, with bytes escaped that are not UTF-8: the name of a file may hold any bytes."""
     lines = [line.encode("utf-8", "backslashreplace").decode() for line in lines]
     more = [f"and {len(lines) - LISTED:,} more"] if len(lines) > LISTED else []
     return "\n".join(f"  {line}" for line in [*lines[:LISTED], *more])
 
 
 def _warn_of_others(name: str, layout: Layout) -> None:
-    """Files that are left out because of their suffix."""
+    """Warns of files that are left out because of their suffix."""
     others = [listing.folder / path for listing in layout.parts.values() for path in listing.others]
     if others:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({count})" for suffix, count in _suffixes(others).most_common(5))
@@ -58,7 +58,7 @@ def _suffixes(paths: Sequence[Path]) -> Counter[str]:
 
 
 def _warn_of_copies(name: str, layout: Layout, contents: Sequence[Content]) -> None:
-    """Equal files in two classes contradict each other; equal files in two parts make the accuracy look better."""
+    """Warns of equal files in two classes, which contradict each other, and in two parts, which inflate accuracy."""
     first: dict[str, tuple[str, str, Path]] = {}
     classes: list[str] = []
     parts: list[str] = []

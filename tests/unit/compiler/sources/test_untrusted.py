@@ -179,7 +179,7 @@ def test_weights_that_do_not_fit_into_memory_are_refused_before_they_are_read(
 
 def test_external_data_of_a_model_in_memory_has_no_folder(folder: Path) -> None:
     (folder / "secret.bin").write_bytes(SECRET.tobytes())
-    with pytest.raises(GraphError, match=r"hand over the path of the \.onnx file"):
+    with pytest.raises(GraphError, match=r"give the path of the \.onnx file"):
         autotailor.compile(reads_from("secret.bin"))
 
 

@@ -53,7 +53,7 @@ def test_ten_are_listed_and_the_others_counted(root: Path) -> None:
     for i in range(13):
         (root / "cat" / f"bad{i:02d}.jpg").write_bytes(b"")
     with pytest.raises(
-        data.DataError, match=r"13 of 29 pictures(.|\n)*bad09.jpg is empty\n  and 3 more\nMend them"
+        data.DataError, match=r"13 of 29 pictures(.|\n)*bad09.jpg is empty\n  and 3 more\nRepair them"
     ) as raised:
         data.verify(section(root))
     assert str(raised.value).count("is empty") == 10
