@@ -38,7 +38,7 @@ def test_operators_and_networks(board: SshServer, tmp_path: Path) -> None:
     assert measured.fingerprint.facts["runtime"]["python"] == "{}.{}".format(*sys.version_info[:2])
     assert "python" not in measured.fingerprint.facts["runtime"]["options"]
     kept = sorted(path.name.partition("-")[2] for path in (tmp_path / "files" / "kept").iterdir())
-    assert kept == ["runner_loop.py", "torch_runner.py"]
+    assert kept == ["loop.py", "runner.py"]
     assert [path.name for path in (tmp_path / "files").iterdir()] == ["kept"]
 
 

@@ -1,5 +1,5 @@
 """The compiler turns a trained network into a SuperNet."""
 
-from autotailor.compiler.compile import compile_network
+from autotailor.compiler.compile import compile_network, read_graph
 
-__all__ = ["compile_network"]
+__all__ = ["compile_network", "read_graph"]

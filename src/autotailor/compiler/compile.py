@@ -15,9 +15,10 @@ from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
-from autotailor.compiler.sources.source import Source, read_source
+from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.ir.errors import AutoTailorError, GraphError
 from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
+from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 
 
@@ -63,6 +64,15 @@ def compile_network(
             f"graph {name}: it cannot be compiled ({type(error).__name__}: {reason(error)}); check that onnxruntime "
             f"runs the file, and export it again; if onnxruntime does, please report this as an error of autotailor"
         ) from error
+
+
+def read_graph(path: Path) -> Graph:
+    """The graph of an ``.onnx`` file, normalised as `compile_network` does; nothing in it becomes elastic.
+
+    Raises:
+        GraphError: the file cannot be read, or holds no classifier.
+    """
+    return parse(normalise(read_onnx(path)), path.stem)
 
 
 def _is_file(source: Source) -> bool:

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import autotailor
 import networks
+from autotailor.compiler import read_graph
 from autotailor.ir.errors import GraphError
 
 
@@ -26,6 +27,14 @@ def test_an_onnx_file_compiles_to_the_same_function(tmp_path: Path) -> None:
         np.testing.assert_allclose(again.build(again.largest())(x).numpy(), expected, rtol=1e-4, atol=1e-5)
     assert again.space == net.space
     assert again.name == "model"
+
+
+def test_a_files_graph_is_read_as_it_is_compiled(tmp_path: Path) -> None:
+    net = autotailor.compile(networks.make("resnet"), networks.SPACES["resnet"], resolution=32)
+    net.export_onnx(net.largest(), tmp_path / "model.onnx")
+    graph = read_graph(tmp_path / "model.onnx")
+    assert graph.name == "model"
+    assert graph.nodes == autotailor.compile(tmp_path / "model.onnx").graph.nodes
 
 
 def test_a_dynamic_batch_axis_is_accepted(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def clear() -> None:
     POOLS.clear()
 
 
-class Program:
+class LoadedProgram:
     """A program, ready to run (`Loaded` of the loop)."""
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ class Program:
         return elapsed
 
 
-load = Program
+load = LoadedProgram
 
 
 def to_mat(array: np.ndarray[Any, np.dtype[np.float32]]) -> Any:

@@ -32,7 +32,7 @@ LEVELS = {
 KEEP = ["CommonSubexpressionElimination"]
 
 
-class Program:
+class LoadedProgram:
     """A program, ready to run (`Loaded` of the loop)."""
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Program:
         self.steps: list[str] = program.get("steps", [])
         if self.steps:
             self.folder = tempfile.TemporaryDirectory(prefix="kernels-")
-            self.profiled = profiled_session(models[-1], settings, Path(self.folder.name))
+            self.walking = walking_session(models[-1], settings, Path(self.folder.name))
 
     @functools.cached_property
     def feeds(self) -> list[dict[str, Any]]:
@@ -66,12 +66,12 @@ class Program:
 
     def walk(self) -> None:
         """One run that says how long each kernel took; the first of all is there to warm up."""
-        self.profiled.run(None, self.feeds[-1])
+        self.walking.run(None, self.feeds[-1])
 
     def walks(self) -> list[list[list[int]]]:
         """Nanoseconds of each kernel of each step of each such run but the first."""
         with self.folder:
-            events = json.loads(Path(self.profiled.end_profiling()).read_text())
+            events = json.loads(Path(self.walking.end_profiling()).read_text())
         return kernel_times(events, self.steps)[1:]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
@@ -79,7 +79,7 @@ class Program:
         return math.nan
 
 
-load = Program
+load = LoadedProgram
 
 
 def clear() -> None:
@@ -98,7 +98,7 @@ def session_options(settings: dict[str, Any]) -> Any:
     return options
 
 
-def profiled_session(model: bytes | str, settings: dict[str, Any], folder: Path) -> Any:
+def walking_session(model: bytes | str, settings: dict[str, Any], folder: Path) -> Any:
     """A session that writes into a folder of its own how long its kernels take (the file's name is but a time)."""
     options = session_options(settings)
     options.enable_profiling = True
@@ -107,7 +107,7 @@ def profiled_session(model: bytes | str, settings: dict[str, Any], folder: Path)
 
 
 def kernel_times(events: list[dict[str, Any]], steps: list[str]) -> list[list[list[int]]]:
-    """Nanoseconds of each kernel of each step in each profiled run.
+    """Nanoseconds of each kernel of each step in each such run.
 
     Kernels without a step, which change layouts, belong to what reads their output: the next one that has a step.
     """

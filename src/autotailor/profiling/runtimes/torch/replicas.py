@@ -1,4 +1,4 @@
-"""Replicas for PyTorch: the recorded calls of an operator, which the runner makes on R sets of weights."""
+"""Replicas for PyTorch: the traced calls of an operator, which the runner makes on R sets of weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autotailor.ir.graph import Graph
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
 from autotailor.profiling.runtimes.feature_nodes import feature_nodes
-from autotailor.profiling.runtimes.torch.recording import Recording, record
+from autotailor.profiling.runtimes.torch.tracing import Trace, trace
 
 
 class FeatureModule(GraphModule):
@@ -42,12 +42,12 @@ class FeatureModule(GraphModule):
 def replica_program(feature: OperatorFeature) -> Program:
     """The calls of a fused operator."""
     module = FeatureModule(feature).eval()
-    recording = record(module, [torch.rand(shape) for shape in feature.inputs])
+    traced = trace(module, [torch.rand(shape) for shape in feature.inputs])
     weight_mb = 4 * sum(math.prod(shape) for shape in feature.weights) / 2**20
     short, long = copies(feature, weight_mb)
     return Program(
         key=feature.id,
-        param=written(recording, feature.inputs),
+        param=written(traced, feature.inputs),
         inputs=tuple(shape[1:] for shape in feature.inputs),
         long="long",
         short="short",
@@ -56,11 +56,11 @@ def replica_program(feature: OperatorFeature) -> Program:
     )
 
 
-def written(recording: Recording, shapes: Sequence[Shape]) -> str:
-    """A recording and the shapes of its inputs, as the runner reads them."""
-    return json.dumps({**recording.to_json(), "shapes": shapes})
+def written(traced: Trace, shapes: Sequence[Shape]) -> str:
+    """A trace and the shapes of its inputs, as the runner reads them."""
+    return json.dumps({**traced.to_json(), "shapes": shapes})
 
 
 def nothing() -> str:
     """A program without calls: it hands its input on."""
-    return written(Recording(("in0",), output="in0"), ((1, 4),))
+    return written(Trace(("in0",), output="in0"), ((1, 4),))

@@ -1,7 +1,7 @@
-"""The PyTorch of `runner/loop.py`: loads and runs recorded modules, eagerly, on the processor or with CUDA.
+"""The PyTorch of `runner/loop.py`: loads and runs traced modules, eagerly, on the processor or with CUDA.
 
 It needs PyTorch, NumPy and the standard library: a board runs it with the PyTorch that it came with. A program is JSON
-(see `recording.py`) whose calls are made in order, each result given back after its last use. Replicas are the
+(see `tracing.py`) whose calls are made in order, each result given back after its last use. Replicas are the
 same calls on other weights.
 """
 
@@ -20,24 +20,24 @@ import torch
 Step = tuple[Callable[..., Any], list[Any], dict[str, Any], Any, list[str]]
 
 
-class Program:
+class LoadedProgram:
     """A program, ready to run (`Loaded` of the loop)."""
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
         self.device = prepare(settings)
         self.form = form(settings)
-        recorded = json.loads(program["param"] or Path(program["param_path"]).read_text())
+        traced = json.loads(program["param"] or Path(program["param_path"]).read_text())
         self.lengths = 2 if program["short"] else 1
         self.copies = program["copies"] if program["short"] else [1]
-        self.output = recorded["output"]
-        self.steps = steps(recorded)
+        self.output = traced["output"]
+        self.steps = steps(traced)
         saved = torch.load(program["bin_path"], map_location="cpu") if program["bin_path"] else {}
         rng = torch.Generator().manual_seed(0)
         self.weights = [
-            {name: self.placed(saved.get(name, draw(shape, rng))) for name, shape in recorded["weights"].items()}
+            {name: self.placed(saved.get(name, draw(shape, rng))) for name, shape in traced["weights"].items()}
             for _ in range(self.copies[-1])
         ]
-        self.shapes = dict(zip(recorded["inputs"], recorded["shapes"], strict=True))
+        self.shapes = dict(zip(traced["inputs"], traced["shapes"], strict=True))
 
     @functools.cached_property
     def inputs(self) -> dict[str, torch.Tensor]:
@@ -85,7 +85,7 @@ class Program:
         return math.nan
 
 
-load = Program
+load = LoadedProgram
 
 
 def clear() -> None:
@@ -107,18 +107,18 @@ def form(settings: dict[str, Any]) -> tuple[torch.dtype, torch.memory_format]:
     return torch.float16 if half else torch.float32, torch.channels_last if last else torch.contiguous_format
 
 
-def steps(recorded: dict[str, Any]) -> list[Step]:
+def steps(traced: dict[str, Any]) -> list[Step]:
     """Calls with their functions, and the names that are not needed after each."""
     last: dict[str, int] = {}
-    for position, (_, _, arguments, keywords) in enumerate(recorded["calls"]):
+    for position, (_, _, arguments, keywords) in enumerate(traced["calls"]):
         last.update(dict.fromkeys(names([arguments, list(keywords.values())]), position))
     ends: dict[int, list[str]] = {}
     for name, position in last.items():
-        if name != recorded["output"] and name not in recorded["weights"] and name not in recorded["inputs"]:
+        if name != traced["output"] and name not in traced["weights"] and name not in traced["inputs"]:
             ends.setdefault(position, []).append(name)
     return [
         (find(function), arguments, keywords, target, ends.get(position, []))
-        for position, (target, function, arguments, keywords) in enumerate(recorded["calls"])
+        for position, (target, function, arguments, keywords) in enumerate(traced["calls"])
     ]
 
 

@@ -16,8 +16,8 @@ from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.errors import DeviceError, ProfilingError
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.torch import runner as torch_runner
-from autotailor.profiling.runtimes.torch.recording import record
 from autotailor.profiling.runtimes.torch.replicas import nothing, replica_program, written
+from autotailor.profiling.runtimes.torch.tracing import trace
 from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 CALLS, WEIGHTS = "model.torch.json", "model.torch.pt"
@@ -74,25 +74,23 @@ class TorchRuntime(WheelRuntime):
         return Program("harness", nothing(), ((4,),), "long")
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
-        """Records the calls of the network, with its weights beside them."""
+        """Traces the calls of the network; its weights lie beside them."""
         # Imported here: whether a device can be used is asked at the start, and that needs no compiler.
-        from autotailor.compiler.normalise import normalise
-        from autotailor.compiler.parser import parse
-        from autotailor.compiler.sources.source import read_onnx
+        from autotailor.compiler import read_graph
 
         directory.mkdir(parents=True, exist_ok=True)
         try:
-            graph = parse(normalise(read_onnx(onnx_path)), onnx_path.stem)
+            graph = read_graph(onnx_path)
         except AutoTailorError as error:
             raise ProfilingError(f"{onnx_path}: it cannot be read as a network: {error}") from error
         shape = graph.shapes[graph.input]
-        recording = record(GraphModule(graph).eval(), [torch.rand(shape)])
-        (directory / CALLS).write_text(written(recording, (shape,)))
-        torch.save({name: tensor.detach().clone() for name, tensor in recording.weights.items()}, directory / WEIGHTS)
+        traced = trace(GraphModule(graph).eval(), [torch.rand(shape)])
+        (directory / CALLS).write_text(written(traced, (shape,)))
+        torch.save({name: tensor.detach().clone() for name, tensor in traced.weights.items()}, directory / WEIGHTS)
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
-        program = torch_runner.Program(self.network("run", directory, ()).to_manifest(), self.settings())
+        program = torch_runner.LoadedProgram(self.network("run", directory, ()).to_manifest(), self.settings())
         with torch.inference_mode():
             logits = [
                 program.compute({**program.weights[0], "in0": program.placed(torch.from_numpy(image[None]))})

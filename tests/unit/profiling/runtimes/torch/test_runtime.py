@@ -1,4 +1,4 @@
-"""PyTorch: recorded calls compute what their operators compute, and run without autotailor."""
+"""PyTorch: traced calls compute what their operators compute, and run without autotailor."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ import autotailor
 from autotailor.profiling import DeviceConfig, DeviceError, ProfilingError, check, open_runtime
 from autotailor.profiling.runtimes.runner import loop as runner_loop
 from autotailor.profiling.runtimes.torch import runner as torch_runner
-from autotailor.profiling.runtimes.torch.recording import record
 from autotailor.profiling.runtimes.torch.replicas import FeatureModule
+from autotailor.profiling.runtimes.torch.tracing import trace
 from features import FEATURES
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": "torch", "warmup": 1, "evict_mb": 0}))
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_recorded_calls_compute_the_operator(name: str) -> None:
+def test_traced_calls_compute_the_operator(name: str) -> None:
     feature = FEATURES[name]
     program = torch_runner.load(RUNTIME.replicas(feature).to_manifest(), RUNTIME.settings())
     module = FeatureModule(feature).eval()
-    recorded = record(module, [torch.rand(shape) for shape in feature.inputs]).weights
-    by_identity = {id(tensor): key for key, tensor in recorded.items()}
+    traced = trace(module, [torch.rand(shape) for shape in feature.inputs]).weights
+    by_identity = {id(tensor): key for key, tensor in traced.items()}
     with torch.no_grad():
         for tensor in (*module.parameters(), *module.buffers()):
             if id(tensor) in by_identity:

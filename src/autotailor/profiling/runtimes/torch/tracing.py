@@ -19,11 +19,9 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from autotailor.profiling.errors import ProfilingError
 
-Tensor = torch.Tensor
-
 
 @dataclass
-class Recording:
+class Trace:
     """Calls in order, and what they read.
 
     Attributes:
@@ -35,7 +33,7 @@ class Recording:
     """
 
     inputs: tuple[str, ...]
-    weights: dict[str, Tensor] = field(default_factory=dict)
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
     calls: list[list[Any]] = field(default_factory=list)
     output: str = ""
 
@@ -45,26 +43,26 @@ class Recording:
         return {"inputs": self.inputs, "weights": shapes, "calls": self.calls, "output": self.output}
 
 
-def record(module: nn.Module, inputs: Sequence[Tensor]) -> Recording:
+def trace(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
     """Runs a module once and notes what it calls.
 
     Raises:
         ProfilingError: it calls something that has no name or takes arguments that JSON does not know.
     """
-    recorder = _Recorder(inputs)
-    with torch.inference_mode(), recorder:
+    tracer = _Tracer(inputs)
+    with torch.inference_mode(), tracer:
         result = module(*inputs)
-    recorder.recording.output = recorder.name(result)
-    return recorder.recording
+    tracer.trace.output = tracer.name(result)
+    return tracer.trace
 
 
-class _Recorder(TorchFunctionMode):
+class _Tracer(TorchFunctionMode):
     """Notes outermost calls that give tensors."""
 
-    def __init__(self, inputs: Sequence[Tensor]) -> None:
+    def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         names = tuple(f"in{i}" for i in range(len(inputs)))
-        self.recording = Recording(names)
+        self.trace = Trace(names)
         self.names = {id(tensor): name for name, tensor in zip(names, inputs, strict=True)}
         self.alive: list[Any] = list(inputs)  # so that no two tensors ever have the same id
 
@@ -73,28 +71,28 @@ class _Recorder(TorchFunctionMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         results = result if isinstance(result, tuple | list) else (result,)
-        if results and all(isinstance(value, Tensor) for value in results):
+        if results and all(isinstance(value, torch.Tensor) for value in results):
             written = [self.written(value) for value in args]
             keywords = {key: self.written(value) for key, value in (kwargs or {}).items()}
             first = len(self.alive)
             self.alive += results
             names = [f"t{first + i}" for i in range(len(results))]
             self.names |= {id(value): name for value, name in zip(results, names, strict=True)}
-            target = names[0] if isinstance(result, Tensor) else names
-            self.recording.calls.append([target, _function_name(func), written, keywords])
+            target = names[0] if isinstance(result, torch.Tensor) else names
+            self.trace.calls.append([target, _function_name(func), written, keywords])
         return result
 
-    def name(self, tensor: Tensor) -> str:
+    def name(self, tensor: torch.Tensor) -> str:
         """The name of a tensor; one that no call has given is a weight."""
         if id(tensor) not in self.names:
-            self.names[id(tensor)] = name = f"w{len(self.recording.weights)}"
-            self.recording.weights[name] = tensor
+            self.names[id(tensor)] = name = f"w{len(self.trace.weights)}"
+            self.trace.weights[name] = tensor
             self.alive.append(tensor)
         return self.names[id(tensor)]
 
     def written(self, value: Any) -> Any:
         """An argument in JSON's types."""
-        if isinstance(value, Tensor):
+        if isinstance(value, torch.Tensor):
             return {"tensor": self.name(value)}
         if isinstance(value, tuple):
             return {"tuple": [self.written(part) for part in value]}
@@ -106,11 +104,11 @@ class _Recorder(TorchFunctionMode):
             return [self.written(part) for part in value]
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        raise ProfilingError(f"a module cannot be recorded: it passes {value!r}, expected tensors, numbers and texts")
+        raise ProfilingError(f"a module cannot be traced: it passes {value!r}, expected tensors, numbers and texts")
 
 
 def _function_name(func: Any) -> str:
     name = resolve_name(func)
     if name is None:
-        raise ProfilingError(f"a module cannot be recorded: {func!r} has no public name")
+        raise ProfilingError(f"a module cannot be traced: {func!r} has no public name")
     return str(name)
