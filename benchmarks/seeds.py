@@ -20,9 +20,9 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
-from scipy.stats import kendalltau
 
 from autotailor import artifacts
+from autotailor.statistics import kendall_tau
 
 ROOT = Path(__file__).parents[1]
 HALF = 0.5
@@ -58,8 +58,8 @@ def rows(seed: int, results: Path) -> list[dict[str, float | str]]:
         "largest": summary.loc["largest", "accuracy_measured"],
         "smallest": trained["smallest_test_accuracy"],
         "latency_error_mean": latency["relative_error"].abs().mean(),
-        "latency_tau": kendalltau(latency["predicted_ms"], latency["measured_ms"]).statistic,
-        "accuracy_tau": kendalltau(accuracy["predicted"], accuracy["measured"]).statistic,
+        "latency_tau": kendall_tau(latency["predicted_ms"], latency["measured_ms"]),
+        "accuracy_tau": kendall_tau(accuracy["predicted"], accuracy["measured"]),
         "subnets": len(accuracy),
     }
     found: list[dict[str, float | str]] = []

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from rich.table import Table
-from scipy.stats import kendalltau
+
+from autotailor.statistics import kendall_tau
 
 FloatArray = npt.NDArray[np.float64]
 COLUMNS = (
@@ -61,7 +62,7 @@ def errors(predicted: FloatArray, measured: FloatArray) -> dict[str, float]:
         "within_10": float((size <= 0.10).mean()),
         "median_error": float(np.median(size)),
         "mean_error": float(relative.mean()),
-        "tau": float(kendalltau(predicted, measured).statistic),
+        "tau": kendall_tau(predicted, measured),
     }
 
 

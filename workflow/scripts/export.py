@@ -6,17 +6,17 @@ from pathlib import Path
 import autotailor
 from stage import stage
 
-from autotailor import data, export, finetuning, profiling, search
+from autotailor import accuracy, data, export, profiling, search
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = data.load(this.params["data"])
     module = net.module().eval()
-    calibration = finetuning.CalibrationConfig.from_section(this.params["calibration"])
+    calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     runtime = profiling.exporting_runtime()
     needed = set(runtime.files) <= {Path(path).name for path in snakemake.output}
     for name, subnet in search.read_budgets(Path(snakemake.input.front), net.space).items():
-        statistics = finetuning.calibrate(module, subnet, splits, calibration)
+        statistics = accuracy.calibrate(module, subnet, splits, calibration)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent
         with tempfile.TemporaryDirectory(prefix=".subnet.json.", dir=directory) as folder:
             result = export.export(

@@ -3,7 +3,7 @@
 import autotailor
 from stage import stage
 
-from autotailor import artifacts, data, sensitivity
+from autotailor import artifacts, data, sensitivity, statistics
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -19,6 +19,6 @@ with stage(snakemake) as this:
     artifacts.write_json(snakemake.output.baseline, baseline)
     with artifacts.atomic(snakemake.output.validation) as path:
         table.to_csv(path, index=False)
-    tau = sensitivity.kendall_tau(table["predicted"], table["measured"])
+    tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"baseline_accuracy": result.baseline, "kendall_tau": tau})
     print(f"accuracy predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")

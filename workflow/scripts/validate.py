@@ -8,7 +8,8 @@ from stage import stage
 
 from autotailor import artifacts, profiling
 from autotailor.profiling.networks.promise import Promise
-from autotailor.profiling.networks.validation import NOT_MEASURED, kendall_tau, validation_subnets
+from autotailor.profiling.networks.validation import NOT_MEASURED, validation_subnets
+from autotailor.statistics import kendall_tau
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -24,7 +25,8 @@ with stage(snakemake) as this:
     with artifacts.atomic(snakemake.output.validation) as path:
         table.to_csv(path, index=False)
     if measured:
-        tau, (error, raw) = kendall_tau(table), table[["relative_error", "raw_error"]].abs().mean()
+        tau = kendall_tau(table["predicted_ms"], table["measured_ms"])
+        error, raw = table[["relative_error", "raw_error"]].abs().mean()
         this.run.metrics({"kendall_tau": tau, "mean_absolute_relative_error": error, "mean_absolute_raw_error": raw})
         print(
             f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%} "

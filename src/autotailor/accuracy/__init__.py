@@ -1,1 +1,37 @@
-"""Accuracy of SubNets: evaluation, recalibration, statistics, and the journal of evaluations."""
+"""Accuracy of SubNets: evaluation, recalibration, and the journal of evaluations.
+
+The names below are imported on first use, see ``autotailor.lazy``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.accuracy.calibration import Calibrator, adopt_statistics, calibrate
+    from autotailor.accuracy.config import CalibrationConfig
+    from autotailor.accuracy.errors import AccuracyError
+    from autotailor.accuracy.evaluation import correctness, evaluate
+
+__all__ = [
+    "AccuracyError",
+    "CalibrationConfig",
+    "Calibrator",
+    "adopt_statistics",
+    "calibrate",
+    "correctness",
+    "evaluate",
+]
+
+_HOMES = {
+    "AccuracyError": "autotailor.accuracy.errors",
+    "CalibrationConfig": "autotailor.accuracy.config",
+    "Calibrator": "autotailor.accuracy.calibration",
+    "adopt_statistics": "autotailor.accuracy.calibration",
+    "calibrate": "autotailor.accuracy.calibration",
+    "correctness": "autotailor.accuracy.evaluation",
+    "evaluate": "autotailor.accuracy.evaluation",
+}
+__getattr__ = attach(__name__, _HOMES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from autotailor.accuracy.config import CalibrationConfig
+from autotailor.accuracy.errors import AccuracyError
 from autotailor.data.splits import DataSplits, resize
-from autotailor.finetuning.config import CalibrationConfig
-from autotailor.finetuning.errors import TrainingError
 from autotailor.ir.execution.batch_norm import adopt, placeholders
 from autotailor.ir.execution.executor import ElasticModule, Statistics
 from autotailor.ir.propagation import RESOLUTION
@@ -29,7 +29,7 @@ class Calibrator:
 
     def __init__(self, data: DataSplits, config: CalibrationConfig) -> None:
         if len(data.train) < 2:
-            raise TrainingError(f"data {data.name}: calibration needs at least 2 training images")
+            raise AccuracyError(f"data {data.name}: calibration needs at least 2 training images")
         size = min(config.batch_size, config.images, len(data.train))
         self._batches: list[torch.Tensor] = []
         for images, _ in data.train.batches(0, size):
@@ -44,9 +44,9 @@ class Calibrator:
         The module is left with that SubNet active and without statistics of its own.
         """
         if placeholders(module.supernet.graph):
-            raise TrainingError(
+            raise AccuracyError(
                 f"network {module.supernet.graph.name}: BatchNorm was re-inserted and has not seen an image yet; "
-                f"calibrate the largest SubNet first (finetuning.adopt_statistics), finetune does so by itself"
+                f"calibrate the largest SubNet first (accuracy.adopt_statistics), finetune does so by itself"
             )
         return self._collect(module, subnet, stored=False)
 

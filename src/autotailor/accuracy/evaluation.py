@@ -7,7 +7,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from autotailor.accuracy.calibration import resolution_of
+from autotailor.accuracy.errors import AccuracyError
 from autotailor.data.splits import EvaluationSet, resize
+from autotailor.ir.execution.executor import ElasticModule, Statistics
+from autotailor.ir.space.subnet import SubNet
 
 BoolArray = npt.NDArray[np.bool_]
 BATCH = 256
@@ -30,6 +34,21 @@ def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
         logits = network(sized.contiguous(memory_format=torch.channels_last))
         right.append((logits.argmax(dim=1) == labels).numpy())
     return np.concatenate(right).astype(np.bool_)
+
+
+def evaluate(
+    module: ElasticModule,
+    subnet: SubNet,
+    images: EvaluationSet,
+    statistics: Statistics | None,
+    batch_size: int = BATCH,
+) -> BoolArray:
+    """Whether each image is classified rightly by a SubNet under given BatchNorm statistics: bool ``[n]``."""
+    if not isinstance(module, ElasticModule):
+        raise AccuracyError(f"expected an elastic module (SuperNet.module()), not {type(module).__name__}")
+    module.activate(subnet)
+    module.statistics = statistics
+    return correctness(module, images, resolution_of(subnet), batch_size)
 
 
 def percent(right: BoolArray) -> float:

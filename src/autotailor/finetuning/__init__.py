@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.accuracy.calibration import Calibrator, adopt_statistics, calibrate
     from autotailor.finetuning.config import (
-        CalibrationConfig,
         DistillationConfig,
         FinetuneConfig,
         PretrainConfig,
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
     from autotailor.finetuning.errors import TrainingError
     from autotailor.finetuning.pretraining import PretrainResult, accuracies, pretrain
     from autotailor.finetuning.scaled import ScaledResult, train_scaled
-    from autotailor.finetuning.weight_sharing import FinetuneResult, evaluate, finetune
+    from autotailor.finetuning.weight_sharing import FinetuneResult, finetune
 
 __all__ = [
-    "CalibrationConfig",
-    "Calibrator",
     "DistillationConfig",
     "FinetuneConfig",
     "FinetuneResult",
@@ -35,17 +31,12 @@ __all__ = [
     "ScaledResult",
     "TrainingError",
     "accuracies",
-    "adopt_statistics",
-    "calibrate",
-    "evaluate",
     "finetune",
     "pretrain",
     "train_scaled",
 ]
 
 _HOMES = {
-    "CalibrationConfig": "autotailor.finetuning.config",
-    "Calibrator": "autotailor.accuracy.calibration",
     "DistillationConfig": "autotailor.finetuning.config",
     "FinetuneConfig": "autotailor.finetuning.config",
     "FinetuneResult": "autotailor.finetuning.weight_sharing",
@@ -55,9 +46,6 @@ _HOMES = {
     "ScaledResult": "autotailor.finetuning.scaled",
     "TrainingError": "autotailor.finetuning.errors",
     "accuracies": "autotailor.finetuning.pretraining",
-    "adopt_statistics": "autotailor.accuracy.calibration",
-    "calibrate": "autotailor.accuracy.calibration",
-    "evaluate": "autotailor.finetuning.weight_sharing",
     "finetune": "autotailor.finetuning.weight_sharing",
     "pretrain": "autotailor.finetuning.pretraining",
     "train_scaled": "autotailor.finetuning.scaled",

@@ -6,9 +6,8 @@ version of training that can go on with it, not by the code: a training that was
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,6 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 """Version of training: raised when a state that an earlier autotailor wrote cannot be gone on with, or a step that is
 begun by one and finished by the other would be wrong."""
-
-
-def fingerprint(texts: Iterable[str], *tensors: Mapping[str, torch.Tensor]) -> str:
-    """SHA-256 (hexadecimal) of texts and of named tensors: name, shape and content."""
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(f"{text}\n".encode())
-    for mapping in tensors:
-        for name, tensor in mapping.items():
-            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

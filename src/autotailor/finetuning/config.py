@@ -1,4 +1,4 @@
-"""Parameters of pretraining, weight-shared finetuning, calibration, and the uniformly scaled networks."""
+"""Parameters of pretraining, weight-shared finetuning, and the uniformly scaled networks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.precision import PRECISIONS, resolve
 from autotailor.sections import check_integers, check_numbers, read_section
@@ -106,22 +107,6 @@ class LoopConfig:
             for key, value in section.items()
         }
         return read_section(cls, values, cls.__name__, TrainingError)
-
-
-@dataclass(frozen=True)
-class CalibrationConfig:
-    """BatchNorm recalibration: ``images`` fixed images of the training stream, in batches of ``batch_size``."""
-
-    images: int = 512
-    batch_size: int = 128
-
-    def __post_init__(self) -> None:
-        _check_integers(self, images=2, batch_size=2)
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
-        """Reads a section of the configuration; raises TrainingError."""
-        return read_section(cls, section, "calibration", TrainingError)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
+from autotailor.accuracy.determinism import deterministic
 from autotailor.data.splits import TrainStream
-from autotailor.finetuning.allocator import keep_freed_memory
 from autotailor.finetuning.checkpoint import Checkpoint
 from autotailor.finetuning.config import LoopConfig
 from autotailor.finetuning.errors import TrainingError
@@ -62,24 +61,6 @@ class _Position:
     batch: int = 0
     loss_sum: float = 0.0
     history: list[Row] = field(default_factory=list)
-
-
-@contextmanager
-def deterministic(threads: int) -> Iterator[None]:
-    """Deterministic algorithms on a fixed number of threads; PyTorch's global state is put back afterwards."""
-    keep_freed_memory()
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1])
-        torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined]
 
 
 def learning_rate(config: LoopConfig, step: int, steps: int) -> float:

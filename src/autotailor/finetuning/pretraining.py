@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, percent
+from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.data.splits import DataSplits
-from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.loop import Row, Step, deterministic, train
+from autotailor.finetuning.loop import Row, Step, train
 from autotailor.finetuning.precision import forward
 
 SHARES = 1e-3  # rounding of a sum of probabilities

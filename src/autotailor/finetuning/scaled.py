@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.data.splits import DataSplits, resize
-from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.loop import Row, Step, train

@@ -10,19 +10,19 @@ from pathlib import Path
 import torch
 
 from autotailor.accuracy.calibration import Calibrator, resolution_of
-from autotailor.accuracy.evaluation import BoolArray, correctness, percent
-from autotailor.data.splits import DataSplits, EvaluationSet, resize
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.evaluation import correctness, evaluate, percent
+from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
-from autotailor.finetuning.checkpoint import fingerprint
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
-from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.loop import Row, Step, deterministic, train
+from autotailor.finetuning.loop import Row, Step, train
 from autotailor.finetuning.precision import forward
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
-from autotailor.ir.execution.executor import ElasticModule, Statistics
+from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 
@@ -158,21 +158,6 @@ class WeightSharing:
 
 def _trained(module: ElasticModule) -> list[torch.nn.Parameter]:
     return [parameter for parameter in module.parameters() if parameter.requires_grad]
-
-
-def evaluate(
-    module: ElasticModule,
-    subnet: SubNet,
-    images: EvaluationSet,
-    statistics: Statistics | None,
-    batch_size: int = 256,
-) -> BoolArray:
-    """Whether each image is classified rightly by a SubNet under given BatchNorm statistics: bool ``[n]``."""
-    if not isinstance(module, ElasticModule):
-        raise TrainingError(f"expected an elastic module (SuperNet.module()), not {type(module).__name__}")
-    module.activate(subnet)
-    module.statistics = statistics
-    return correctness(module, images, resolution_of(subnet), batch_size)
 
 
 def _metrics(

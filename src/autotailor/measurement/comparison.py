@@ -23,7 +23,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling import DeviceConfig, convert, measure_networks
 from autotailor.sections import read_section
-from autotailor.sensitivity import accuracy
+from autotailor.statistics import accuracy
 
 # subnets: names of the exported SubNets that the network is compared with, separated by spaces
 COLUMNS = (

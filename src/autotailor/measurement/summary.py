@@ -29,7 +29,7 @@ from autotailor.profiling import (
     measure_memory,
     measure_rounds,
 )
-from autotailor.sensitivity import accuracy
+from autotailor.statistics import accuracy
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from autotailor.profiling.networks.promise import Promise
 from autotailor.reporting.inputs import Tables
+from autotailor.statistics import kendall_tau
 
 ORIGINAL, LARGEST = "original", "largest"
 NAN = float("nan")
@@ -34,10 +35,8 @@ class Derivation:
 
 
 def kendall(a: pd.Series, b: pd.Series) -> float:
-    """Kendall's tau-b of two columns, NaN for fewer than two rows."""
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(a, b).statistic) if len(a) > 1 else NAN
+    """``kendall_tau`` of two columns; NaN for fewer than two rows, or where a value is missing."""
+    return kendall_tau(a, b) if len(a) > 1 and not (a.isna() | b.isna()).any() else NAN
 
 
 def reference(tables: Tables) -> str:

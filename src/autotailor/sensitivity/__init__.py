@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.accuracy.statistics import accuracy, accuracy_drop, clustered_mean, kendall_tau
-    from autotailor.finetuning import evaluate
     from autotailor.sensitivity.config import SensitivityConfig
     from autotailor.sensitivity.errors import SensitivityError
     from autotailor.sensitivity.measurement import (
@@ -27,12 +25,7 @@ __all__ = [
     "Sensitivity",
     "SensitivityConfig",
     "SensitivityError",
-    "accuracy",
-    "accuracy_drop",
     "accuracy_metric",
-    "clustered_mean",
-    "evaluate",
-    "kendall_tau",
     "measure",
     "measure_accuracies",
     "validate_accuracy",
@@ -43,12 +36,7 @@ _HOMES = {
     "Sensitivity": "autotailor.sensitivity.measurement",
     "SensitivityConfig": "autotailor.sensitivity.config",
     "SensitivityError": "autotailor.sensitivity.errors",
-    "accuracy": "autotailor.accuracy.statistics",
-    "accuracy_drop": "autotailor.accuracy.statistics",
     "accuracy_metric": "autotailor.sensitivity.measurement",
-    "clustered_mean": "autotailor.accuracy.statistics",
-    "evaluate": "autotailor.finetuning",
-    "kendall_tau": "autotailor.accuracy.statistics",
     "measure": "autotailor.sensitivity.measurement",
     "measure_accuracies": "autotailor.sensitivity.measurement",
     "validate_accuracy": "autotailor.sensitivity.measurement",

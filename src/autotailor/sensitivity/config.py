@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotailor.finetuning import CalibrationConfig
+from autotailor.accuracy.config import CalibrationConfig
 from autotailor.sections import check_integers, read_section
 from autotailor.sensitivity.errors import SensitivityError
 

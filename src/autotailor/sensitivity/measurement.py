@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from rich.progress import track
 
+from autotailor.accuracy.calibration import Calibrator
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.evaluation import evaluate
+from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.accuracy.journal import BoolArray, Journal
-from autotailor.accuracy.statistics import accuracy, accuracy_drop
 from autotailor.data.splits import DataSplits, EvaluationSet
-from autotailor.finetuning import Calibrator, evaluate
-from autotailor.finetuning.checkpoint import fingerprint
-from autotailor.finetuning.loop import deterministic
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, stack
@@ -25,6 +25,7 @@ from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
+from autotailor.statistics import accuracy, accuracy_drop
 
 COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")
 VALIDATION_COLUMNS = ("subnet", "assignment", "predicted", "measured", "standard_error")

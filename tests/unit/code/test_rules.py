@@ -43,7 +43,7 @@ def test_training_does_not_depend_on_what_it_does_not_import(rule: str) -> None:
         ("search", "autotailor.reporting.contributors"),
         ("export", "autotailor.search.budgets"),
         ("measure", "autotailor.search.budgets"),
-        ("compare", "autotailor.accuracy.statistics"),
+        ("compare", "autotailor.statistics"),
         ("report", "autotailor.profiling.networks.promise"),
         ("report", "autotailor/reporting/templates/report.css"),
         ("pretrain", "autotailor.compiler.sources.source"),

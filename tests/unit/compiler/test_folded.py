@@ -15,12 +15,12 @@ from torch import nn
 import autotailor
 import networks
 import tiny_data
-from autotailor import finetuning
+from autotailor import accuracy, finetuning
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.batch_norm import placeholders
 from reference import assert_same, run
 
-CALIBRATION = finetuning.CalibrationConfig(images=32, batch_size=16)
+CALIBRATION = accuracy.CalibrationConfig(images=32, batch_size=16)
 
 
 def folded(name: str, dynamo: bool = False) -> onnx.ModelProto:
@@ -119,7 +119,7 @@ class TestFirstCalibration:
 
     @pytest.fixture(scope="class")
     def adopted(self, net: autotailor.SuperNet) -> autotailor.SuperNet:
-        return finetuning.adopt_statistics(net, tiny_data.splits(), CALIBRATION)
+        return accuracy.adopt_statistics(net, tiny_data.splits(), CALIBRATION)
 
     def test_the_largest_subnet_stays_the_same(self, model: onnx.ModelProto, adopted: autotailor.SuperNet) -> None:
         assert not placeholders(adopted.graph)
@@ -139,22 +139,22 @@ class TestFirstCalibration:
             maps = net.module().eval()
             weight, bias = (maps.weight(name) for name in stem.inputs[1:3])
             outputs = torch.nn.functional.conv2d(images, weight, bias, stride=2, padding=1)
-        once = finetuning.adopt_statistics(net, data, finetuning.CalibrationConfig(images=16, batch_size=16))
+        once = accuracy.adopt_statistics(net, data, accuracy.CalibrationConfig(images=16, batch_size=16))
         gain, shift, mean, variance = (once.graph.weights[name] for name in first.inputs[1:])
         np.testing.assert_allclose(mean, outputs.mean((0, 2, 3)), atol=1e-5)
         np.testing.assert_allclose(variance, outputs.var((0, 2, 3)), rtol=1e-4)
         np.testing.assert_allclose(gain, np.sqrt(variance + 1e-5), rtol=1e-6)
         assert np.array_equal(shift, mean)
-        assert finetuning.adopt_statistics(adopted, data, CALIBRATION) is adopted
+        assert accuracy.adopt_statistics(adopted, data, CALIBRATION) is adopted
 
     def test_every_subnet_can_be_recalibrated_from_then_on(
         self, net: autotailor.SuperNet, adopted: autotailor.SuperNet, tmp_path: Path
     ) -> None:
         data = tiny_data.splits()
-        with pytest.raises(finetuning.TrainingError, match="has not seen an image"):
-            finetuning.calibrate(net.module().eval(), net.smallest(), data, CALIBRATION)
+        with pytest.raises(accuracy.AccuracyError, match="has not seen an image"):
+            accuracy.calibrate(net.module().eval(), net.smallest(), data, CALIBRATION)
         smallest = adopted.smallest()
-        statistics = finetuning.calibrate(adopted.module().eval(), smallest, data, CALIBRATION)
+        statistics = accuracy.calibrate(adopted.module().eval(), smallest, data, CALIBRATION)
         images = data.train.batches(0, 16)
         batch = torch.nn.functional.interpolate(next(iter(images))[0], size=int(smallest["resolution"]))
         with torch.no_grad():

@@ -13,11 +13,10 @@ import torch
 
 import autotailor
 import tiny_data
+from autotailor.accuracy import CalibrationConfig, calibrate, evaluate
 from autotailor.data import resize
 from autotailor.export import ExportError, accuracy_of_onnx, export
-from autotailor.finetuning import CalibrationConfig, calibrate
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
-from autotailor.sensitivity import evaluate
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test"}))
 CALIBRATION = CalibrationConfig(images=48, batch_size=24)

@@ -8,8 +8,9 @@ import torch
 import autotailor
 import networks
 import tiny_data
+from autotailor.accuracy import CalibrationConfig
 from autotailor.data import DataSplits
-from autotailor.finetuning import CalibrationConfig, FinetuneConfig, FinetuneResult, finetune
+from autotailor.finetuning import FinetuneConfig, FinetuneResult, finetune
 
 CALIBRATION = CalibrationConfig(images=32, batch_size=16)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from autotailor.finetuning.checkpoint import Checkpoint, fingerprint
+from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.finetuning.checkpoint import Checkpoint
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

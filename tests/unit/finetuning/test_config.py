@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autotailor.accuracy import AccuracyError, CalibrationConfig
 from autotailor.finetuning import (
-    CalibrationConfig,
     DistillationConfig,
     FinetuneConfig,
     PretrainConfig,
@@ -73,7 +73,7 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
     ids=str,
 )
 def test_parameters_out_of_range_are_refused_by_name(change: dict[str, object], says: str) -> None:
-    with pytest.raises(TrainingError, match=says):
+    with pytest.raises((TrainingError, AccuracyError), match=says):
         FinetuneConfig.from_section({"epochs": 1, **change})
 
 

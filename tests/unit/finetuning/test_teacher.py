@@ -14,9 +14,10 @@ from torch import nn
 import autotailor
 import networks
 import tiny_data
+from autotailor.accuracy import CalibrationConfig
 from autotailor.data import DataSplits
 from autotailor.data.splits import TensorEvaluationSet
-from autotailor.finetuning import CalibrationConfig, FinetuneConfig, PretrainConfig, TrainingError, finetune, pretrain
+from autotailor.finetuning import FinetuneConfig, PretrainConfig, TrainingError, finetune, pretrain
 from autotailor.finetuning.teacher import Answers, question
 
 ORDER = (3, 0, 4, 1, 2)  # the network's class i is the data's class ORDER[i]

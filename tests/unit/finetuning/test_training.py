@@ -18,7 +18,7 @@ from torch import nn
 import autotailor
 import networks
 import tiny_data
-from autotailor import finetuning
+from autotailor import accuracy, finetuning
 from autotailor.data import DataSplits
 from autotailor.finetuning import (
     FinetuneConfig,
@@ -246,12 +246,12 @@ class TestCalibration:
     ) -> None:
         module = plain_net.module()
         subnet = plain_net.smallest()
-        config = finetuning.CalibrationConfig(images=32, batch_size=32)
-        found = finetuning.calibrate(module, subnet, tiny, config)
-        again = finetuning.calibrate(plain_net.module(), subnet, tiny, config)
+        config = accuracy.CalibrationConfig(images=32, batch_size=32)
+        found = accuracy.calibrate(module, subnet, tiny, config)
+        again = accuracy.calibrate(plain_net.module(), subnet, tiny, config)
         assert found.keys() == again.keys()
         assert all(torch.equal(a, b) for name in found for a, b in zip(found[name], again[name], strict=True))
-        other = finetuning.calibrate(module, plain_net.largest(), tiny, config)
+        other = accuracy.calibrate(module, plain_net.largest(), tiny, config)
         first = next(iter(other))
         images, _ = next(tiny.train.batches(0, 32))
         stem = module.supernet.graph.nodes[0]
@@ -261,18 +261,18 @@ class TestCalibration:
     def test_evaluation_uses_the_statistics_it_is_given(self, finetuned: FinetuneResult, tiny: DataSplits) -> None:
         module = finetuned.net.module().eval()
         subnet = finetuned.net.largest()
-        statistics = finetuning.Calibrator(tiny, finetuning.CalibrationConfig(32, 16)).statistics(module, subnet)
-        right = finetuning.evaluate(module, subnet, tiny.test, statistics)
+        statistics = accuracy.Calibrator(tiny, accuracy.CalibrationConfig(32, 16)).statistics(module, subnet)
+        right = accuracy.evaluate(module, subnet, tiny.test, statistics)
         assert right.shape == (40,)
         assert right.dtype == bool
         broken = {name: (mean + 50, variance) for name, (mean, variance) in statistics.items()}
-        assert finetuning.evaluate(module, subnet, tiny.test, broken).mean() <= 0.5
-        with pytest.raises(TrainingError, match="elastic module"):
-            finetuning.evaluate(fresh(), subnet, tiny.test, statistics)  # type: ignore[arg-type]
+        assert accuracy.evaluate(module, subnet, tiny.test, broken).mean() <= 0.5
+        with pytest.raises(accuracy.AccuracyError, match="elastic module"):
+            accuracy.evaluate(fresh(), subnet, tiny.test, statistics)  # type: ignore[arg-type]
 
     def test_one_training_image_is_not_enough(self, tiny: DataSplits) -> None:
-        with pytest.raises(TrainingError, match="at least 2"):
-            finetuning.Calibrator(replace(tiny, train=tiny_data.TinyStream(1)), finetuning.CalibrationConfig())
+        with pytest.raises(accuracy.AccuracyError, match="at least 2"):
+            accuracy.Calibrator(replace(tiny, train=tiny_data.TinyStream(1)), accuracy.CalibrationConfig())
 
 
 class TestScaled:
@@ -307,7 +307,7 @@ class TestScaled:
 SCRIPT = """
 import sys, torch, networks, tiny_data
 from pathlib import Path
-from autotailor import finetuning
+from autotailor import accuracy, finetuning
 torch.manual_seed(0)
 config = finetuning.PretrainConfig(epochs=6, batch_size=16, checkpoint_seconds=0.0)
 result = finetuning.pretrain(networks.TinyResNet(), tiny_data.splits(), config, Path(sys.argv[1]))

@@ -9,7 +9,7 @@ import pytest
 import autotailor
 import tiny_data
 from autotailor import sensitivity
-from autotailor.finetuning import CalibrationConfig
+from autotailor.accuracy import CalibrationConfig
 from autotailor.ir.space.subnet import stack
 from autotailor.ir.space.variable import Modification
 from autotailor.sensitivity import (

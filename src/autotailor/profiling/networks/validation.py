@@ -112,10 +112,3 @@ def table(subnets: Sequence[SubNet], metric: Metric, rounds: Sequence[Sequence[M
             "raw_error": predicted / raw - 1,
         }
     )[list(COLUMNS)]
-
-
-def kendall_tau(frame: pd.DataFrame) -> float:
-    """Kendall's tau of predicted against measured latency."""
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(frame["predicted_ms"], frame["measured_ms"]).statistic)

@@ -17,8 +17,9 @@ from torch import nn
 import autotailor
 import networks
 import tiny_data
+from autotailor.accuracy import CalibrationConfig, calibrate
 from autotailor.export import export
-from autotailor.finetuning import CalibrationConfig, FinetuneConfig, calibrate, finetune
+from autotailor.finetuning import FinetuneConfig, finetune
 from autotailor.ir.description import describe
 from autotailor.ir.errors import GraphError
 from autotailor.profiling import DeviceConfig, open_runtime

@@ -5,7 +5,8 @@ import pytest
 
 import autotailor
 from autotailor.profiling import DeviceConfig, Measurement, ProfilingError, fusion_rules, profile, validate
-from autotailor.profiling.networks.validation import COLUMNS, kendall_tau, table, validation_subnets
+from autotailor.profiling.networks.validation import COLUMNS, table, validation_subnets
+from autotailor.statistics import kendall_tau
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.2, "min_minutes": 0, "max_minutes": 0.2})
 
@@ -34,7 +35,7 @@ def test_table_compares_prediction_and_the_mean_of_the_rounds(net: autotailor.Su
     assert np.allclose(frame["predicted_ms"] / frame["measured_ms"] - 1, frame["relative_error"])
     assert frame["raw_ms"].tolist() == pytest.approx([2.2, 1.0])
     assert np.allclose(frame["predicted_ms"] / [2.2, 1.0] - 1, frame["raw_error"])
-    assert kendall_tau(frame) == 1.0
+    assert kendall_tau(frame["predicted_ms"], frame["measured_ms"]) == 1.0
 
 
 def test_one_round_shows_no_noise(net: autotailor.SuperNet, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autotailor.sensitivity import SensitivityError, accuracy, accuracy_drop, clustered_mean, kendall_tau
+from autotailor.statistics import StatisticsError, accuracy, accuracy_drop, clustered_mean, kendall_tau
 
 
 def test_groups_of_one_give_the_usual_standard_error() -> None:
@@ -49,12 +49,12 @@ def test_one_group_has_no_standard_error() -> None:
 
 @pytest.mark.parametrize(("values", "groups"), [([], []), ([1, 2], [1]), ([[1]], [[1]])])
 def test_shapes_that_do_not_fit_are_refused(values: list[object], groups: list[object]) -> None:
-    with pytest.raises(SensitivityError, match="groups"):
+    with pytest.raises(StatisticsError, match="groups"):
         clustered_mean(values, groups)
 
 
 def test_comparing_other_images_is_refused() -> None:
-    with pytest.raises(SensitivityError, match="same images"):
+    with pytest.raises(StatisticsError, match="same images"):
         accuracy_drop([1, 0], [1], [0, 1])
 
 
@@ -64,5 +64,5 @@ def test_kendall_tau() -> None:
     assert kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(2 / 3)
     assert np.isnan(kendall_tau([1, 1, 1], [1, 2, 3]))
     for bad in (([1], [1]), ([1, 2], [1]), ([1, np.nan], [1, 2])):
-        with pytest.raises(SensitivityError, match="tau"):
+        with pytest.raises(StatisticsError, match="tau"):
             kendall_tau(*bad)

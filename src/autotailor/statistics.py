@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.sensitivity.errors import SensitivityError
+from autotailor.ir.errors import AutoTailorError
 
-FloatArray = npt.NDArray[np.float64]
+
+class StatisticsError(AutoTailorError):
+    """Values that cannot be compared: of different lengths, too few, or not finite."""
 
 
 def clustered_mean(values: npt.ArrayLike, groups: npt.ArrayLike) -> tuple[float, float]:
     """Mean of values ``[n]`` and its standard error, clustered by groups ``[n]``; NaN with a single group."""
     v, g = np.asarray(values, dtype=np.float64), np.asarray(groups)
     if v.ndim != 1 or v.shape != g.shape or not len(v):
-        raise SensitivityError(f"expected as many groups as values, at least one: {list(v.shape)} and {list(g.shape)}")
+        raise StatisticsError(f"expected as many groups as values, at least one: {list(v.shape)} and {list(g.shape)}")
     mean = float(v.mean())
     _, index = np.unique(g, return_inverse=True)
     sums = np.bincount(index, weights=v - mean)
@@ -44,7 +46,7 @@ def accuracy_drop(before: npt.ArrayLike, after: npt.ArrayLike, groups: npt.Array
     """Drop in accuracy and its paired standard error, points, from correctness on the same images ``[n]``."""
     b, a = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
     if b.shape != a.shape:
-        raise SensitivityError(f"a paired comparison needs the same images: {list(b.shape)} and {list(a.shape)}")
+        raise StatisticsError(f"a paired comparison needs the same images: {list(b.shape)} and {list(a.shape)}")
     mean, error = clustered_mean(b - a, groups)
     return 100.0 * mean, 100.0 * error
 
@@ -53,13 +55,13 @@ def kendall_tau(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
     """Kendall's tau-b of two lists ``[n]``; NaN where one of them is constant.
 
     Raises:
-        SensitivityError: lists of different lengths, fewer than two values, or values that are not finite.
+        StatisticsError: lists of different lengths, fewer than two values, or values that are not finite.
     """
     from scipy import stats
 
     p, m = np.asarray(predicted, dtype=np.float64), np.asarray(measured, dtype=np.float64)
     if p.shape != m.shape or p.ndim != 1 or len(p) < 2 or not (np.isfinite(p).all() and np.isfinite(m).all()):
-        raise SensitivityError(
+        raise StatisticsError(
             f"Kendall's tau needs two equally long lists of at least 2 finite values, "
             f"not {list(p.shape)} and {list(m.shape)}"
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.finetuning import allocator
+from autotailor.accuracy import allocator
 
 SCRIPT = """
 import importlib.util, sys

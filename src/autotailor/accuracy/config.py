@@ -1,0 +1,26 @@
+"""Parameters of the recalibration of BatchNorm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotailor.accuracy.errors import AccuracyError
+from autotailor.sections import check_integers, read_section
+
+
+@dataclass(frozen=True)
+class CalibrationConfig:
+    """BatchNorm recalibration: ``images`` fixed images of the training stream, in batches of ``batch_size``."""
+
+    images: int = 512
+    batch_size: int = 128
+
+    def __post_init__(self) -> None:
+        check_integers(self, {"images": 2, "batch_size": 2}, "CalibrationConfig", AccuracyError)
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
+        """Reads a section of the configuration; raises AccuracyError."""
+        return read_section(cls, section, "calibration", AccuracyError)

@@ -1,0 +1,20 @@
+"""What the numbers of a training or an evaluation depend on, as one text: checkpoints and journals are known by it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import torch
+
+
+def fingerprint(texts: Iterable[str], *tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 (hexadecimal) of texts and of named tensors: name, shape and content."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(f"{text}\n".encode())
+    for mapping in tensors:
+        for name, tensor in mapping.items():
+            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
