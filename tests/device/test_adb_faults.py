@@ -201,8 +201,8 @@ def test_cleaning_up_a_device_that_is_away(phone: AdbDaemon, warnings: Callable[
 @pytest.mark.parametrize(
     ("serial", "found", "words"),
     [
-        (None, [], "no device on USB, nothing offers adb there"),
-        ("A1", ["B2"], "no device with serial number A1 on USB, there are B2"),
+        (None, [], "no device on USB, and nothing there offers adb"),
+        ("A1", ["B2"], "no device with serial number A1 on USB, only B2"),
         (None, ["A1", "B2"], "2 devices are plugged in, A1, B2: set device.serial"),
     ],
 )
@@ -218,6 +218,6 @@ def test_the_device_on_usb_that_is_meant(serial: str | None, found: list[str]) -
 
 def test_without_a_device_on_usb(home: Path) -> None:
     pytest.importorskip("usb1", reason="libusb is missing: apt-get install libusb-1.0-0", exc_type=OSError)
-    device, words = DeviceConfig(name="phone", transport="adb", serial="nowhere"), r"number nowhere on USB.*plug it in"
+    device, words = DeviceConfig(name="phone", transport="adb", serial="nowhere"), r"nowhere on USB.*plug the device in"
     with AdbTransport(device, Patience(first=0.2)) as transport, pytest.raises(DeviceError, match=words):
         transport.check()

@@ -1,1 +1,1 @@
-"""Whole networks on a device: converted, timed, and held against what the LUT predicts."""
+"""Whole networks on a device: they are converted, timed, and compared with what the LUT predicts."""

@@ -1,4 +1,4 @@
-"""Whole networks in a runtime's own files: converted, found again, and run on images."""
+"""Converts whole networks into the files of a runtime, finds these files again, and runs networks on images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
 
 
 def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Path:
-    """The ONNX file where those of the device's runtime lie beside it; else a copy in a folder, converted there."""
+    """The ONNX file if the files of the device's runtime lie beside it; else a copy, converted in ``directory``."""
     runtime = open_runtime(device)
     if all((onnx_path.parent / name).exists() for name in runtime.files):
         return onnx_path
@@ -29,5 +29,8 @@ def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Pa
 
 
 def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:
-    """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` of a converted network, run here with the device's options."""
+    """Logits ``[n, classes]`` of a converted network on images ``[n, 3, r, r]``.
+
+    The network runs on this computer, with the device's options.
+    """
     return open_runtime(device).run(directory, images)

@@ -1,7 +1,7 @@
-"""Whether a runtime converts a whole network right: the largest SubNet, run on one random image.
+"""Checks that a runtime converts a whole network right: the largest SubNet runs on one random image.
 
-What is wrong with a conversion shows only where it matters for the logits. Weights that training begins with at zero
-(gains of a branch's last normalisation, layer scales) are therefore drawn at random first.
+A mistake in a conversion shows only where it changes the logits. Weights that are zero when training begins (gains of a
+branch's last normalisation, layer scales) would hide a mistake, and are therefore drawn at random first.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.runtimes import open_runtime
 
 TOLERANCE = 0.02
-"""Largest error, relative to the largest logit: far above what rounding does to a deep network, far below a mistake."""
+"""Largest error relative to the largest logit. Rounding in a deep network stays far below, a mistake is far above."""
 
 
 def conversion_failure(net: SuperNet, runtime: str) -> str:
-    """Why a runtime's own form of the largest SubNet is not the network; empty where it is.
+    """Why a runtime converts the largest SubNet wrongly, or not at all; empty where the conversion is right.
 
     Args:
         net: the SuperNet; its weights may be random.
-        runtime: name of the runtime, which is used on this computer, in single precision.
+        runtime: name of the runtime, which runs on this computer, in single precision.
     """
     converter = open_runtime(DeviceConfig("conversion", runtime=runtime))
     rng = np.random.default_rng(0)
@@ -47,15 +47,15 @@ def conversion_failure(net: SuperNet, runtime: str) -> str:
         except AutoTailorError as error:
             return str(error).replace(f"{folder}/", "").replace(folder, "the network")
     if found.shape != wanted.shape:
-        return f"converted, it has logits of shape {list(found.shape)}, not {list(wanted.shape)}"
+        return f"the converted network has logits of shape {list(found.shape)}, not {list(wanted.shape)}"
     error_of_logits = float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-30))
     if error_of_logits <= TOLERANCE or not np.isfinite(wanted).all():
         return ""
-    return f"converted, it computes other logits than onnxruntime (relative error {error_of_logits:.2g})"
+    return f"the converted network computes other logits than onnxruntime (relative error {error_of_logits:.2g})"
 
 
 def _without_zeros(model: onnx.ModelProto, rng: np.random.Generator) -> onnx.ModelProto:
-    """The model with weights that are all zero drawn at random; shifts of normalisations stay."""
+    """Draws at random each tensor of weights that is zero throughout. Inputs of instance normalisations stay."""
     kept = {name for node in model.graph.node if node.op_type == "InstanceNormalization" for name in node.input}
     for tensor in model.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in kept:

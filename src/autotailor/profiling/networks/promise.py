@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 NOISE_QUANTILE, NOISE_EXCUSE = 0.95, 0.03
-"""Where this quantile of the noise floor is above the limit, the measurement itself is too unsteady to judge by."""
+"""Where this quantile of the noise floor exceeds this limit, the measurement is too noisy to judge a prediction."""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """So many SubNets are predicted so well.
+    """A share of SubNets whose latency is predicted within a relative error.
 
     Attributes:
-        error: absolute relative error.
-        share: of the SubNets that are predicted at least as well.
+        error: the largest absolute relative error.
+        share: the share of SubNets whose absolute relative error is at most ``error``.
     """
 
     error: float
@@ -28,7 +28,7 @@ class Promise:
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> Promise:
-        """From the configuration's ``validate.promise``."""
+        """Reads the configuration's section ``validate.promise``."""
         return cls(float(section["error"]), float(section["share"]))
 
     def share_within(self, validation: pd.DataFrame) -> float:
@@ -36,11 +36,11 @@ class Promise:
         return float((validation["relative_error"].abs() <= self.error).mean())
 
     def is_kept(self, validation: pd.DataFrame) -> bool:
-        """Whether enough of them are."""
+        """Whether enough SubNets of ``validation.csv`` are predicted as well as promised."""
         return self.share_within(validation) >= self.share
 
     def verdict(self, validation: pd.DataFrame) -> str:
-        """One sentence: what was found, what was promised, and what to do where it is less."""
+        """What was found and what was promised; where the promise is broken, also a likely cause and a remedy."""
         found = (
             f"{self.share_within(validation):.0%} of {len(validation)} SubNets are predicted within {self.error:.0%} "
             f"(promised: {self.share:.0%})"
@@ -54,5 +54,6 @@ class Promise:
         if noise > NOISE_EXCUSE:
             return f"{said}{noise:.1%}: see `python -m autotailor doctor`, leave the device alone, measure again"
         return (
-            f"{said}{noise:.1%}, so it is the predictor: profile with a lower device.precision_target or more minutes"
+            f"{said}{noise:.1%}, so the predictor is at fault: profile with a lower device.precision_target, or with "
+            "more device.max_minutes"
         )

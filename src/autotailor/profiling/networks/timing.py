@@ -1,4 +1,4 @@
-"""The latency of whole networks on a device, timed next to each other and to the anchor operator."""
+"""Times whole networks on a device, interleaved with each other and with the anchor operator."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ logger = logging.getLogger(__name__)
 
 NETWORKS_PER_BATCH = 32
 ATTEMPTS = 3
-"""How often a network is measured at most in a round, where the machine's speed is not that of the LUT."""
+"""How often a round measures a network at most, while the machine's speed differs from its speed for the LUT."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Latency of a whole network: what calling the runtime costs is taken off.
+    """Latency of a whole network, without the cost of calling the runtime.
 
     Attributes:
-        key: the name it was handed in with.
+        key: the network's name.
         latency_ms: milliseconds, drift corrected where a reference was given.
-        standard_error: of the latency, in milliseconds.
-        repeats: passes that it was measured in.
+        standard_error: standard error of the latency, in milliseconds.
+        repeats: number of passes in which the network was measured.
         raw_ms: milliseconds without drift correction.
     """
 
@@ -54,7 +54,7 @@ def measure_networks(
     lut: LUT | None = None,
     anchor_ms: float | None = None,
 ) -> list[Measurement]:
-    """Times whole networks once, see `measure_rounds`."""
+    """Times whole networks in one round, see ``measure_rounds``."""
     return measure_rounds(networks, device, 1, seconds_each=seconds_each, lut=lut, anchor_ms=anchor_ms)[0]
 
 
@@ -67,25 +67,27 @@ def measure_rounds(
     lut: LUT | None = None,
     anchor_ms: float | None = None,
 ) -> list[list[Measurement]]:
-    """Times whole networks, interleaved with each other and with the anchor operator, several times over.
+    """Times whole networks in several rounds, interleaved with each other and with the anchor operator.
 
-    The anchor corrects small drifts; networks do not all slow down as it does. With a LUT, those in whose batch the
-    anchor is off by more than the device's ``drift`` are measured again, up to three times; the closest batch counts.
+    The anchor corrects small drifts only, because a machine's slowdown differs from network to network. So with a LUT,
+    networks in whose batch the anchor's latency is off by more than the device's ``drift`` are measured again, up to
+    three times in all; of each network the batch with the smallest drift counts.
 
     Args:
         networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
-        device: where, or a session that is open there.
-        rounds: how often; a network's files go to the device once.
+        device: the device, or a session that is open on it.
+        rounds: how often each network is timed; its files go to the device once.
         seconds_each: seconds of measuring for each network and round.
-        lut: latencies are scaled to the machine's speed while this LUT was measured, where it holds the anchor.
-        anchor_ms: scales to this latency of the anchor instead.
+        lut: latencies are scaled to the machine's speed at the time of this LUT, if the LUT holds the anchor.
+        anchor_ms: latency of the anchor to scale to, instead of the LUT's.
 
     Returns:
-        For each round one measurement for each network, in their order.
+        For each round a list with one measurement for each network, in the order of ``networks``.
 
     Raises:
         DeviceError: the device cannot be used.
-        ProfilingError: the runtime cannot run a network, or the LUT is that of another machine, runtime or setting.
+        ProfilingError: the runtime cannot run a network, or the LUT was measured on another machine, with another
+            runtime, or with other settings.
     """
     with session_on(device) as session:
         if lut is not None:
@@ -98,10 +100,10 @@ def measure_rounds(
 
 
 def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
-    """What several rounds say of each network: means, and the standard error that the rounds' differences show.
+    """Mean of each network's measurements in several rounds, with the standard error of that mean.
 
     Args:
-        rounds: as `measure_rounds` returns them, two or more.
+        rounds: two or more rounds, as ``measure_rounds`` returns them.
     """
     return [_mean(found) for found in zip(*rounds, strict=True)]
 
@@ -116,13 +118,13 @@ def _mean(found: Sequence[Measurement]) -> Measurement:
 def _measure_round(
     session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
 ) -> list[Record]:
-    """The records of one round, one for each network besides the anchor's; a device that throttles is left to cool.
+    """The records of one round: one for each network, and those of the anchor. A throttled device may cool down first.
 
     Args:
-        session: on the device.
+        session: an open session on the device.
         programs: the networks.
-        seconds_each: of measuring for each.
-        usual_ms: what the anchor took when the LUT was measured; None: nothing is measured again.
+        seconds_each: seconds of measuring for each network.
+        usual_ms: the anchor's latency in the LUT; None where no network is to be measured again.
 
     Raises:
         ProfilingError: the runtime cannot run a network.
@@ -156,7 +158,7 @@ def _measure_round(
 
 
 def _measured(session: Session, programs: Sequence[Program], seconds_each: float) -> list[Record]:
-    """The records of some networks and of the anchor; raises ProfilingError."""
+    """The records of some networks and of the anchor; ProfilingError where the runtime cannot run a network."""
     groups = [programs[i : i + NETWORKS_PER_BATCH] for i in range(0, len(programs), NETWORKS_PER_BATCH)]
     records: list[Record] = []
     batches = [Batch(tuple(group), seconds_each * len(group), NETWORK_PASSES) for group in groups]
@@ -172,7 +174,7 @@ def _measured(session: Session, programs: Sequence[Program], seconds_each: float
 def _measurements(
     keys: Sequence[str], records: Sequence[Record], anchor: str, reference: float | None
 ) -> list[Measurement]:
-    """What the records of one round say; ``reference``: the anchor's latency to scale to."""
+    """The measurements that follow from one round's records, scaled to ``reference``, a latency of the anchor."""
     corrected = estimates(records, anchor)
     scale = reference / corrected[anchor].latency_ms if reference else 1.0
     by_key = {record.key: record for record in records}

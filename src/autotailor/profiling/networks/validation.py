@@ -1,4 +1,4 @@
-"""Predicted against measured latency of whole SubNets: the LUT's proof."""
+"""Compares the predicted with the measured latency of whole SubNets, which shows how good the LUT is."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from autotailor.profiling.table.lut import LUT
 
 COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error")
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
-"""What a run without the device knows of whole SubNets."""
+"""The table of a run that has no device at hand: no rows."""
 
 
 def validation_subnets(space: Space, count: int, seed: int) -> tuple[SubNet, ...]:
-    """The largest, the smallest, and distinct random SubNets: ``count`` in all (fewer in a small space)."""
+    """The largest SubNet, the smallest, and distinct random ones: ``count`` in all, fewer in a small space."""
     rng = random.Random(seed)
     chosen = dict.fromkeys((largest(space), smallest(space)))
     for _ in range(20 * count):
@@ -50,26 +50,28 @@ def validate(
     """Measures whole SubNets in rounds, interleaved, and compares them with what the LUT predicts.
 
     Args:
-        net: the SuperNet; only its weights' shapes matter here.
-        metric: its latency in milliseconds.
-        subnets: which SubNets.
-        device: where.
-        workdir: for converted networks; what is there is used again.
-        lut: corrects the machine's drift since it was measured, by the anchor operator.
-        rounds: how often, two or more; one alone can be off as a whole, relative to the anchor.
+        net: the SuperNet; only the shapes of its weights matter here.
+        metric: the SuperNet's latency in milliseconds.
+        subnets: the SubNets to measure.
+        device: the device to measure on.
+        workdir: folder for converted networks; networks that are already there are used again.
+        lut: the machine's drift since this LUT was measured is corrected, by the anchor operator.
+        rounds: how often each SubNet is measured, two or more; a single round can be off as a whole, relative to the
+            anchor.
         seconds_each: seconds of measuring for each SubNet and round.
 
     Returns:
         One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
-        ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (relative difference of the last round to
-        the first), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over that, minus 1).
+        ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (difference of the last round to the
+        first, over measured), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over ``raw_ms``,
+        minus 1).
 
     Raises:
         DeviceError: the device cannot be used.
         ProfilingError: fewer than two rounds, or the runtime cannot run a SubNet.
     """
     if rounds < 2:
-        raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: the noise is what rounds differ by")
+        raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: noise is the difference of rounds")
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
@@ -77,7 +79,7 @@ def validate(
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:
-    """Folder of a SubNet in the runtime's files."""
+    """The folder that holds a SubNet in the runtime's own format; converts the SubNet where the folder is missing."""
     folder = workdir / subnet.id
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)

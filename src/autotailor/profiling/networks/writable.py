@@ -1,7 +1,7 @@
-"""Whether a runtime can write and run every operator of a space: asked before anything is trained for it.
+"""Checks, before anything is trained, that a runtime can write and run every operator of a space.
 
-The answer comes from the runtime itself, for every distinct operator and for two whole SubNets. No weights are needed:
-what a network consists of does not depend on them.
+The runtime itself is tried with every distinct operator and with two whole SubNets. Trained weights are not needed,
+because the operators of a network do not depend on them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autotailor.profiling.runtimes import RUNTIMES, open_runtime
 from autotailor.profiling.runtimes.base import Runtime
 
 WHOLE = "network"
-"""Kind of what is missing where each operator by itself is not."""
+"""The kind of a ``Missing`` when every single operator can be run but not the whole network."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Missing:
     """A kind of operator that a runtime cannot write or run.
 
     Attributes:
-        kind: of the operators.
-        operators: how many distinct operators of that kind.
-        node: a node of the network that is one of them.
-        reason: why that one cannot be had.
+        kind: the operators' kind.
+        operators: how many distinct operators of this kind the runtime lacks.
+        node: a node of the network that is such an operator.
+        reason: why the runtime cannot write or run that node.
     """
 
     kind: str
@@ -51,11 +51,11 @@ def check_writable(net: SuperNet, device: DeviceConfig) -> None:
 
     Args:
         net: the SuperNet; its weights may be random.
-        device: where it shall run; it is not asked.
+        device: the device that the SuperNet is for; nothing connects to it.
 
     Raises:
         DeviceError: the runtime cannot be used.
-        ProfilingError: everything that the runtime lacks, each kind of operator once, and which runtimes lack nothing.
+        ProfilingError: the runtime lacks operators; the message lists each kind once, and runtimes that lack none.
     """
     runtime = open_runtime(device)
     missing = missing_operators(net, runtime)
@@ -63,10 +63,10 @@ def check_writable(net: SuperNet, device: DeviceConfig) -> None:
         return
     able = able_runtimes(net, device)
     advice = (
-        f"What can run all of it there: {', '.join(able)}; for instance device.runtime={able[0]}"
+        f"Runtimes that can run all of the network: {', '.join(able)}; for instance, set device.runtime={able[0]}"
         if able
-        else f"None of the other runtimes ({', '.join(sorted(set(RUNTIMES) - {device.runtime}))}) can run all of it "
-        "there, either: leave these operators out of the network"
+        else f"None of the other runtimes ({', '.join(sorted(set(RUNTIMES) - {device.runtime}))}) can run all of the "
+        "network on this device, either: leave these operators out of the network"
     )
     listed = "\n".join(f"  {each}" for each in missing)
     head = f"device {device.name}: the runtime {runtime.name} cannot run the network {net.name}. It lacks"
@@ -74,7 +74,7 @@ def check_writable(net: SuperNet, device: DeviceConfig) -> None:
 
 
 def missing_operators(net: SuperNet, runtime: Runtime) -> tuple[Missing, ...]:
-    """What a runtime lacks for a space, the kinds with most operators first; nothing where it can run all of it."""
+    """Operators of a space that a runtime cannot run, the kind with most operators first; empty if none are."""
     places = net.places(runtime.fusion)
     distinct = {feature.id: feature for place in places for feature in place.operators}
     reasons = runtime.refusals(list(distinct.values()))
@@ -86,7 +86,7 @@ def missing_operators(net: SuperNet, runtime: Runtime) -> tuple[Missing, ...]:
 
 
 def _examples(places: Iterable[Place], reasons: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Kind to the first node whose operator cannot be had, and the reason."""
+    """Each kind of refused operator, with the first node of that kind and the reason of the refusal."""
     found: dict[str, tuple[str, str]] = {}
     for place in places:
         for feature in place.operators:
@@ -96,7 +96,7 @@ def _examples(places: Iterable[Place], reasons: dict[str, str]) -> dict[str, tup
 
 
 def _whole(net: SuperNet, runtime: Runtime) -> Iterable[Missing]:
-    """The largest and the smallest SubNet, written as one network; the largest as the runtime converts it."""
+    """Tries to write the largest and the smallest SubNet as one network each, and to convert the largest SubNet."""
     for subnet in (net.largest(), net.smallest()):
         try:
             runtime.in_place(
@@ -110,7 +110,7 @@ def _whole(net: SuperNet, runtime: Runtime) -> Iterable[Missing]:
 
 
 def able_runtimes(net: SuperNet, device: DeviceConfig) -> tuple[str, ...]:
-    """Names of the other runtimes that can be used for a device and lack nothing; each is really tried."""
+    """Names of the other runtimes that can be used for a device and run every operator; each one is really tried."""
     able = []
     for name in sorted(set(RUNTIMES) - {device.runtime}):
         try:

@@ -1,4 +1,4 @@
-"""Transports: how commands and files reach a device. One file and one line here make a new one."""
+"""Transports: how commands and files reach a device. A new transport is one file, and one entry in ``TRANSPORTS``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autotailor.profiling.transports.local import LocalTransport
 
 def _adb(device: DeviceConfig) -> Transport:
     from autotailor.profiling.transports.adb.transport import (
-        AdbTransport,  # where it is needed: its libraries load slowly
+        AdbTransport,  # imported here because the libraries of adb load slowly
     )
 
     return AdbTransport(device)
@@ -27,14 +27,14 @@ TRANSPORTS: Registry[Transport] = {
     "adb": _adb,
     "ssh": _ssh,
 }
-"""Name to what makes it."""
+"""The configuration's name of each transport, and what makes the transport for a device."""
 
 
 def open_transport(device: DeviceConfig) -> Transport:
     """The transport of a device.
 
     Raises:
-        DeviceError: it is unknown.
+        DeviceError: the configuration names an unknown transport.
     """
     return open_part("transport", device.transport, TRANSPORTS, device)
 

@@ -11,14 +11,14 @@ def split_address(device: str, address: str) -> tuple[str | None, str, int | Non
     """Splits ``[user@]host[:port]``.
 
     Args:
-        device: for messages.
+        device: the device's name, for messages.
         address: what the configuration says; an IPv6 address stands in brackets.
 
     Returns:
-        User, host, port; None: not said.
+        User, host and port; None for a user or port that the address does not give.
 
     Raises:
-        DeviceError: it is none.
+        DeviceError: the text is no address.
     """
     try:
         parts = urlsplit(f"//{address}")

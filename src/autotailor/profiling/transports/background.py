@@ -1,4 +1,4 @@
-"""Work in the background that may hang (on a name server, say) without keeping this program from ending."""
+"""Work in background threads. The program can end even while such work hangs, on a name server for instance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def in_thread(action: Callable[[], Result]) -> Future[Result]:
-    """Runs something in a thread that dies with the program."""
+    """Runs an action in a thread that dies with the program."""
     future: Future[Result] = Future()
 
     def work() -> None:
@@ -29,7 +29,7 @@ def in_thread(action: Callable[[], Result]) -> Future[Result]:
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """Threads that are not waited for at the program's end, as a loop's own would be."""
+    """Threads that do not delay the program's end. An event loop's default threads would."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return in_thread(partial(fn, *args, **kwargs))
@@ -37,7 +37,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 @cache
 def background_loop() -> asyncio.AbstractEventLoop:
-    """An event loop that runs in a thread of its own, one for the program."""
+    """The program's one event loop, which runs in a background thread."""
     loop = asyncio.new_event_loop()
     loop.set_default_executor(DaemonThreads())
     threading.Thread(target=loop.run_forever, daemon=True, name="autotailor-transports").start()

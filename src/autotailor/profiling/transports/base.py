@@ -12,36 +12,36 @@ from autotailor.profiling.errors import OverdueError
 
 
 class Deadline:
-    """When a command has to have ended; what follows its lines may see that it gets on, and renew it.
+    """When a command has to have ended. Whoever reads the command's lines may renew the deadline as long as lines come.
 
     Args:
-        seconds: from now.
+        seconds: how far the deadline is from now.
     """
 
     def __init__(self, seconds: float) -> None:
         self.renew(seconds)
 
     def renew(self, seconds: float) -> None:
-        """So many seconds, from now."""
+        """Moves the deadline to so many seconds from now."""
         self.seconds = seconds
         self._end = time.monotonic() + seconds
 
     @property
     def left(self) -> float:
-        """Seconds until then; below 0: it is over."""
+        """Seconds until the deadline; negative once it has passed."""
         return self._end - time.monotonic()
 
     @classmethod
     def of(cls, timeout: float | Deadline | None) -> Deadline | None:
-        """A deadline as it is, or one that begins now."""
+        """Turns seconds into a deadline that counts from now; hands on a deadline, or None, as it is."""
         return cls(timeout) if isinstance(timeout, int | float) else timeout
 
 
 class Transport(ABC):
-    """Commands and files on one device, in a folder of its own that ``cleanup`` removes.
+    """Commands and files on one device. Both use a folder that the transport makes there and ``cleanup`` removes.
 
     Attributes:
-        last_error: the end of what the last command wrote to its error stream.
+        last_error: the last lines that the latest command wrote to its error stream.
     """
 
     last_error: str = ""
@@ -49,18 +49,18 @@ class Transport(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """Names the device itself, whatever the configuration calls it: one run at a time for each identity."""
+        """Names the device itself, whatever the configuration calls it. One run at a time uses an identity."""
 
     def check_configuration(self) -> None:  # noqa: B027 (nothing to check is a fine default)
         """Raises DeviceError for what can be refused without asking the device."""
 
     def check(self) -> None:
-        """Raises DeviceError when the device cannot be used; quick, changes nothing."""
+        """Raises DeviceError when the device cannot be used. The check is quick and changes nothing on the device."""
         self.check_configuration()
 
     @property
     def service(self) -> str:
-        """By which of several ways commands get there, once it has answered; empty: there is one way only."""
+        """Which way commands take to the device, known once it has answered; empty where there is only one way."""
         return ""
 
     @abstractmethod
@@ -69,20 +69,20 @@ class Transport(ABC):
 
     @abstractmethod
     def push(self, source: Path, name: str) -> str:
-        """Copies a file into the device's folder, verified there; returns its path there."""
+        """Copies a file into the folder on the device, verifies the copy, and returns the copy's path."""
 
     @abstractmethod
     def keep(self, source: Path) -> str:
-        """Copies a program where later runs find it again, verified; returns its path there."""
+        """Copies a program to where later runs find it again, verifies the copy, and returns the copy's path."""
 
     @abstractmethod
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
-        """Makes files readable for commands on the device, for this session.
+        """Makes files readable for commands on the device until ``cleanup``.
 
         Args:
-            directory: where they are here.
-            names: of the files.
-            folder: for them, in the device's folder.
+            directory: where the files are on this computer.
+            names: the files' names.
+            folder: name of the folder for the files, below the transport's folder on the device.
 
         Returns:
             The folder on the device that holds them.
@@ -92,50 +92,52 @@ class Transport(ABC):
     def run(
         self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | Deadline | None = None
     ) -> int:
-        """Runs a command in the device's folder, hands on each line of its output as it comes.
+        """Runs a command in the folder on the device, and hands on each line of the command's output as it comes.
 
-        Of a line that is longer than `lines.LONGEST` the beginning comes.
+        A line that is longer than ``lines.LONGEST`` is cut there.
 
         Args:
             command: program and arguments.
-            on_line: what takes the lines; an exception in it ends the command.
-            timeout: when the command is ended, whatever it prints; seconds, or a deadline that ``on_line`` may renew;
-                None: never.
+            on_line: takes each line; an exception in ``on_line`` ends the command.
+            timeout: when the command is ended, whatever it prints: seconds, a deadline that ``on_line`` may renew, or
+                None for never.
 
         Returns:
-            The exit code; negative: killed by that signal.
+            The exit code; negative where a signal killed the command: minus the signal's number.
 
         Raises:
-            RunLostError: it ended without an exit code; what was handed on until then stands.
-            OverdueError: it took longer than ``timeout``.
+            RunLostError: the command ended without an exit code; lines that were handed on until then are valid.
+            OverdueError: the command took longer than ``timeout``.
             DeviceError: the device stays away.
         """
 
     @abstractmethod
     def pull(self, name: str, target: Path) -> None:
-        """Copies a file of the device's folder here, verified; nothing half written stays."""
+        """Copies a file from the folder on the device to this computer and verifies it; leaves no half-written file."""
 
     def claim(self) -> str | None:
-        """Makes the device's folder, unless another run works on the device that holds another lock.
+        """Makes the folder on the device, unless another run uses the device.
+
+        The other run holds another lock when it reaches the device under another address, or from another computer.
 
         Returns:
-            Who that is: under another address, or from another computer; None: nobody, the device is this one's.
+            Who runs there; None where nobody does, so that the device now belongs to this run.
         """
         return None
 
     def rescue(self, path: str) -> str:
-        """Stops what a dead run left in the folder of a file, and returns the file's text; empty: it is gone."""
+        """Stops what a dead run left in a file's folder, and returns the file's text; empty if the file is gone."""
         return ""
 
     def forget(self, path: str) -> None:  # noqa: B027 (nothing is left behind where a run ends with its computer)
-        """Removes the folder of a dead run's file: it was rescued, and what it says is kept here."""
+        """Removes the folder of a dead run's file, after the file was rescued and its content stored here."""
 
     def discard(self, manifest: str, journal: str) -> None:  # noqa: B027
-        """Removes a manifest and its journal, which was read; a device that is away is left as it is."""
+        """Removes a manifest and its journal after the journal was read. A device that is away is left as it is."""
 
     @abstractmethod
     def cleanup(self) -> None:
-        """Removes the device's folder; safe to call twice."""
+        """Removes the folder on the device; safe to call twice."""
 
     def __enter__(self) -> Transport:
         return self

@@ -1,15 +1,18 @@
-"""Bytes that a command prints, as lines; what a device sends without end fills no memory."""
+"""Splits bytes that a command prints into lines of limited length, so that endless output does not fill the memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 LONGEST = 2**22
-"""Bytes of a line: ten times what the runner says of a network of two thousand operators. The rest is dropped."""
+"""Bytes of a line that are kept; the rest is dropped.
+
+The limit is ten times the line that the runner prints for a network of two thousand operators.
+"""
 
 
 class LineSplitter:
-    """Takes bytes as they come, hands out the lines that are whole."""
+    """Takes bytes as they come, and hands out each line once it is complete."""
 
     def __init__(self) -> None:
         self._begun = bytearray()
@@ -23,7 +26,7 @@ class LineSplitter:
         self._add(begun)
 
     def rest(self) -> Iterator[str]:
-        """What was printed behind the last line feed, if anything was."""
+        """The text behind the last line feed, if there is any."""
         if self._begun:
             yield self._take()
 

@@ -1,4 +1,4 @@
-"""The machine this runs on."""
+"""The transport ``local``: this computer is the device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHUNK = 2**16
 LOOK = 0.5
 """Seconds between two looks at a process that prints nothing."""
 MOST_ERRORS = 2**16
-"""Bytes of the error stream's end that are looked at."""
+"""Bytes at the end of the error stream from which the last lines are read."""
 
 
 class LocalTransport(Transport):
@@ -37,7 +37,7 @@ class LocalTransport(Transport):
 
     @property
     def folder(self) -> Path:
-        """The folder of this session, made when first needed."""
+        """This session's folder, made when it is first needed."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="autotailor-"))
         return self._folder
@@ -78,17 +78,17 @@ class LocalTransport(Transport):
         return str(target)
 
     def keep(self, source: Path) -> str:
-        """The file itself."""
+        """The file itself: commands on this computer can run it where it is."""
         return str(source)
 
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
-        """The directory itself."""
+        """The directory itself: commands on this computer can read it where it is."""
         return str(directory.resolve())
 
     def run(
         self, command: Sequence[str], on_line: Callable[[str], None], timeout: float | Deadline | None = None
     ) -> int:
-        """Runs a child process; it dies, with its own children, at its deadline or with an exception in ``on_line``."""
+        """Runs a child process. The deadline, or an exception in ``on_line``, kills the process and its children."""
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.device.threads), "OPENBLAS_NUM_THREADS": "1"}
         with (
             tempfile.TemporaryFile("w+", errors="replace") as errors,
@@ -114,7 +114,7 @@ class LocalTransport(Transport):
         deadline: Deadline | None,
         what: str,
     ) -> None:
-        """Hands on a process's lines as they come, to its end; raises OverdueError where that does not come."""
+        """Hands on a process's lines as they come until the process ends; raises OverdueError at the deadline."""
         assert process.stdout is not None
         splitter, pipe = LineSplitter(), process.stdout.fileno()
         with selectors.DefaultSelector() as selector:
@@ -128,7 +128,7 @@ class LocalTransport(Transport):
                     for line in splitter.feed(data):
                         on_line(line)
                 elif process.poll() is not None:
-                    break  # something that it has started still holds the pipe
+                    break  # the process has ended, though a child of it still holds the pipe
         for line in splitter.rest():
             on_line(line)
         if deadline is not None:
@@ -149,7 +149,7 @@ class LocalTransport(Transport):
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process and what it has started."""
+    """Kills a process and everything that it has started."""
     with suppress(psutil.Error):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.Error):

@@ -1,4 +1,7 @@
-"""Boards that run Linux and an SSH server, through asyncssh: with the keys, agent and configuration of ``ssh``."""
+"""The transport ``ssh``, for boards with Linux and an SSH server.
+
+asyncssh makes the connection, with the keys, the agent and the configuration that the program ``ssh`` uses.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,21 @@ from autotailor.profiling.transports.background import background_loop
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.transport import RemoteTransport, refusal
 
-logging.getLogger("asyncssh").setLevel(logging.WARNING)  # below it asyncssh repeats every script, hundreds in a run
+logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO asyncssh logs every script, hundreds in a run
 
 BASE = ".cache/autotailor"
-"""In the user's home: ``/tmp`` may forbid execution."""
+"""Folder for the files of all runs, relative to the user's home: ``/tmp`` may forbid execution."""
 SLOWEST = 200_000
-"""Bytes a second; a file that takes longer is taken for stalled."""
+"""Bytes a second; a slower transfer counts as stalled."""
 BEATS = 3
+"""Unanswered keep-alive messages after which a connection counts as broken."""
 GREETING = 1.5
-"""Times the patience for one connection within which a server has said what it is: a silent port is no device."""
+"""Multiple of ``Patience.connect`` within which a server must have greeted; a port that stays silent is no device."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a script left: its exit code, and what it wrote."""
+    """A finished script: its exit code, and what it wrote."""
 
     code: int
     stdout: bytes
@@ -45,7 +49,7 @@ class Peer(asyncssh.SSHClient):
     """How far a login has come.
 
     Attributes:
-        connection: there once the other end has accepted the connection.
+        connection: the connection once the other end has accepted it; None before.
     """
 
     connection: asyncssh.SSHClientConnection | None = None
@@ -55,7 +59,7 @@ class Peer(asyncssh.SSHClient):
 
     @property
     def has_spoken(self) -> bool:
-        """Whether an SSH server has said its version."""
+        """Whether an SSH server has sent its version, with which it greets."""
         return self.connection is not None and bool(self.connection.get_extra_info("server_version"))
 
 
@@ -63,8 +67,8 @@ class SshLink(Link):
     """A connection through asyncssh.
 
     Args:
-        device: its configuration: ``address``.
-        patience: how long it is waited for.
+        device: the device's configuration, which must have an ``address``.
+        patience: how long to wait for the device.
     """
 
     def __init__(self, device: DeviceConfig, patience: Patience) -> None:
@@ -86,19 +90,21 @@ class SshLink(Link):
     def open(self) -> None:
         self.close()
         with self._errors(f"no SSH server answers at {self.where}", "is it switched on, and is device.address right?"):
-            self._connection = self._wait(self._log_in(), 2 * self._longest)  # it ends by itself before
+            self._connection = self._wait(self._log_in(), 2 * self._longest)  # `_log_in` gives up earlier
 
     @property
     def _longest(self) -> float:
-        """Seconds that a server which is there may take to let this user in."""
+        """Seconds that an existing server may take to let this user in."""
         return GREETING * self.patience.connect + self.patience.answer
 
     async def _log_in(self) -> asyncssh.SSHClientConnection:
-        """Connects and logs in: whether something is there shows soon, a slow board may take its time.
+        """Connects and logs in.
+
+        A missing server is noticed soon; a server that has greeted may take its time, because boards can be slow.
 
         Raises:
-            TimeoutError: nothing is there, or nothing that speaks SSH.
-            TransientError: a server is there, and the login does not end.
+            TimeoutError: nothing answers at the address, or nothing that speaks SSH.
+            TransientError: a server answers, but the login does not end.
         """
         peer, brief = Peer(), self.patience.connect
         login: asyncio.Future[asyncssh.SSHClientConnection] = asyncio.ensure_future(_awaited(self._connect(peer)))
@@ -127,7 +133,7 @@ class SshLink(Link):
             username=self.user or (),
             client_keys=[str(Path(self.key).expanduser())] if self.key else (),
             client_factory=lambda: peer,
-            connect_timeout=None,  # asyncssh's covers the login too
+            connect_timeout=None,  # asyncssh's own timeout would cover the login, too
             login_timeout=0,
             keepalive_interval=self.patience.answer / BEATS,
             keepalive_count_max=BEATS,
@@ -154,7 +160,7 @@ class SshLink(Link):
             raise refusal(self.name, "a file cannot be written or read", done.stderr.decode(errors="replace"))
 
     def _run(self, script: str, timeout: float, **redirected: Any) -> Done:
-        """Runs a script to its end; TransientError where the end does not come."""
+        """Runs a script to its end; TransientError where it does not end in time."""
         with self._errors(f"the connection to {self.where} broke", "is it still on, and on this network?"):
             if self._connection is None:
                 raise ConnectionError("the connection is closed")
@@ -176,7 +182,7 @@ class SshLink(Link):
 
     @contextmanager
     def _errors(self, what: str, remedy: str) -> Iterator[None]:
-        """Turns what asyncssh raises into errors with a remedy."""
+        """Turns asyncssh's exceptions into errors that name a remedy."""
         port = f" -p {self.port}" if self.port else ""
         try:
             yield

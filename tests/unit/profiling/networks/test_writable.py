@@ -35,14 +35,15 @@ def test_what_is_missing_is_listed_once_for_each_kind_with_a_node_and_who_can(wi
     names = {node.name for node in windowed.graph.nodes}
     assert all(any(f"for instance {name})" in line for name in names) for line in listed)
     assert "expected a batch of 1 first" in str(caught.value)
-    assert advice == "What can run all of it there: onnxruntime, torch; for instance device.runtime=onnxruntime"
+    runtimes = "onnxruntime, torch; for instance, set device.runtime=onnxruntime"
+    assert advice == f"Runtimes that can run all of the network: {runtimes}"
 
 
 def test_who_can_is_found_by_trying_and_not_by_name(
     windowed: autotailor.SuperNet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(profiling.RUNTIMES, "onnxruntime", profiling.RUNTIMES["ncnn"])
-    with pytest.raises(ProfilingError, match=r"What can run all of it there: torch; for instance device.runtime=torch"):
+    with pytest.raises(ProfilingError, match=r"run all of the network: torch; for instance, set device.runtime=torch"):
         profiling.check_writable(windowed, HOST)
 
 

@@ -1,4 +1,4 @@
-"""The RSA key by which devices know this user: the one that Android's own adb uses, made where there is none."""
+"""The RSA key by which devices know this user. It is the key that Android's own adb uses, and is made if missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autotailor.profiling.errors import DeviceError
 
 
 def user_key() -> Path:
-    """The private key's file; made, with its public key beside it, where it is missing."""
+    """The file of this user's private key. A missing key is made, with the public key in a file beside it."""
     folder = Path(os.environ.get("ANDROID_USER_HOME") or Path.home() / ".android")
     key = folder / "adbkey"
     if not key.exists():
@@ -23,7 +23,7 @@ def user_key() -> Path:
             made = Path(scratch) / "adbkey"
             keygen(str(made))
             made.chmod(0o600)
-            with suppress(FileExistsError):  # another process was faster: its key counts
+            with suppress(FileExistsError):  # where another process was faster, that process's key is used
                 os.link(made, key)
     public = key.with_suffix(".pub")
     if not public.exists():
@@ -32,14 +32,14 @@ def user_key() -> Path:
 
 
 def signer(name: str, key: str | None = None) -> CryptographySigner:
-    """What signs a device's challenge.
+    """The signer that answers a device's challenge with this user's key.
 
     Args:
-        name: of the device, for messages.
-        key: the private key's file, its public key beside it; None: the user's own.
+        name: the device's name, for messages.
+        key: the private key's file, with the public key in a file beside it; None for the user's own key.
 
     Raises:
-        DeviceError: it cannot be read or made.
+        DeviceError: the key cannot be read or made.
     """
     try:
         return CryptographySigner(str(Path(key).expanduser() if key else user_key()))
@@ -51,5 +51,5 @@ def signer(name: str, key: str | None = None) -> CryptographySigner:
             ) from error
         raise DeviceError(
             f"device {name}: the adb key of this user cannot be read or made ({error}): repair or remove "
-            "~/.android/adbkey, a new one is made then and the device asks for it"
+            "~/.android/adbkey; where the key is missing, a new one is made and the device asks a person to accept it"
         ) from error

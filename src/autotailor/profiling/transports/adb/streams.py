@@ -1,8 +1,8 @@
-"""Services of an ADB daemon: a refused one is noticed at once, and scripts run on daemons of every age.
+"""Services of an ADB daemon: a refused service is noticed at once, and scripts run on daemons of every age.
 
-A daemon answers a service that it does not know by closing the stream. Those before Android 5, which Linux boards still
-have, lack ``exec:``; their ``shell:`` has a terminal in between, which changes line feeds. So the answer of a script
-goes through it in base64 or hexadecimal digits, between marks.
+A daemon refuses a service that it does not know by closing the stream. Daemons older than Android 5, which Linux boards
+still have, lack the service ``exec:``. Their ``shell:`` runs a script in a terminal, which changes line feeds. So the
+script's output is sent in base64 or hexadecimal digits, between two marks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENCODERS = {
     "od": "od -An -v -tx1",
     "hexdump": "hexdump -v -e '/1 \"%02x\"'",
 }
-"""Programs of coreutils, toybox and busybox that write bytes in letters; a device needs one of them."""
+"""Programs of coreutils, toybox and busybox that encode bytes as letters and digits; a device needs one of them."""
 
 FRAME = (
     "\n".join(f"_{name}() {{ {command}; }}" for name, command in ENCODERS.items())
@@ -41,7 +41,7 @@ SCRIPT
 echo; echo MARK end
 """
 )
-"""Runs a script; what it prints comes encoded, behind the name of the program that does it."""
+"""Runs a script and prints its output encoded, preceded by the name of the encoding program."""
 
 
 class ServiceRefusedError(Exception):
@@ -49,13 +49,16 @@ class ServiceRefusedError(Exception):
 
 
 class NoticingAdbDevice(AdbDevice):  # type: ignore[misc]
-    """Unlike adb-shell's own: a stream that the daemon closes instead of opening it is no reason to wait."""
+    """An adb-shell device that notices at once when the daemon closes a stream instead of opening it.
+
+    adb-shell's own class waits for its timeout in this case.
+    """
 
     _local_id: int
 
     @property
     def most_bytes(self) -> int:
-        """The largest message that the daemon takes."""
+        """Bytes of the largest message that the daemon takes."""
         return int(self._maxdata)
 
     def _open(
@@ -76,18 +79,18 @@ class NoticingAdbDevice(AdbDevice):  # type: ignore[misc]
 
 
 def framed(script: str) -> tuple[str, str]:
-    """A script whose answer survives a terminal, and the mark that the answer carries."""
+    """A script whose output survives a terminal, and the mark before and behind that output."""
     mark = secrets.token_hex(8)
     return FRAME.replace("MARK", mark).replace("SCRIPT", script), mark
 
 
 def unframed(name: str, answer: bytes, mark: str) -> tuple[bytes, str]:
-    """What a framed script has printed, and the program that encoded it.
+    """What a framed script has printed, and the program that encoded the output.
 
     Args:
-        name: of the device, for messages.
-        answer: all that the terminal gave.
-        mark: of the script.
+        name: the device's name, for messages.
+        answer: everything that the terminal printed.
+        mark: the mark that ``framed`` returned with the script.
 
     Raises:
         TransientError: the answer is not whole.

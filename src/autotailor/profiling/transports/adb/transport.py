@@ -1,4 +1,4 @@
-"""Android devices, and everything else that runs an ADB daemon: over the network or USB, without the adb program."""
+"""The transport ``adb``: devices that run an ADB daemon, over the network or USB, without the program ``adb``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 PORT = 5555
 BASE = "/data/local/tmp/autotailor"
-"""The shell's user may write and execute here on every Android device."""
+"""Folder for the files of all runs: the shell's user may write and execute there on every Android device."""
 
 REFUSED = (adb.PushFailedError, adb.AdbCommandFailureException)
 BROKEN = (
@@ -43,7 +43,7 @@ BROKEN = (
     adb.UsbReadFailedError,
     adb.UsbWriteFailedError,
     struct.error,
-    ValueError,  # a header of nonsense
+    ValueError,  # a header that makes no sense
     KeyError,  # an unknown word of the sync protocol
 )
 
@@ -52,15 +52,15 @@ class AdbLink(Link):
     """A connection through adb-shell.
 
     Args:
-        device: its configuration: ``address`` for the network, ``serial`` (or nothing) for USB.
-        patience: how long it is waited for.
+        device: the device's configuration, with ``address`` for the network, or ``serial`` (or neither) for USB.
+        patience: how long to wait for the device.
     """
 
     def __init__(self, device: DeviceConfig, patience: Patience) -> None:
         self.name = device.name
         self.patience = patience
         self.serial, self.key = device.serial, device.key
-        # `adb devices` names a device on the network by its address
+        # `adb devices` shows a network device's address as its serial number, so users set `serial` to it
         address = device.address or (device.serial if ":" in (device.serial or "") else None)
         self.tcp = None if address is None else _host_and_port(device.name, address)
         self.where = f"{self.tcp[0]}:{self.tcp[1]}" if self.tcp else device.serial or "USB"
@@ -123,14 +123,14 @@ class AdbLink(Link):
             answer = self._answer("shell", script)
         except ServiceRefusedError as error:
             raise DeviceError(
-                f"device {self.name}: the ADB daemon at {self.where} has neither the service exec: nor shell:: no "
-                "command can be run there; see whether its daemon is set up for a shell"
+                f"device {self.name}: the ADB daemon at {self.where} has neither the service exec: nor shell:, and no "
+                "command can be run there: see whether the daemon is set up for a shell"
             ) from error
         output, self._encoder = unframed(self.name, answer, mark)
         return output
 
     def _answer(self, service: str, script: str) -> bytes:
-        """What a script prints through a service; it comes as a file where it is too long for one message."""
+        """What a script prints through a service. A script too long for one message is sent as a file."""
         with self._errors("lost") as timeouts:
             device = self._open_device
             if len(service) + len(script.encode()) + 2 > device.most_bytes:
@@ -173,7 +173,7 @@ class AdbLink(Link):
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[dict[str, Any]]:
-        """Hands out the timeouts of one exchange, turns what adb-shell raises into errors with a remedy."""
+        """Hands out the timeouts of one exchange, and turns adb-shell's exceptions into errors with a remedy."""
         try:
             yield {"transport_timeout_s": self.patience.answer, "read_timeout_s": self.patience.answer}
         except REFUSED as error:
@@ -184,7 +184,7 @@ class AdbLink(Link):
             raise self._fault(getattr(error, "usb_error", None) or error, what) from error
 
     def _fault(self, cause: Exception, what: str) -> DeviceError:
-        """The error for a device that does not answer, or does so no more."""
+        """The error for a device that does not answer, or has stopped answering."""
         if what == "lost":
             return TransientError(f"device {self.name}: the connection to {self.where} broke ({cause})")
         if self.tcp is None:

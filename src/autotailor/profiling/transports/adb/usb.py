@@ -1,4 +1,4 @@
-"""Devices on USB: which one is meant, and what is said where USB fails."""
+"""Devices on USB: choosing one of several, and the errors for a device that cannot be reached."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from autotailor.profiling.errors import AuthorisationError, DeviceError, Transie
 
 
 class GuardedUsb(BaseTransport):  # type: ignore[misc]
-    """Unlike adb-shell's own, it raises what it raises elsewhere where libusb refuses to connect.
+    """adb-shell's USB transport, which raises adb-shell's own exception when libusb refuses to connect.
 
     Args:
-        transport: adb-shell's own.
+        transport: the transport that adb-shell made; its ``connect`` lets libusb's exception through.
     """
 
     def __init__(self, transport: BaseTransport) -> None:
@@ -31,15 +31,15 @@ class GuardedUsb(BaseTransport):  # type: ignore[misc]
             raise UsbReadFailedError("cannot be opened", error) from error
 
     def close(self) -> None:
-        """Lets go; safe to call twice."""
+        """Releases the device; safe to call twice."""
         self._transport.close()
 
     def bulk_read(self, numbytes: int, transport_timeout_s: float | None) -> bytes:
-        """What has come; raises UsbReadFailedError."""
+        """Reads the bytes that have come; raises UsbReadFailedError."""
         return bytes(self._transport.bulk_read(numbytes, transport_timeout_s))
 
     def bulk_write(self, data: bytes, transport_timeout_s: float | None) -> int:
-        """Sends it; raises UsbWriteFailedError."""
+        """Sends the bytes; raises UsbWriteFailedError."""
         return int(self._transport.bulk_write(data, transport_timeout_s))
 
 
@@ -47,14 +47,15 @@ def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
     """The transport of a device on USB.
 
     Args:
-        name: of the device, for messages.
-        serial: its serial number; None: the only one there is.
-        timeout: of reading and writing, in seconds.
+        name: the device's name, for messages.
+        serial: the device's serial number; None where only one device is plugged in.
+        timeout: for one read or write, in seconds.
 
     Raises:
-        TransientError: it is not there, or does not answer.
-        AuthorisationError: this user may not open it.
-        DeviceError: several are and none is chosen, another program holds it, or USB cannot be used.
+        TransientError: the device is not plugged in, or does not answer.
+        AuthorisationError: this user may not open the device.
+        DeviceError: several devices are plugged in and none is chosen, another program holds the device, or USB cannot
+            be used.
     """
     try:
         import usb1
@@ -74,13 +75,13 @@ def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
                 unreadable.append(error)
     except usb1.USBError as error:
         raise usb_fault(name, error) from error
-    if unreadable and serial not in found:  # it may be the one that is meant
+    if unreadable and serial not in found:  # the unreadable device may be the one that is meant
         raise usb_fault(name, unreadable[0]) from unreadable[0]
     return GuardedUsb(found[choose(name, serial, sorted(found))])
 
 
 def choose(name: str, serial: str | None, found: Sequence[str]) -> str:
-    """The serial number of the device that is meant, of those that are plugged in."""
+    """The serial number of the device that the configuration means, among those that are plugged in."""
     if serial in found:
         return str(serial)
     if serial is None and len(found) == 1:
@@ -90,10 +91,10 @@ def choose(name: str, serial: str | None, found: Sequence[str]) -> str:
             f"device {name}: {len(found)} devices are plugged in, {', '.join(found)}: set device.serial to one of them"
         )
     meant = f"no device with serial number {serial}" if serial else "no device"
-    others = f"there are {', '.join(found)}" if found else "nothing offers adb there"
+    others = f"only {', '.join(found)}" if found else "and nothing there offers adb"
     raise TransientError(
-        f"device {name}: {meant} on USB, {others}: plug it in and switch on USB debugging in its developer options, "
-        "or set device.address to reach it over the network"
+        f"device {name}: {meant} on USB, {others}: plug the device in and switch on USB debugging in its developer "
+        "options, or set device.address to reach it over the network"
     )
 
 
@@ -101,15 +102,15 @@ def usb_fault(name: str, cause: Exception) -> DeviceError:
     """The error for a device on USB that cannot be reached.
 
     Args:
-        name: of the device, for messages.
-        cause: libusb's error, or what adb-shell says of the silence.
+        name: the device's name, for messages.
+        cause: libusb's error, or adb-shell's exception where the device is silent.
 
     Returns:
-        AuthorisationError: this user may not open it.
+        AuthorisationError: this user may not open the device.
         TransientError: trying again can help.
-        DeviceError: another program holds it.
+        DeviceError: another program holds the device.
     """
-    match type(cause).__name__:  # without libusb its classes cannot be named
+    match type(cause).__name__:  # libusb may be missing, so that its classes cannot be named here
         case "USBErrorAccess":
             return AuthorisationError(
                 f"device {name}: no permission to open it on USB: install the udev rules for Android devices (Debian: "

@@ -1,1 +1,1 @@
-"""What all remote transports share: links, scripts, and folders of runs on the device."""
+"""What all remote transports share: links, scripts, and the folders that runs have on a device."""

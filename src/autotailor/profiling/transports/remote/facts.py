@@ -7,14 +7,14 @@ from typing import Any
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Facts from lines ``name=value``; the last value of a name counts.
+    """Reads facts from lines ``name=value``; the last value of a name counts.
 
     Args:
         text: what ``scripts.FACTS`` printed.
 
     Returns:
-        ``machine``, ``system``, ``cpu``, ``cores``, ``memory_gb``, and where the device tells them ``model``, ``soc``,
-        ``os``, ``caches``, and ``frequencies_mhz`` (the highest of each core).
+        ``machine``, ``system``, ``cpu``, ``cores``, ``memory_gb``, and, as far as the device tells, ``model``, ``soc``,
+        ``os``, ``caches`` and ``frequencies_mhz`` (the highest frequency of each core).
     """
     said = {}
     for line in text.splitlines():
@@ -33,5 +33,5 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _numbers(text: str) -> list[int]:
-    """Whole numbers in a text; what is none is left out."""
+    """The words of a text that are whole numbers."""
     return [int(word) for word in re.findall(r"(?<!\S)[0-9]{1,18}(?!\S)", text)]

@@ -1,4 +1,4 @@
-"""One connection to a remote device: what a protocol must be able to do, and nothing else."""
+"""The interface of a connection to a remote device: what every protocol (ADB, SSH) must be able to do."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a device is waited for, in seconds.
+    """How long this computer waits for a device, in seconds.
 
     Attributes:
-        connect: one attempt to connect.
-        first: until the device has answered for the first time.
-        lost: until a device comes back that has answered before: long enough for a restart.
-        answer: one short command, or one packet of a file.
-        prompt: until a person has accepted this computer on the device's screen.
+        connect: for one attempt to connect.
+        first: for the first answer of the device.
+        lost: for a device that has answered before and is away; long enough for a restart.
+        answer: for one short command, or one packet of a file.
+        prompt: for a person to accept this computer on the device's screen.
         poll: between two looks at a running command.
-        pause: before the second attempt, at most; it doubles with each further one.
+        pause: before the second attempt, at most; the pause doubles with each further attempt.
     """
 
     connect: float = 3.5
@@ -33,8 +33,8 @@ class Patience:
 class Link(ABC):
     """A connection that may break at any time.
 
-    Each method raises TransientError when trying again can help, DeviceError when not, and holds no state that a new
-    ``open`` would not restore.
+    Each method raises TransientError when trying again can help, and DeviceError when it cannot. A link holds no state
+    that a new ``open`` would not restore.
 
     Attributes:
         where: the device's address, for messages.
@@ -44,13 +44,13 @@ class Link(ABC):
 
     @property
     def service(self) -> str:
-        """By which of several ways commands get there, for messages; empty: there is one way only."""
+        """Which way commands take to the device, for messages; empty where there is only one way."""
         return ""
 
     @property
     @abstractmethod
     def is_open(self) -> bool:
-        """Whether ``open`` succeeded and nothing has been noticed since."""
+        """Whether ``open`` succeeded and ``close`` has not been called since."""
 
     @abstractmethod
     def open(self) -> None:
@@ -58,16 +58,16 @@ class Link(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go; safe to call twice."""
+        """Closes the connection; safe to call twice."""
 
     @abstractmethod
     def shell(self, script: str) -> bytes:
-        """What a short script prints when a POSIX shell runs it; its exit code is the caller's business."""
+        """Runs a short script in a POSIX shell and returns what the script prints, whatever its exit code is."""
 
     @abstractmethod
     def send(self, source: Path, path: str) -> None:
-        """Writes a file on the device; its folder exists."""
+        """Copies a file to a path on the device whose folder exists."""
 
     @abstractmethod
     def fetch(self, path: str, target: Path) -> None:
-        """Writes a file of the device here."""
+        """Copies a file of the device to this computer."""

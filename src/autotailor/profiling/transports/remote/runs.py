@@ -1,7 +1,7 @@
-"""Folders of runs on a remote device: whose they are, and whether these still work.
+"""Folders of runs on a remote device: who made each folder, and whether the run that made it still works.
 
-A lock of this computer cannot tell that two addresses are one device, nor that another computer measures on it. What
-lies on the device can: each run has a folder there, named after its computer, user and process.
+A lock on this computer shows neither that two addresses belong to one device, nor that another computer measures on
+the device. The folders on the device show both: each run makes one, named after the run's computer, user and process.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pathlib import Path
 import psutil
 
 QUIET_SECONDS = 300.0
-"""A run that has done nothing on the device for so long does not use it at this moment."""
+"""A run that has done nothing on the device for this long does not use the device at this moment."""
 OLD_SECONDS = 30 * 24 * 3600.0
-"""What a run has left that nobody has asked for in so long is given up."""
+"""A folder in which nothing has happened for this long is removed, though nobody has rescued its journals."""
 TICKS = 19
-"""Place of a process's start behind its name in ``/proc/PID/stat``."""
+"""Index of a process's start time among the words that follow the process's name in ``/proc/PID/stat``."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class RunFolder:
     """One run's folder on a device.
 
     Attributes:
-        name: of the folder.
-        works: whether a command runs in it.
-        idle_seconds: since something was made in it.
+        name: the folder's name.
+        works: whether a command runs in the folder.
+        idle_seconds: seconds since something was made in the folder.
     """
 
     name: str
@@ -43,23 +43,29 @@ class RunFolder:
 
     @property
     def is_dead(self) -> bool:
-        """Whether a process of this computer and user made it that is gone, or this one, which has another by now."""
+        """Whether a process of this computer and user made the folder, and no longer uses it.
+
+        Either that process has ended, or it is this process, which has another folder by now.
+        """
         computer, process = self._made_by
         return computer == _computer() and not _is_alive(process)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether its run uses the device at this moment; a device's clock may have been set back since."""
+        """Whether the folder's run uses the device at this moment.
+
+        The idle time is negative where the device's clock has been set back since.
+        """
         return not self.is_dead and (self.works or abs(self.idle_seconds) < QUIET_SECONDS)
 
     @property
     def is_old(self) -> bool:
-        """Whether what it has left is given up."""
+        """Whether the folder has been idle so long that its content is given up."""
         return not self.works and self.idle_seconds > OLD_SECONDS
 
     @property
     def owner(self) -> str:
-        """Whose it is, for messages."""
+        """Who made the folder, for messages."""
         computer, process = self._made_by
         if computer == _computer():
             return f"process {process.partition('_')[0]} of this computer, under another address"
@@ -73,19 +79,19 @@ class RunFolder:
 
 
 def new_name() -> str:
-    """A name for a folder of this process."""
+    """A new name for a folder of this process."""
     return f"run-{_computer()}-{os.getpid()}_{_started(os.getpid())}-{secrets.token_hex(4)}"
 
 
 def parse(text: str) -> list[RunFolder]:
-    """The folders that the script ``RUNS`` prints."""
+    """Reads the folders that the script ``scripts.RUNS`` prints."""
     found = re.findall(r"^(run-\S+) ([01]) (-?\d+)\r?$", text, re.MULTILINE)
     return [RunFolder(name, works == "1", float(idle)) for name, works, idle in found]
 
 
 @cache
 def _computer() -> str:
-    """This computer and user; others, and containers of it, may have the same name, they have another number."""
+    """This computer and user. A number tells computers, and containers on one computer, of the same name apart."""
     name = re.sub(r"[^A-Za-z0-9]+", "_", platform.node() or "unknown")
     number = _text("/etc/machine-id") or str(uuid.getnode())
     with suppress(OSError):  # no Linux, no containers
@@ -101,9 +107,10 @@ def _is_alive(process: str) -> bool:
 
 
 def _started(process: int) -> str:
-    """When a process was started, so that no other one with its number has the same; empty: there is none.
+    """When a process was started; empty where no process has this number.
 
-    On Linux ticks since the start of the system, and which start that was: setting the clock does not change them.
+    The start tells two processes that had the same number apart. On Linux it is counted in ticks since the system's
+    start, and names that start, so that setting the clock does not change it.
     """
     if said := _text(f"/proc/{process}/stat"):
         return f"{said.rpartition(')')[2].split()[TICKS]}_{_text('/proc/sys/kernel/random/boot_id')[:8]}"
@@ -114,7 +121,7 @@ def _started(process: int) -> str:
 
 
 def _text(path: str) -> str:
-    """What a file says; empty where it cannot be read."""
+    """A file's text; empty where the file cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -1,6 +1,6 @@
-"""Short POSIX shell scripts that run on a device: Android's toybox and busybox understand them as well as coreutils.
+"""Short POSIX shell scripts that run on a device, with Android's toybox, with busybox, and with coreutils.
 
-Each may be run again after a lost connection: doing it twice leaves what doing it once leaves.
+Each script may be repeated after a lost connection: running it twice has the same effect as running it once.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ d={base}
 while [ ! -e "$d" ] && [ "$d" != . ] && [ "$d" != / ]; do d=$(dirname "$d"); done
 [ -d "$d" ] && [ -w "$d" ] && [ -x "$d" ] || {{ echo "$d: Permission denied"; exit 1; }}
 """
-"""Whether a device has the commands that these scripts use, and the folder ``base`` can be made and written to."""
+"""Fails where a device lacks a command of these scripts, or where the folder ``base`` cannot be made or written to."""
 
 ALIVE = """
 alive() { [ -n "$1" ] && [ "$(readlink /proc/$1/cwd 2>/dev/null)" = "$2" ]; }
 stop() { for p in $(cat "$1"/run.*/pid 2>/dev/null); do
   if alive "$p" "$1"; then kill -s KILL -- "-$p" 2>/dev/null || kill -9 "$p"; fi; done; }
 """
-"""A command's process runs in its folder: no other one is ever taken for it, or killed, when its number comes back.
+"""Functions that tell whether a command is alive, and stop it.
 
-All that it has started goes with it. Dash, the shell of Debian's boards, takes ``-s KILL --`` and no ``-9 --``.
+``alive PID FOLDER``: whether a process of this number runs in the folder. The folder tells a command from a later
+process that has got the same number, which must not be killed.
+``stop FOLDER``: kills the folder's commands with all that they have started. Dash, the shell of Debian's boards, takes
+``-s KILL --`` but not ``-9 --``.
 """
 
 CLAIM = "mkdir -p {base}/{name} && cd {base}/{name} && pwd -P"
-"""Makes the folder ``name`` in ``base``, prints its path."""
+"""Makes the folder ``name`` in ``base``, and prints the new folder's path."""
 
 RUNS = (
     ALIVE
@@ -44,7 +47,10 @@ done
 true
 """
 )
-"""All runs' folders: name, 1 where a command works in it, seconds since something was made in it."""
+"""Prints for each run's folder: its name, 1 where a command runs in it (else 0), its age in seconds.
+
+The age counts from when something was last made in the folder.
+"""
 
 TIDY = (
     ALIVE
@@ -60,13 +66,13 @@ done
 cd .. && rmdir "$here" 2>/dev/null || true
 """
 )
-"""Stops and removes what a dead run left, but for journals that nobody may have read."""
+"""Stops and removes what a dead run left, except journals with content, which perhaps nobody has read."""
 
 ROOM = "mkdir -p {folder} && df -Pk {folder} | tail -n 1"
-"""The line of df about the file system of a folder."""
+"""Makes a folder, and prints the line of ``df`` about its file system."""
 
 WORKING = "touch {folder} 2>/dev/null || true\n"
-"""Shows other runs that the run with this folder is at work, though no command runs there."""
+"""Resets a folder's age to zero: other runs see that the folder's run is at work though none of its commands runs."""
 
 SETTLE = """
 cd {folder} || exit 1
@@ -74,19 +80,19 @@ cd {folder} || exit 1
 set -- $(sha256sum {part})
 if [ "$1" = {digest} ]; then chmod 755 {part} && mv -f {part} {name}; else rm -f {part}; echo "damaged $1"; fi
 """
-"""Gives a file that arrived whole its name; prints ``damaged`` and removes it when it did not."""
+"""Gives a file that arrived whole its final name; removes a file that did not, and prints ``damaged``."""
 
 SETTLED = (
     'cd {folder} 2>/dev/null && [ -f {name} ] && set -- $(sha256sum {name}) && [ "$1" = {digest} ] && echo yes || true'
 )
-"""Prints ``yes`` when a file is there already."""
+"""Prints ``yes`` when a file with the expected content exists already."""
 
 KEEP = """
 mkdir -p {folder} && cd {folder} || exit 1
 [ ! -f {path} ] || mv -f {path} {kept} || exit 1
 for f in *-{name}; do [ "$f" = {kept} ] || rm -f "$f"; done
 """
-"""Moves a program that arrived whole to those that later runs find again; removes its other versions."""
+"""Moves a program that arrived whole to the folder where later runs find it; removes the program's other versions."""
 
 DIGEST = "cd {folder} && sha256sum {name}"
 
@@ -97,7 +103,7 @@ leader=$(command -v setsid || command -v nohup)
 $leader sh -c {body} </dev/null >/dev/null 2>&1 &
 echo $! > {run}/pid
 """
-"""Starts a command that outlives the connection, once: its output goes to files in the folder ``run``."""
+"""Starts a command that outlives the connection; does nothing when repeated. The output goes to the folder ``run``."""
 
 BODY = "{command} > {run}/out 2> {run}/err; echo $? > {run}/code.new; mv {run}/code.new {run}/code"
 
@@ -114,12 +120,12 @@ tail -c +{start} {run}/out 2>/dev/null | head -c {limit}
 printf '\\n%s' "$code"
 """
 )
-"""Prints what a command has written from byte ``start`` on, a line feed, and its exit code where it has ended."""
+"""Prints what a command has written from byte ``start`` on, a line feed, and, once it has ended, its exit code."""
 
 STOP = ALIVE + 'here={folder}\nstop "$here"\n'
 
 RESCUE = ALIVE + 'here={folder}\nif [ -d "$here" ]; then stop "$here"; cat {path} 2>/dev/null || true; fi\n'
-"""Stops what a dead run left in a folder, and prints a file of it."""
+"""Stops what a dead run left in a folder, and prints one of the folder's files."""
 
 DISCARD = "rm -f {manifest} {journal}"
 
@@ -148,11 +154,11 @@ tell caches "$(echo $(cat /sys/devices/system/cpu/cpu0/cache/index*/size 2>/dev/
 tell memory_kb "$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo)"
 true
 """
-"""Facts of the hardware, ``name=value`` in each line; a later line of the same name is the better one."""
+"""Prints facts of the hardware as lines ``name=value``; where a name occurs twice, its last line is the better one."""
 
 
 def fill(script: str, **values: str | int) -> str:
-    """A script with its values, quoted for the shell."""
+    """A script with values in place of the names in braces; text is quoted for the shell."""
     if ALIVE in script:
         return ALIVE + fill(script.removeprefix(ALIVE), **values)
     return script.format(**{key: value if isinstance(value, int) else quote(value) for key, value in values.items()})

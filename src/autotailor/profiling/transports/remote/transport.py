@@ -1,7 +1,8 @@
-"""What all remote transports share: whatever the link, files arrive whole and a command outlives the connection.
+"""What all remote transports share: with every kind of link, files arrive whole and commands outlive the connection.
 
-A command runs on the device by itself and writes to files there; this computer looks at them again and again from the
-byte it has reached. So a lost connection, a stalled one or half an answer costs a look, never a line.
+A command runs on the device by itself and writes its output to files there. This computer reads those files again and
+again, each time from the byte that it has reached. So a connection that is lost or stalled, or an answer that is cut
+off, costs one look and never a line of output.
 """
 
 from __future__ import annotations
@@ -31,25 +32,28 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 TRIES = 3
-"""Times that a file may arrive damaged."""
+"""How often a file is sent or fetched before its damage becomes an error."""
 LIMIT = 2**18
-"""Bytes of output in one look."""
+"""Bytes of output that are read in one look."""
 CATCHING_UP = 60.0
-"""Seconds after its deadline in which a command's output may still be read that it wrote while the device was away."""
+"""Seconds after a command's deadline in which its output may still be read.
+
+The command may have written that output in time, while the device could not be reached.
+"""
 KEPT = "kept"
 """The folder of programs that later runs find again."""
 ROOM_LEFT = 2**20
-"""Bytes without which a command may have failed to write its output."""
+"""Bytes of free storage; with less, a command may have failed because it could not write its output."""
 
 
 class RemoteTransport(Transport):
     """Commands and files on a device at the other end of a link.
 
     Args:
-        device: its configuration.
-        link: how to reach it.
-        base: the folder on the device that holds one folder for each run.
-        patience: how long it is waited for.
+        device: the device's configuration.
+        link: how to reach the device.
+        base: the folder on the device that holds one folder for each run, unless the configuration names another.
+        patience: how long to wait for the device.
     """
 
     def __init__(self, device: DeviceConfig, link: Link, base: str, patience: Patience) -> None:
@@ -72,7 +76,7 @@ class RemoteTransport(Transport):
         return self.link.service
 
     def check_configuration(self) -> None:
-        """Refuses a key that is not there."""
+        """Refuses a private key whose file does not exist."""
         key = self.device.key
         if key and not Path(key).expanduser().is_file():
             raise DeviceError(
@@ -81,7 +85,7 @@ class RemoteTransport(Transport):
             )
 
     def check(self) -> None:
-        """Connects, and looks whether files can be written."""
+        """Connects, and checks that the device has the commands of the scripts and lets files be written."""
         self.check_configuration()
         self._say_error(*self._call(fill(scripts.USABLE, base=self.base)), f"cannot work in {self.base}")
 
@@ -92,7 +96,7 @@ class RemoteTransport(Transport):
 
     @property
     def folder(self) -> str:
-        """The folder of this session on the device, made when first needed; what dead runs left is removed."""
+        """This session's folder on the device, made when it is first needed. Making it removes what dead runs left."""
         if self._folder is None:
             code, text = self._call(fill(scripts.CLAIM, base=self.base, name=self._name))
             self._say_error(code, text, f"cannot make the folder {self.base}/{self._name}")
@@ -107,7 +111,7 @@ class RemoteTransport(Transport):
     def claim(self) -> str | None:
         if user := self._user():
             return user
-        folder = self.folder  # made before looking again: of two that claim at once, none goes on
+        folder = self.folder  # made before the second look: of two runs that claim at once, neither goes on
         if user := self._user():
             self._attempt_once(fill(scripts.REMOVE, folder=folder))
             self._folder = None
@@ -133,7 +137,7 @@ class RemoteTransport(Transport):
             return self._command(fill(scripts.SETTLE, folder=parent, part=part, name=base, digest=digest))
 
         def settle() -> str:
-            # After a lost answer the file may have its name already.
+            # Where only the answer was lost, the file arrived and has its final name already.
             present = self._command(fill(scripts.SETTLED, folder=parent, name=base, digest=digest))
             return "" if present.strip() == "yes" else attempt()
 
@@ -224,7 +228,7 @@ class RemoteTransport(Transport):
         self.link.close()
 
     def _follow(self, run: str, on_line: Callable[[str], None], deadline: Deadline | None, what: str) -> int:
-        """Hands on a command's lines as they come; its exit code as the shell says it."""
+        """Hands on a command's lines as they come; returns the command's exit code as the shell gives it."""
         read, splitter = 0, LineSplitter()
         while True:
             script = fill(scripts.POLL, folder=self.folder, run=run, start=read + 1, limit=LIMIT)
@@ -266,7 +270,7 @@ class RemoteTransport(Transport):
             raise refusal(self.device.name, what, text)
 
     def _command(self, script: str) -> str:
-        """What a script prints, tried once; DeviceError when it fails."""
+        """What a script prints. The script is tried once; DeviceError when it fails."""
         code, output = self._output(script)
         text = output.decode(errors="replace")
         self._say_error(code, text, "a file cannot be written or read")
@@ -278,9 +282,10 @@ class RemoteTransport(Transport):
         return code, output.decode(errors="replace")
 
     def _output(self, script: str) -> tuple[int, bytes]:
-        """Exit code and output of a script; a mark at the end tells a whole answer from half of one.
+        """Exit code and output of a script, which runs between two marks.
 
-        What a login shell's start-up files print before the mark at the beginning is no part of it.
+        A missing mark at the end shows that the answer was cut off. Text before the mark at the beginning was printed
+        by the start-up files of a login shell and is dropped.
         """
         mark = secrets.token_hex(8)
         answer = self.link.shell(f"echo {mark}\n(\n{script}\n) 2>&1\nprintf '\\n%s %d\\n' {mark} $?\n")
@@ -290,7 +295,7 @@ class RemoteTransport(Transport):
         return int(code), output
 
     def _persist(self, action: Callable[[], Result]) -> Result:
-        """Connects where needed and acts; a device that is away is tried again with growing pauses."""
+        """Connects if needed, and performs an action; tries again with growing pauses while the device is away."""
         patience = self.patience.lost if self._answered else self.patience.first
         started = time.monotonic()
         retrying = Retrying(
@@ -312,7 +317,7 @@ class RemoteTransport(Transport):
             if not self.link.is_open:
                 self.link.open()
             result = action()
-        except BaseException:  # an answer of what was broken off must not be taken for the next one's
+        except BaseException:  # a late answer to this action must not be taken for the answer to the next one
             self.link.close()
             raise
         self._answered = True
@@ -323,15 +328,21 @@ class RemoteTransport(Transport):
             logger.warning("%s: trying again for up to %.0f s", state.outcome.exception(), self.patience.lost)
 
     def _attempt_once(self, script: str) -> None:
-        """For tidying up: a device that is away is left as it is, the next run tidies."""
+        """Runs a script that tidies up. A device that is away is left as it is, because the next run tidies, too."""
         try:
             self._act(partial(self._output, script))
         except DeviceError as error:
-            logger.warning("%s: its folder is left, the next run removes it", error)
+            logger.warning("%s: this run's folder stays on the device, and the next run removes it", error)
 
 
 def refusal(device: str, what: str, reason: str) -> DeviceError:
-    """The error for something that a device refused, with what helps against it."""
+    """The error for something that a device refused, with a remedy where the reason is a known one.
+
+    Args:
+        device: the device's name.
+        what: what could not be done.
+        reason: what the device said.
+    """
     remedy = "see the device's own log"
     for words, helps in REMEDIES.items():
         if re.search(words, reason, re.IGNORECASE):
@@ -340,7 +351,7 @@ def refusal(device: str, what: str, reason: str) -> DeviceError:
 
 
 REMEDIES = {
-    r"no such file": "is it there, and is device.folder right?",
+    r"no such file": "does the file exist there, and is device.folder right?",
     r"not found": "the device lacks this command: install coreutils or toybox there",
     r"permission denied|not permitted": "set device.folder to a folder that its user may write to",
     r"read-only": "set device.folder to a folder on a writable file system",
