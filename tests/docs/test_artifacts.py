@@ -1,0 +1,55 @@
+"""The page of artifacts names every file that a rule writes, and the columns that tables have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from autotailor.enumeration import operators
+from autotailor.measurement import comparison
+from autotailor.profiling.networks import validation
+from autotailor.profiling.table import lut
+from autotailor.reporting.inputs import COLUMNS
+from autotailor.search.candidates import COLUMNS as CANDIDATES
+from autotailor.sensitivity import measurement
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reference" / "artifacts.md").read_text(encoding="utf-8")
+TABLES = {
+    "operators.csv": operators.COLUMNS,
+    "lut.csv": lut.COLUMNS,
+    "validation.csv": validation.COLUMNS,
+    "candidates.csv": CANDIDATES,
+    "compare.csv": comparison.COLUMNS,
+    "sensitivity.csv": measurement.COLUMNS,
+    "accuracy_validation.csv": measurement.VALIDATION_COLUMNS,
+}
+
+
+def outputs() -> list[str]:
+    """Files that the rules write, without those of provenance, whose names are the rules'."""
+    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    names = re.findall(r'"results/\{model\}/(?:\{device\}/)?([\w./]+\.\w+)"', rules)
+    return sorted({name for name in names if not name.startswith("provenance/")})
+
+
+def test_rules_write_files() -> None:
+    assert {"space.json", "lut.csv", "figures/front.svg"} <= set(outputs())
+
+
+@pytest.mark.parametrize("name", outputs())
+def test_a_file_that_a_rule_writes_is_on_the_page(name: str) -> None:
+    assert f"`{name}`" in PAGE
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_columns_of_a_table_are_on_the_page_in_their_order(name: str) -> None:
+    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{name}`"))
+    assert re.findall(r"`(\w+)`", row.split("|")[3]) == list(TABLES[name])
+
+
+@pytest.mark.parametrize("name", ["pareto", "contributors", "summary"])
+def test_the_columns_that_the_report_needs_are_on_the_page(name: str) -> None:
+    assert [column for column in COLUMNS[name] if f"`{column}`" not in PAGE] == []
