@@ -167,7 +167,7 @@ def test_what_dead_runs_left_is_stopped_and_removed(
     phone: AdbDaemon, adb: AdbTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = connect(phone)
-    monkeypatch.setattr(dead, "_attempt_once", lambda script: None)  # as after SIGKILL: nothing is tidied up
+    monkeypatch.setattr(dead.shell, "attempt_once", lambda script: None)  # as after SIGKILL: nothing is tidied up
     with pytest.raises(KeyboardInterrupt):
         dead.run(["sh", "-c", "echo started; sleep 60"], interrupt)
     left = Path(dead.folder)

@@ -198,7 +198,7 @@ def leave_unread(phone: AdbDaemon, store: Path, monkeypatch: pytest.MonkeyPatch)
 
     def go_away() -> None:
         phone.stop()
-        transports[-1].patience = replace(IMPATIENT, lost=0.5)
+        transports[-1].shell.patience = replace(IMPATIENT, lost=0.5)
 
     monkeypatch.setitem(TRANSPORTS, "adb", opened)
     with monkeypatch.context() as patch:

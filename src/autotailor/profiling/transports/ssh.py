@@ -22,7 +22,8 @@ from autotailor.profiling.errors import AuthorisationError, DeviceError, Transie
 from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.background import background_loop
 from autotailor.profiling.transports.remote.link import Link, Patience
-from autotailor.profiling.transports.remote.transport import RemoteTransport, refusal
+from autotailor.profiling.transports.remote.shell import refusal
+from autotailor.profiling.transports.remote.transport import RemoteTransport
 
 logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO asyncssh logs every script, hundreds in a run
 

@@ -23,7 +23,8 @@ from autotailor.profiling.transports.adb.tcp import WholeBufferTcp
 from autotailor.profiling.transports.adb.usb import open_usb, usb_fault
 from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.remote.link import Link, Patience
-from autotailor.profiling.transports.remote.transport import RemoteTransport, refusal
+from autotailor.profiling.transports.remote.shell import refusal
+from autotailor.profiling.transports.remote.transport import RemoteTransport
 
 logger = logging.getLogger(__name__)
 

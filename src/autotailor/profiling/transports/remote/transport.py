@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import secrets
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_before_delay, wait_random_exponential
+from typing import Any
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.errors import DeviceError, RunLostError, TransientError, UnreachableError
+from autotailor.profiling.errors import DeviceError, RunLostError
 from autotailor.profiling.transports.base import Deadline, Transport, overdue
 from autotailor.profiling.transports.lines import LineSplitter
 from autotailor.profiling.transports.remote import facts, runs, scripts
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.scripts import fill
+from autotailor.profiling.transports.remote.shell import RemoteShell
 
 logger = logging.getLogger(__name__)
 
-Result = TypeVar("Result")
 TRIES = 3
 """How often a file is sent or fetched before its damage becomes an error."""
 LIMIT = 2**18
@@ -60,12 +57,11 @@ class RemoteTransport(Transport):
         self.device = device
         self.link = link
         self.base = device.folder or base
-        self.patience = patience
+        self.shell = RemoteShell(device.name, link, patience)
         self._name = runs.new_name()
         self._folder: str | None = None
         self._old: list[str] = []
         self._runs = 0
-        self._answered = False
 
     @property
     def identity(self) -> str:
@@ -87,25 +83,24 @@ class RemoteTransport(Transport):
     def check(self) -> None:
         """Connects, and checks that the device has the commands of the scripts and lets files be written."""
         self.check_configuration()
-        self._say_error(*self._call(fill(scripts.USABLE, base=self.base)), f"cannot work in {self.base}")
+        self.shell.checked(fill(scripts.USABLE, base=self.base), f"cannot work in {self.base}")
 
     def probe(self) -> Mapping[str, Any]:
-        code, text = self._call(scripts.FACTS)
-        self._say_error(code, text, "cannot tell what it is")
-        return facts.parse(text)
+        return facts.parse(self.shell.checked(scripts.FACTS, "cannot tell what it is"))
 
     @property
     def folder(self) -> str:
         """This session's folder on the device, made when it is first needed. Making it removes what dead runs left."""
         if self._folder is None:
-            code, text = self._call(fill(scripts.CLAIM, base=self.base, name=self._name))
-            self._say_error(code, text, f"cannot make the folder {self.base}/{self._name}")
+            text = self.shell.checked(
+                fill(scripts.CLAIM, base=self.base, name=self._name), f"cannot make the folder {self.base}/{self._name}"
+            )
             self._folder = text.strip().splitlines()[-1]
             others = self._others()
             self._old = [run.name for run in others if run.is_old]
             for run in others:
                 if run.is_dead:
-                    self._call(fill(scripts.TIDY, folder=f"{self.base}/{run.name}"))
+                    self.shell.ask(fill(scripts.TIDY, folder=f"{self.base}/{run.name}"))
         return self._folder
 
     def claim(self) -> str | None:
@@ -113,7 +108,7 @@ class RemoteTransport(Transport):
             return user
         folder = self.folder  # made before the second look: of two runs that claim at once, neither goes on
         if user := self._user():
-            self._attempt_once(fill(scripts.REMOVE, folder=folder))
+            self.shell.attempt_once(fill(scripts.REMOVE, folder=folder))
             self._folder = None
         return user
 
@@ -121,8 +116,7 @@ class RemoteTransport(Transport):
         return next((run.owner for run in self._others() if run.is_at_work), None)
 
     def _others(self) -> list[runs.RunFolder]:
-        code, text = self._call(fill(scripts.RUNS, base=self.base))
-        self._say_error(code, text, f"cannot look into {self.base}")
+        text = self.shell.checked(fill(scripts.RUNS, base=self.base), f"cannot look into {self.base}")
         return [run for run in runs.parse(text) if run.name != self._name]
 
     def push(self, source: Path, name: str) -> str:
@@ -134,15 +128,15 @@ class RemoteTransport(Transport):
 
         def attempt() -> str:
             self.link.send(source, f"{parent}/{part}")
-            return self._command(fill(scripts.SETTLE, folder=parent, part=part, name=base, digest=digest))
+            return self.shell.checked_once(fill(scripts.SETTLE, folder=parent, part=part, name=base, digest=digest))
 
         def settle() -> str:
             # Where only the answer was lost, the file arrived and has its final name already.
-            present = self._command(fill(scripts.SETTLED, folder=parent, name=base, digest=digest))
+            present = self.shell.checked_once(fill(scripts.SETTLED, folder=parent, name=base, digest=digest))
             return "" if present.strip() == "yes" else attempt()
 
         for _ in range(TRIES):
-            if not self._persist(settle).startswith("damaged"):
+            if not self.shell.persist(settle).startswith("damaged"):
                 return path
             logger.warning("device %s: %s arrived damaged, sending it again", self.device.name, name)
         raise DeviceError(
@@ -154,11 +148,11 @@ class RemoteTransport(Transport):
         digest = _sha256(source)
         folder = f"{self.folder.rpartition('/')[0]}/{KEPT}"
         kept = f"{digest[:16]}-{source.name}"
-        present = self._call(fill(scripts.SETTLED, folder=folder, name=kept, digest=digest))[1]
+        present = self.shell.ask(fill(scripts.SETTLED, folder=folder, name=kept, digest=digest))
         if present.strip() != "yes":
             path = self.push(source, kept)
             script = fill(scripts.KEEP, folder=folder, path=path, kept=kept, name=source.name)
-            self._say_error(*self._call(script), f"cannot keep {source.name}")
+            self.shell.checked(script, f"cannot keep {source.name}")
         return f"{folder}/{kept}"
 
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
@@ -172,13 +166,13 @@ class RemoteTransport(Transport):
         part.touch()
 
         def attempt() -> bool:
-            digest = self._command(fill(scripts.DIGEST, folder=parent, name=base)).split()[0]
+            digest = self.shell.checked_once(fill(scripts.DIGEST, folder=parent, name=base)).split()[0]
             self.link.fetch(f"{parent}/{base}", part)
             return _sha256(part) == digest
 
         try:
             for _ in range(TRIES):
-                if self._persist(attempt):
+                if self.shell.persist(attempt):
                     part.replace(target)
                     return
                 logger.warning("device %s: %s came back damaged, fetching it again", self.device.name, name)
@@ -196,34 +190,33 @@ class RemoteTransport(Transport):
         self._runs += 1
         environment = f"OMP_NUM_THREADS={self.device.threads} OPENBLAS_NUM_THREADS=1"
         body = scripts.BODY.format(command=f"{environment} {shlex.join(command)}", run=run)
-        code, text = self._call(fill(scripts.START, folder=folder, run=run, body=body))
-        self._say_error(code, text, f"cannot start {command[0]}")
+        self.shell.checked(fill(scripts.START, folder=folder, run=run, body=body), f"cannot start {command[0]}")
         try:
             result = self._follow(run, on_line, Deadline.of(timeout), Path(command[0]).name)
         except BaseException:
-            self._attempt_once(fill(scripts.STOP, folder=folder))
+            self.shell.attempt_once(fill(scripts.STOP, folder=folder))
             raise
-        self.last_error = self._call(fill(scripts.ERRORS, folder=folder, run=run))[1].strip("\n")
+        self.last_error = self.shell.ask(fill(scripts.ERRORS, folder=folder, run=run)).strip("\n")
         if result != 0:
             self._check_room(self.base, ROOM_LEFT, "the results")
         return 128 - result if result > 128 else result
 
     def rescue(self, path: str) -> str:
-        code, text = self._call(fill(scripts.RESCUE, folder=path.rpartition("/")[0], path=path))
-        self._say_error(code, text, f"cannot read {path}")
-        return text
+        return self.shell.checked(
+            fill(scripts.RESCUE, folder=path.rpartition("/")[0], path=path), f"cannot read {path}"
+        )
 
     def forget(self, path: str) -> None:
-        self._call(fill(scripts.REMOVE, folder=path.rpartition("/")[0]))
+        self.shell.ask(fill(scripts.REMOVE, folder=path.rpartition("/")[0]))
 
     def discard(self, manifest: str, journal: str) -> None:
-        self._attempt_once(fill(scripts.DISCARD, manifest=manifest, journal=journal))
+        self.shell.attempt_once(fill(scripts.DISCARD, manifest=manifest, journal=journal))
 
     def cleanup(self) -> None:
         if self._folder is not None:
-            self._attempt_once(fill(scripts.REMOVE, folder=self._folder))
+            self.shell.attempt_once(fill(scripts.REMOVE, folder=self._folder))
             for name in self._old:
-                self._attempt_once(fill(scripts.REMOVE, folder=f"{self.base}/{name}"))
+                self.shell.attempt_once(fill(scripts.REMOVE, folder=f"{self.base}/{name}"))
             self._folder = None
         self.link.close()
 
@@ -232,7 +225,7 @@ class RemoteTransport(Transport):
         read, splitter = 0, LineSplitter()
         while True:
             script = fill(scripts.POLL, folder=self.folder, run=run, start=read + 1, limit=LIMIT)
-            new, _, code = self._persist(partial(self._output, script))[1].rpartition(b"\n")
+            new, _, code = self.shell.persist(partial(self.shell.output, script))[1].rpartition(b"\n")
             read += len(new)
             for line in splitter.feed(new):
                 on_line(line)
@@ -252,111 +245,17 @@ class RemoteTransport(Transport):
                     on_line(line)
                 return int(code)
             if not new:
-                time.sleep(self.patience.poll)
+                time.sleep(self.shell.patience.poll)
 
     def _check_room(self, folder: str, size: int, name: str) -> None:
         working = fill(scripts.WORKING, folder=self._folder) if self._folder else ""
-        code, text = self._call(working + fill(scripts.ROOM, folder=folder))
-        self._say_error(code, text, f"cannot make the folder {folder}")
+        text = self.shell.checked(working + fill(scripts.ROOM, folder=folder), f"cannot make the folder {folder}")
         columns = text.split()
         if len(columns) >= 4 and columns[3].isdigit() and int(columns[3]) * 1024 < size:
             raise DeviceError(
                 f"device {self.device.name}: no space for {name}: it needs {size / 2**20:.1f} MiB in {folder}, "
                 f"{int(columns[3]) / 1024:.1f} MiB are free: remove something there, or set device.folder"
             )
-
-    def _say_error(self, code: int, text: str, what: str) -> None:
-        if code != 0:
-            raise refusal(self.device.name, what, text)
-
-    def _command(self, script: str) -> str:
-        """What a script prints. The script is tried once; DeviceError when it fails."""
-        code, output = self._output(script)
-        text = output.decode(errors="replace")
-        self._say_error(code, text, "a file cannot be written or read")
-        return text
-
-    def _call(self, script: str) -> tuple[int, str]:
-        """Exit code and output of a script that is safe to repeat."""
-        code, output = self._persist(partial(self._output, script))
-        return code, output.decode(errors="replace")
-
-    def _output(self, script: str) -> tuple[int, bytes]:
-        """Exit code and output of a script, which runs between two marks.
-
-        A missing mark at the end shows that the answer was cut off. Text before the mark at the beginning was printed
-        by the start-up files of a login shell and is dropped.
-        """
-        mark = secrets.token_hex(8)
-        answer = self.link.shell(f"echo {mark}\n(\n{script}\n) 2>&1\nprintf '\\n%s %d\\n' {mark} $?\n")
-        output, _, code = answer.partition(f"{mark}\n".encode())[2].rpartition(f"\n{mark} ".encode())
-        if not re.fullmatch(rb"\d+\r?\n", code):
-            raise TransientError(f"device {self.device.name}: an answer of {self.link.where} was cut off")
-        return int(code), output
-
-    def _persist(self, action: Callable[[], Result]) -> Result:
-        """Connects if needed, and performs an action; tries again with growing pauses while the device is away."""
-        patience = self.patience.lost if self._answered else self.patience.first
-        started = time.monotonic()
-        retrying = Retrying(
-            retry=retry_if_exception_type(TransientError),
-            wait=wait_random_exponential(multiplier=self.patience.pause, max=5),
-            stop=stop_before_delay(patience),
-            before_sleep=self._say_waiting if self._answered else None,
-            reraise=True,
-        )
-        try:
-            result: Result = retrying(self._act, action)
-            return result
-        except TransientError as error:
-            tried = f"tried {retrying.statistics['attempt_number']} times in {time.monotonic() - started:.0f} s"
-            raise UnreachableError(f"{error} ({tried})") from error
-
-    def _act(self, action: Callable[[], Result]) -> Result:
-        try:
-            if not self.link.is_open:
-                self.link.open()
-            result = action()
-        except BaseException:  # a late answer to this action must not be taken for the answer to the next one
-            self.link.close()
-            raise
-        self._answered = True
-        return result
-
-    def _say_waiting(self, state: RetryCallState) -> None:
-        if state.attempt_number in (2, 8) and state.outcome is not None:
-            logger.warning("%s: trying again for up to %.0f s", state.outcome.exception(), self.patience.lost)
-
-    def _attempt_once(self, script: str) -> None:
-        """Runs a script that tidies up. A device that is away is left as it is, because the next run tidies, too."""
-        try:
-            self._act(partial(self._output, script))
-        except DeviceError as error:
-            logger.warning("%s: this run's folder stays on the device, and the next run removes it", error)
-
-
-def refusal(device: str, what: str, reason: str) -> DeviceError:
-    """The error for something that a device refused, with a remedy where the reason is a known one.
-
-    Args:
-        device: the device's name.
-        what: what could not be done.
-        reason: what the device said.
-    """
-    remedy = "see the device's own log"
-    for words, helps in REMEDIES.items():
-        if re.search(words, reason, re.IGNORECASE):
-            remedy = helps
-    return DeviceError(f"device {device}: {what}: {' '.join(reason.split()) or 'no reason given'}: {remedy}")
-
-
-REMEDIES = {
-    r"no such file": "does the file exist there, and is device.folder right?",
-    r"not found": "the device lacks this command: install coreutils or toybox there",
-    r"permission denied|not permitted": "set device.folder to a folder that its user may write to",
-    r"read-only": "set device.folder to a folder on a writable file system",
-    r"no space|quota": "no space is left on the device: remove something there, or set device.folder",
-}
 
 
 def _sha256(path: Path) -> str:
