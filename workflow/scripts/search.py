@@ -1,5 +1,6 @@
 """Rule search: the Pareto front of predicted latency and accuracy, and the SubNets to export."""
 
+from functools import partial
 from pathlib import Path
 
 import autotailor
@@ -13,35 +14,23 @@ with stage(snakemake) as this:
     fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
     latencies = profiling.LUT.read(Path(snakemake.input.lut)).latencies()
     baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    objectives = search.Objectives(
-        sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline),
-        net.latency(latencies, fusion),
-        (net.macs(), net.parameters()),
+    accuracy = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
+    objectives = search.Objectives(accuracy, net.latency(latencies, fusion), (net.macs(), net.parameters()))
+    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
+    measure = partial(
+        sensitivity.measure_accuracies,
+        net,
+        data.load(this.params["data"]),
+        config=sensitivity.SensitivityConfig.from_section(section),
+        journal=this.work / "candidates.jsonl",
     )
     config = search.SearchConfig.from_section(this.params["search"])
     result = search.search(objectives, config)
     result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
-    budgets = search.latency_budgets(objectives, result.front, this.params["budgets"])
-    found = {
-        name: search.candidates(objectives, result.front, budget, config.candidates, config.seed)
-        for name, budget in budgets.items()
-    }
-    measured = sensitivity.measure_accuracies(
-        net,
-        data.load(this.params["data"]),
-        list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets)),
-        sensitivity.SensitivityConfig.from_section(
-            {**this.params["sensitivity"], "calibration": this.params["calibration"]}
-        ),
-        this.work / "candidates.jsonl",
-    )
-    accuracies = {id_: search.Measured(*value) for id_, value in measured.items()}
-    chosen, table = search.choose(objectives, found, accuracies, budgets)
-    named = {"largest": net.largest(), **chosen}
-    with artifacts.atomic(snakemake.output.candidates) as path:
-        table.to_csv(path, index=False)
+    choice = search.choose(objectives, result.front, this.params["budgets"], measure, config)
+    choice.write(Path(snakemake.output.candidates))
+    named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
     with artifacts.atomic(snakemake.output.contributors) as path:
         reporting.contributors(net.places(fusion), latencies, named).to_csv(path, index=False)
-    yardstick = {key: value for key, value in vars(result.yardstick).items() if isinstance(value, (int, float))}
-    this.run.metrics({"front": len(result.front), **yardstick})
+    this.run.metrics(result.metrics())

@@ -12,7 +12,7 @@ from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
     from autotailor.search.budgets import budget_names, latency_budgets, read_budgets, write_budgets
-    from autotailor.search.candidates import Measured, choose
+    from autotailor.search.choice import Choice, choose
     from autotailor.search.config import SearchConfig
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from autotailor.search.optimizer import SearchResult, Yardstick, search
 
 __all__ = [
+    "Choice",
     "ExactFront",
     "Front",
-    "Measured",
     "Objectives",
     "SearchConfig",
     "SearchError",
@@ -39,16 +39,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Choice": "autotailor.search.choice",
     "ExactFront": "autotailor.search.elimination",
     "Front": "autotailor.search.front",
-    "Measured": "autotailor.search.candidates",
     "Objectives": "autotailor.search.front",
     "SearchConfig": "autotailor.search.config",
     "SearchError": "autotailor.search.errors",
     "SearchResult": "autotailor.search.optimizer",
     "Yardstick": "autotailor.search.optimizer",
     "budget_names": "autotailor.search.budgets",
-    "choose": "autotailor.search.candidates",
+    "choose": "autotailor.search.choice",
     "exact_front": "autotailor.search.elimination",
     "latency_budgets": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",

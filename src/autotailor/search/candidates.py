@@ -7,40 +7,15 @@ validation set, and the best of them is taken.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest
 from autotailor.ir.space.variable import Space
 from autotailor.search.front import Front, Objectives
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 DRAWS = 40_000
 CLOSE = 0.8  # candidates use at least this share of the budget
 APART = 0.3  # and differ from each other in at least this share of the variables
-COLUMNS = (
-    "budget",
-    "subnet",
-    "latency_ms_predicted",
-    "accuracy_predicted",
-    "accuracy_validation",
-    "standard_error",
-    "chosen",
-    "assignment",
-)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Accuracy of a SubNet on the validation set, and its standard error, in percent."""
-
-    accuracy: float
-    standard_error: float
 
 
 def candidates(objectives: Objectives, front: Front, budget_ms: float, count: int, seed: int) -> list[SubNet]:
@@ -81,40 +56,3 @@ def _draw(space: Space, best: SubNet, random: np.random.Generator) -> IntArray:
     kept = random.random((DRAWS, len(space))) < random.random((DRAWS, 1))
     drawn = np.where(kept, origin, random.integers(0, choices, (DRAWS, len(space))))
     return np.unique(canonical(space, drawn), axis=0)
-
-
-def choose(
-    objectives: Objectives,
-    found: Mapping[str, list[SubNet]],
-    measured: Mapping[str, Measured],
-    budgets: Mapping[str, float],
-) -> tuple[dict[str, SubNet], pd.DataFrame]:
-    """The candidate of the highest measured accuracy within each budget; those of tighter budgets count, too.
-
-    Args:
-        objectives: what is predicted.
-        found: candidates by budget name.
-        measured: by SubNet id.
-        budgets: milliseconds by budget name.
-
-    Returns:
-        SubNets by budget name, and the table ``candidates.csv``.
-    """
-    import pandas as pd
-
-    everyone = {subnet.id: subnet for subnets in found.values() for subnet in subnets}
-    latency = {id_: float(objectives.latency.predict(s.to_array())[0]) for id_, s in everyone.items()}
-    chosen: dict[str, SubNet] = {}
-    rows = []
-    for name, subnets in found.items():
-        within = [s for id_, s in everyone.items() if latency[id_] <= budgets[name]]
-        chosen[name] = max(within, key=lambda s: (measured[s.id].accuracy, -latency[s.id]))
-        listed = {s.id: s for s in [*subnets, chosen[name]]}
-        for id_, subnet in listed.items():
-            accuracy = float(objectives.accuracy.predict(subnet.to_array())[0])
-            value = measured[id_]
-            taken = subnet == chosen[name]
-            rows.append(
-                (name, id_, latency[id_], accuracy, value.accuracy, value.standard_error, taken, subnet.to_json())
-            )
-    return chosen, pd.DataFrame(rows, columns=list(COLUMNS))

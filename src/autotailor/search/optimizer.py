@@ -65,6 +65,11 @@ class SearchResult:
         if yardstick is not None:
             write_json(yardstick, asdict(self.yardstick))
 
+    def metrics(self) -> dict[str, float]:
+        """What is worth tracking: how many SubNets the front has, and the numbers of the yardstick that are known."""
+        numbers = {key: value for key, value in asdict(self.yardstick).items() if isinstance(value, int | float)}
+        return {"front": len(self.front), **numbers}
+
 
 def search(objectives: Objectives, config: SearchConfig | None = None) -> SearchResult:
     """Searches a space for the most accurate SubNets at every latency.

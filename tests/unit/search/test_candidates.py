@@ -1,13 +1,12 @@
-"""Candidates of a budget, and the choice among them."""
+"""Candidates of a budget."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from autotailor.ir.space.subnet import largest, smallest, stack
-from autotailor.search import Measured, Objectives, SearchConfig, SearchError, candidates, choose, search
-from autotailor.search.candidates import APART, COLUMNS
+from autotailor.search import Objectives, SearchConfig, SearchError, candidates, search
+from autotailor.search.candidates import APART
 
 
 @pytest.fixture(name="objectives", scope="module")
@@ -39,20 +38,6 @@ def test_candidates_fit_the_budget_and_differ(objectives: Objectives, front) -> 
 def test_one_candidate_trusts_the_prediction(objectives: Objectives, front) -> None:
     budget = budget_of(objectives, 0.6)
     assert candidates(objectives, front, budget, 1, seed=0) == [front.at(budget, "budget")]
-
-
-def test_the_best_measured_is_chosen_also_from_tighter_budgets(objectives: Objectives, front) -> None:
-    budgets = {"budget_01": budget_of(objectives, 0.5), "budget_02": budget_of(objectives, 0.7)}
-    found = {n: candidates(objectives, front, b, 4, seed=1) for n, b in budgets.items()}
-    rng = np.random.default_rng(0)
-    everyone = {s.id: s for subnets in found.values() for s in subnets}
-    measured = {id_: Measured(float(rng.uniform(50, 60)), 0.5) for id_ in everyone}
-    star = found["budget_01"][2]
-    measured[star.id] = Measured(99.0, 0.1)
-    chosen, table = choose(objectives, found, measured, budgets)
-    assert chosen == {"budget_01": star, "budget_02": star}
-    assert list(table.columns) == list(COLUMNS)
-    assert table.groupby("budget")["chosen"].sum().tolist() == [1, 1]
 
 
 def test_a_budget_out_of_reach_is_refused(objectives: Objectives, front) -> None:

@@ -1,0 +1,107 @@
+"""The SubNet of each budget: of its candidates, the one that is measured to be the most accurate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotailor.artifacts import atomic
+from autotailor.ir.space.subnet import SubNet
+from autotailor.search.budgets import Budgets, latency_budgets
+from autotailor.search.candidates import candidates
+from autotailor.search.config import SearchConfig
+from autotailor.search.front import Front, Objectives
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    "budget",
+    "subnet",
+    "latency_ms_predicted",
+    "accuracy_predicted",
+    "accuracy_validation",
+    "standard_error",
+    "chosen",
+    "assignment",
+)
+
+Accuracies = Mapping[str, tuple[float, float]]
+"""SubNet id to its accuracy on the validation set and the standard error of that, both in percent."""
+Measure = Callable[[Sequence[SubNet]], Accuracies]
+"""Measures the accuracy of distinct SubNets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was chosen.
+
+    Attributes:
+        subnets: by name of the budget.
+        table: ``candidates.csv``, one row for each candidate of each budget, with the columns ``COLUMNS``.
+    """
+
+    subnets: Mapping[str, SubNet]
+    table: pd.DataFrame
+
+    def write(self, path: Path) -> None:
+        """Writes ``candidates.csv``, whole or not at all."""
+        with atomic(path) as temporary:
+            self.table.to_csv(temporary, index=False)
+
+
+def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Measure, config: SearchConfig) -> Choice:
+    """The most accurate candidate within each budget. Candidates of tighter budgets count, too.
+
+    Args:
+        objectives: what is predicted.
+        front: of the search.
+        budgets: see ``latency_budgets``.
+        measure: is called once, with the candidates of all budgets.
+        config: how many candidates each budget has, and the seed that they are drawn from.
+
+    Raises:
+        SearchError: a budget is none, or no SubNet is that fast.
+    """
+    limits = latency_budgets(objectives, front, budgets)
+    found = {
+        name: candidates(objectives, front, limit, config.candidates, config.seed) for name, limit in limits.items()
+    }
+    everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
+    latency = {s: float(objectives.latency.predict(s.to_array())[0]) for s in everyone}
+    accuracies = measure(everyone)
+
+    def best(limit: float) -> SubNet:
+        within = [s for s in everyone if latency[s] <= limit]
+        return max(within, key=lambda s: (accuracies[s.id][0], -latency[s]))
+
+    chosen = {name: best(limit) for name, limit in limits.items()}
+    listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
+    return Choice(chosen, _table(objectives, listed, accuracies, chosen))
+
+
+def _table(
+    objectives: Objectives,
+    listed: Mapping[str, Sequence[SubNet]],
+    accuracies: Accuracies,
+    chosen: Mapping[str, SubNet],
+) -> pd.DataFrame:
+    """``candidates.csv`` from the SubNets that are listed under each budget."""
+    import pandas as pd
+
+    rows = [
+        (
+            name,
+            subnet.id,
+            float(objectives.latency.predict(subnet.to_array())[0]),
+            float(objectives.accuracy.predict(subnet.to_array())[0]),
+            *accuracies[subnet.id],
+            subnet == chosen[name],
+            subnet.to_json(),
+        )
+        for name, subnets in listed.items()
+        for subnet in subnets
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
