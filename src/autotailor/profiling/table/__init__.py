@@ -1,1 +1,1 @@
-"""The look-up table of latencies, and the store that all runs and models share."""
+"""The look-up table (LUT) of latencies, and the store of measurements that all runs and models share."""

@@ -1,4 +1,4 @@
-"""The look-up table of operator latencies (design, section 5): a CSV, what the store knows of one model's operators."""
+"""The look-up table (LUT) of operator latencies: a CSV file with what the store knows about one model's operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPTIONAL = ("energy_mj", "resident_weight_mb", "workspace_mb")
 ORIGIN = ("measured_at", "measured_by")
 FURTHER = frozenset((*OPTIONAL, *ORIGIN, "device"))
 MOST_BYTES = 2**28
-"""Of a table: two hundred times what a large space takes."""
+"""Bytes of the largest table that is read: two hundred times the table of a large space."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,16 @@ class LUTRow:
     Attributes:
         feature: the operator.
         fingerprint: id of the device's fingerprint.
-        latency_ms: milliseconds.
-        standard_error: of the latency, in milliseconds.
-        repeats: passes that it was measured in.
-        energy_mj: of one run above idle, millijoules (power of its kind x latency); None: unavailable.
-        resident_weight_mb: its weights as the runtime holds them, MiB; None: not known.
-        workspace_mb: scratch memory of one run, MiB; None: not known.
-        measured_at: when it was measured last, UTC in ISO 8601; empty: not known.
-        measured_by: the autotailor that did it; empty: not known. The runtime's version is in the fingerprint.
+        latency_ms: latency in milliseconds.
+        standard_error: standard error of the latency, in milliseconds.
+        repeats: number of passes in which the operator was measured.
+        energy_mj: energy of one run above idle, in millijoules (power of the operator's kind x latency); None where it
+            is not known.
+        resident_weight_mb: the operator's weights as the runtime holds them, in MiB; None where this is not known.
+        workspace_mb: scratch memory of one run, in MiB; None where it is not known.
+        measured_at: when the operator was measured last, UTC in ISO 8601; empty where it is not known.
+        measured_by: version of the autotailor that measured; empty where it is not known. (The runtime's version is
+            part of the fingerprint.)
     """
 
     feature: OperatorFeature
@@ -72,8 +74,8 @@ class LUT:
     """Latencies of distinct operators on one device.
 
     Attributes:
-        rows: one for each operator, in the order they were asked for.
-        device: what the fingerprint of the rows stands for; None: the table does not say.
+        rows: one row for each operator, in the order in which the operators were asked for.
+        device: the device whose id is the rows' fingerprint; None where the table does not describe it.
     """
 
     rows: tuple[LUTRow, ...]
@@ -99,14 +101,14 @@ class LUT:
         return {row.feature.id: row.standard_error for row in self.rows}
 
     def known(self, name: str) -> dict[str, float]:
-        """Operator id to ``energy_mj``, ``resident_weight_mb`` or ``workspace_mb``, where it is known."""
+        """Operator id to ``energy_mj``, ``resident_weight_mb`` or ``workspace_mb``, where the value is known."""
         return {row.feature.id: value for row in self.rows if (value := getattr(row, name)) is not None}
 
     def select(self, operators: Iterable[OperatorFeature]) -> LUT:
-        """The rows of some operators, in their order, then those of the anchor operator.
+        """The rows of some operators, in the operators' order; the anchor operator's row comes last.
 
         Raises:
-            LUTError: how many are missing, of which kinds, and what to do.
+            LUTError: operators are missing; the message says how many, of which kinds, and what to do.
         """
         rows = {row.feature.id: row for row in self.rows}
         wanted = list(dict.fromkeys(operators))
@@ -114,15 +116,15 @@ class LUT:
             kinds = ", ".join(f"{count} {kind}" for kind, count in missing.most_common())
             raise LUTError(
                 f"the table of device {self.fingerprint} lacks {missing.total()} of {len(wanted)} operators ({kinds}): "
-                "it was made for another network or space. Ask for one made with this model and space (rule profile on "
-                "the device, then its lut.csv), or run without lut=... where the device is at hand"
+                "the table was made for another network or space. Ask for a table of this model and space (the lut.csv "
+                "of rule profile, run on the device), or run without lut=... where the device is at hand"
             )
         anchor = "" if self.device is None else self.device.anchor
         keys = dict.fromkeys((*(f.id for f in wanted if f.id != anchor), *([anchor] if anchor in rows else [])))
         return LUT(tuple(rows[key] for key in keys), self.device)
 
     def write(self, path: Path) -> None:
-        """Writes the CSV at once or not at all."""
+        """Writes the CSV file whole or not at all."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -139,11 +141,11 @@ class LUT:
 
     @classmethod
     def read(cls, path: Path) -> LUT:
-        """Reads the CSV.
+        """Reads the CSV file.
 
         Raises:
-            LUTError: no such file, no CSV in UTF-8, columns that are missing or there twice, a row that makes no sense,
-                or two devices in one file.
+            LUTError: the file does not exist or is no CSV in UTF-8; a column is missing or occurs twice; a row makes
+                no sense; or the file holds rows of two devices.
         """
         lines = list(_lines(path, _text(Path(path))))
         rows, refused = [], []
@@ -155,12 +157,13 @@ class LUT:
         if refused:
             more = f" (and {len(refused) - 1} more lines)" if len(refused) > 1 else ""
             raise LUTError(
-                f"{path}, {refused[0]}{more}; nothing of it was taken: run the rule profile again, or export the table "
-                "again"
+                f"{path}, {refused[0]}{more}; no row of the table was taken: run the rule profile again, or export the "
+                "table again"
             )
         if len(fingerprints := {row.fingerprint for row in rows}) > 1:
             raise LUTError(
-                f"{path}: latencies of {len(fingerprints)} devices in one LUT; profile into one file per device"
+                f"{path}: the LUT holds latencies of {len(fingerprints)} devices, expected one: profile into one file "
+                "per device"
             )
         if len({row.feature.id for row in rows}) != len(rows):
             raise LUTError(f"{path}: an operator appears twice; run the rule profile again")
@@ -168,54 +171,56 @@ class LUT:
 
 
 def _text(path: Path) -> str:
-    """What a file says; with or without the mark that spreadsheets put at the beginning of UTF-8."""
+    """A file's text, without the byte order mark that spreadsheet programs put at the beginning of UTF-8."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise LUTError(f"{path}: no file, expected a table (CSV); name the file of a LUT")
+            raise LUTError(f"{path}: this is no regular file, expected a table (CSV); name the file of a LUT")
         if status.st_size > MOST_BYTES:
             raise LUTError(
-                f"{path}: {status.st_size / 2**20:,.0f} MiB, a LUT has at most {MOST_BYTES / 2**20:.0f}; is it a table?"
+                f"{path}: the file has {status.st_size / 2**20:,.0f} MiB, expected a LUT of at most "
+                f"{MOST_BYTES / 2**20:.0f} MiB; name the file of a LUT"
             )
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         reason = error.strerror or error
-        raise LUTError(f"{path}: cannot be read ({reason}); run the rule profile to make it") from error
+        raise LUTError(f"{path}: the LUT cannot be read ({reason}); run the rule profile to make it") from error
     except UnicodeDecodeError as error:
         raise LUTError(
-            f"{path}: no text in UTF-8 (byte {error.start}); save it as CSV in UTF-8, or export the table again"
+            f"{path}: the file is no text in UTF-8 (byte {error.start}); save the table as CSV in UTF-8, or export it "
+            "again"
         ) from error
-    except ValueError as error:  # a path that no file can have
-        raise LUTError(f"{str(path)!r}: cannot be read ({error}); name the file of a LUT") from error
+    except ValueError as error:  # no file can have such a path
+        raise LUTError(f"{str(path)!r}: the file cannot be read ({error}); name the file of a LUT") from error
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Each row with the number of its last line in the file."""
+    """Each row of the table, with the number of the row's last line in the file."""
     required = [name for name in COLUMNS if name not in FURTHER]
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         names = next(reader, [])
         if missing := [name for name in required if name not in names]:
             raise LUTError(
-                f"{path}: no LUT, the columns {', '.join(missing)} are missing; expected {', '.join(required)}, with "
-                "commas in between"
+                f"{path}: the file is no LUT, because the columns {', '.join(missing)} are missing; expected "
+                f"{', '.join(required)}, with commas in between: name the file of a LUT"
             )
         if twice := [name for name, count in Counter(names).items() if count > 1 and name in COLUMNS]:
-            raise LUTError(f"{path}: the columns {', '.join(twice)} are there twice; export the table again")
+            raise LUTError(f"{path}: the columns {', '.join(twice)} occur twice; export the table again")
         for values in reader:
             if values and len(values) != len(names):
                 raise LUTError(
-                    f"{path}, line {reader.line_num}: {len(values)} values for {len(names)} columns; the file is cut "
-                    "off or was changed: export the table again"
+                    f"{path}, line {reader.line_num}: {len(values)} values for {len(names)} columns; the file was cut "
+                    "off or changed: export the table again"
                 )
             if values:
                 yield reader.line_num, dict(zip(names, values, strict=True))
     except csv.Error as error:
-        raise LUTError(f"{path}, line {reader.line_num}: no CSV ({error}); export the table again") from error
+        raise LUTError(f"{path}, line {reader.line_num}: this is no CSV ({error}); export the table again") from error
 
 
 def _read_device(path: Path, rows: Sequence[LUTRow], texts: set[str]) -> Fingerprint | None:
-    """The device that all rows describe; None where they do not."""
+    """The device that the column ``device`` describes in all rows; None where the column is empty or missing."""
     if len(texts) > 1:
         raise LUTError(f"{path}: the column device is not the same in all rows; export the table again")
     if texts <= {""}:
@@ -226,14 +231,14 @@ def _read_device(path: Path, rows: Sequence[LUTRow], texts: set[str]) -> Fingerp
         raise LUTError(f"{path}: the column device is no JSON of a device ({error}); export the table again") from error
     if device.id != rows[0].fingerprint:
         raise LUTError(
-            f"{path}: its column device describes {device.id}, its fingerprint is {rows[0].fingerprint}; "
+            f"{path}: the column device describes {device.id}, but the column fingerprint says {rows[0].fingerprint}; "
             "export the table again"
         )
     return device
 
 
 def _read_row(row: dict[str, str]) -> LUTRow:
-    """One row; raises ValueError saying what is wrong with it."""
+    """Reads one row; raises ValueError that says what is wrong with the row."""
     try:
         feature = read_feature(row["feature"])
         latency, error = float(row["latency_ms"]), float(row["standard_error"])
@@ -243,14 +248,14 @@ def _read_row(row: dict[str, str]) -> LUTRow:
     except NONSENSE as reason:
         raise ValueError(f"not a row of a LUT ({str(reason)[:200]})") from reason
     if feature.id != row["operator_id"]:
-        raise ValueError(f"id {row['operator_id'][:40]!r} is not that of its feature ({feature.id})")
+        raise ValueError(f"operator_id is {row['operator_id'][:40]!r}, but the feature's id is {feature.id}")
     if wrong := refuse_row(read):
         raise ValueError(wrong)
     return read
 
 
 def refuse_row(row: LUTRow) -> str | None:
-    """What is wrong with a row; None: nothing."""
+    """What is wrong with a row; None for a row that makes sense."""
     if not (row.measured_at + row.measured_by).isprintable() or len(row.measured_at + row.measured_by) > 200:
         return "measured_at or measured_by is not one short line"
     return refusal({name: getattr(row, name) for name in RANGES if hasattr(row, name)})

@@ -1,4 +1,4 @@
-"""Taking measurements out of the LUT store: of a device, of some operators, or of an imported table."""
+"""Removes measurements from the LUT store: those of a device, of some operators, or of an imported table."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from autotailor.profiling.table.store import Store
 
 @dataclass(frozen=True)
 class Selection:
-    """What is to be removed: all that answers to each of these that is given.
+    """Which measurements to remove: those that meet all conditions that are given.
 
     Attributes:
-        fingerprints: ids of devices; None: any.
-        operator: a kind (``Conv``), or the beginning of an operator's id; None: any.
-        source: the file that rows were imported from, its path or its name; None: imported or measured here.
-        is_imported: whether only what was imported is meant.
+        fingerprints: ids of the devices' fingerprints; None for any device.
+        operator: a kind (``Conv``), or the beginning of an operator's id; None for any operator.
+        source: path or name of the file that rows were imported from; None for any, measurements made here included.
+        is_imported: whether only imported rows are meant.
     """
 
     fingerprints: Collection[str] | None = None
@@ -30,14 +30,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class Removal:
-    """What a selection stands for on one device.
+    """The measurements of one device that a selection removes.
 
     Attributes:
         fingerprint: id of the device's fingerprint.
-        operators: how many distinct ones lose measurements.
-        visits: how many measurements made here go.
-        imported: how many rows of tables go.
-        sources: the files that those came from.
+        operators: how many distinct operators lose measurements.
+        visits: how many measurements made here are removed.
+        imported: how many rows of imported tables are removed.
+        sources: the files that those rows came from.
     """
 
     fingerprint: str
@@ -48,14 +48,14 @@ class Removal:
 
 
 class Remover:
-    """What a selection stands for in a store, and its removal.
+    """Finds the measurements in a store that a selection means, and removes them.
 
     Args:
         store: the store.
-        selection: of its measurements.
+        selection: which of the store's measurements are meant.
 
     Raises:
-        LUTError: the selection selects nothing in particular, or the store cannot be read.
+        LUTError: the selection gives no condition, or the store cannot be read.
     """
 
     def __init__(self, store: Store, selection: Selection) -> None:
@@ -73,7 +73,7 @@ class Remover:
         return self._selection.source is None and not self._selection.is_imported
 
     def found(self) -> list[Removal]:
-        """What would go, by device."""
+        """What ``remove`` would remove, by device."""
         visits = self._counts("visits") if self._takes_visits else {}
         imported = self._counts("imported")
         where, arguments = self._where("imported")
@@ -94,7 +94,7 @@ class Remover:
         ]
 
     def remove(self) -> None:
-        """Removes it, all at once or not at all; what devices and operators are stays known to runs that are at work.
+        """Removes all selected measurements, or none. Devices and operators stay registered, for runs that use them.
 
         Raises:
             LUTError: the store cannot be written.

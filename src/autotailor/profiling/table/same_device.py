@@ -1,4 +1,4 @@
-"""Whether a LUT is that of the device at hand: predictions of one machine say nothing of measurements on another."""
+"""Checks that a LUT was measured on the device at hand: its predictions do not hold for another machine."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def check_same_device(lut: LUT, found: Fingerprint, name: str) -> None:
     """Refuses a device that is not the one whose operators a LUT holds.
 
     Args:
-        lut: what whole networks are to be compared with.
+        lut: the LUT whose predictions are to be compared with measurements of whole networks.
         found: the fingerprint of the device at hand.
-        name: of the device, for the message.
+        name: the device's name, for the message.
 
     Raises:
-        ProfilingError: what differs, and what to do.
+        ProfilingError: the two devices differ; the message says in what, and what to do.
     """
     if not lut.fingerprint or lut.fingerprint == found.id:
         return
@@ -31,9 +31,9 @@ def check_same_device(lut: LUT, found: Fingerprint, name: str) -> None:
     more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
     what = "; ".join(differences[:SHOWN]) + more or "the table does not say what it was measured on"
     raise ProfilingError(
-        f"device {name}: its operators were measured on another machine, or with another runtime or other settings "
-        f"({what}). Whole networks measured here cannot be compared with them: measure the operators anew with "
-        "`snakemake --forcerun profile` (and the --config of this run), or run where the table was made"
+        f"device {name}: the LUT's operators were measured on another machine, or with another runtime or other "
+        f"settings ({what}). Whole networks measured here cannot be compared with the LUT: measure its operators anew "
+        "with `snakemake --forcerun profile` (and the --config of this run), or run where the table was made"
     )
 
 

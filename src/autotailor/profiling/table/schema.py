@@ -1,12 +1,12 @@
-"""Tables of the LUT store, with constraints that no row that makes no sense can pass; stores of before are taken over.
+"""Tables of the LUT store. Constraints refuse rows that make no sense; stores of an older schema are taken over.
 
 The tables:
 
-    devices    fingerprint, and the facts that it is the hash of
+    devices    fingerprint, and the facts whose hash the fingerprint is
     operators  id, feature
-    visits     one for each record, with when and by which version it was measured
-    imported   rows of other people's tables, with the file that each came from
-    powers     power above idle while operators of a kind run, watts, where the device has a sensor
+    visits     one row for each record, with the time and the version of autotailor that measured it
+    imported   rows of other people's tables, with the file that each row came from
+    powers     power above idle while operators of a kind run, in watts, where the device has a sensor
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ ORIGIN = ("measured_at", "measured_by")
 
 
 def _number(name: str, needed: bool = True) -> str:
-    """A column of numbers in their range. SQLite keeps a text in any column, and takes it for more than all numbers."""
+    """A column that accepts numbers in their range only.
+
+    The type is checked, too, because SQLite stores text in any column and orders it above all numbers.
+    """
     limits = RANGES[name]
     kinds = "('integer')" if limits.is_whole else "('integer', 'real')"
     check = f"typeof({name}) IN {kinds} AND {name} BETWEEN {limits.least!r} AND {limits.most!r}"
@@ -69,7 +72,7 @@ INDEX = "CREATE INDEX visits_of_an_operator ON visits (fingerprint, operator)"
 
 
 def prepare(database: sqlite3.Connection, path: Path) -> None:
-    """Makes the tables where there are none, takes those of an older version over; within a transaction of the caller.
+    """Makes the tables of a new store, and takes over those of an older schema. The caller has begun a transaction.
 
     Raises:
         LUTError: a newer version wrote the store.
@@ -79,8 +82,8 @@ def prepare(database: sqlite3.Connection, path: Path) -> None:
         return
     if version > SCHEMA or version < 0:
         raise LUTError(
-            f"LUT store {path}: schema {version} of a newer autotailor, this one reads {SCHEMA} and older ones; "
-            "upgrade autotailor, or set profile.store to another folder"
+            f"LUT store {path}: it has schema {version} of a newer autotailor, but this one reads schema {SCHEMA} and "
+            "older ones; upgrade autotailor, or set profile.store to another folder"
         )
     if version == 0:
         for name, columns in TABLES.items():
@@ -92,7 +95,7 @@ def prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _take_over(database: sqlite3.Connection, path: Path) -> None:
-    """Copies the rows of schema 1 that make sense, and says which do not."""
+    """Copies the rows of schema 1 that make sense, and warns of those that do not."""
     present = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     database.execute("PRAGMA defer_foreign_keys = ON")
     database.execute("DROP INDEX IF EXISTS visits_of_an_operator")
@@ -110,8 +113,8 @@ def _take_over(database: sqlite3.Connection, path: Path) -> None:
     database.execute(INDEX)
     if lost := ", ".join(f"{count} of {name}" for name, count in dropped.items() if count):
         logger.warning(
-            "LUT store %s: rows that make no sense were dropped (%s): numbers that are none or out of range; the rule "
-            "profile measures what is missing",
+            "LUT store %s: rows were dropped, because they hold values that are no numbers or out of range (%s); the "
+            "rule profile measures missing operators again",
             path,
             lost,
         )
@@ -123,14 +126,14 @@ def _copy(
     is_sound: Callable[[dict[str, Any]], bool],
     known: Mapping[str, set[str]],
 ) -> int:
-    """Copies the sound rows of a table; how many were not."""
+    """Copies the sound rows of a table; returns how many rows were dropped."""
     cursor = database.execute(f"SELECT * FROM {table}_1")
     columns = [column[0] for column in cursor.description]
     rows, dropped = [], 0
     for values in cursor:
         row = dict(zip(columns, values, strict=True))
         for name in EXTRAS:
-            if name in row and not RANGES[name].has(row[name]):  # the latency beside it stands
+            if name in row and not RANGES[name].has(row[name]):  # the row's latency may still be right
                 row[name] = heap_difference(row[name]) if isinstance(row[name], float) else None
         if not is_sound(row):
             dropped += 1
@@ -144,7 +147,7 @@ def _copy(
 
 
 def _is_sound(table: str, known: Mapping[str, set[str]], row: Mapping[str, Any]) -> bool:
-    """Whether a row of schema 1 makes sense beside the ``known`` devices and operators."""
+    """Whether a row of schema 1 makes sense and refers to ``known`` devices and operators only."""
     try:
         if table == "devices":
             Fingerprint.from_json(row["facts"])
@@ -165,4 +168,4 @@ def _check_measurement(row: Mapping[str, Any], known: Mapping[str, set[str]]) ->
     if reason or not all(isinstance(text, str) for text in texts):
         raise ValueError(reason or "no text")
     if row["fingerprint"] not in known["devices"] or ("operator" in row and row["operator"] not in known["operators"]):
-        raise ValueError("of a device or an operator that nothing is known of")
+        raise ValueError("it refers to an unknown device or operator")

@@ -1,10 +1,10 @@
 """The LUT store: all measurements of operators, whatever run or model asked for them.
 
-One SQLite file in a folder of the user's choice. What is stored are the *visits* (``Record``), not latencies: they are
-the one source of truth, appended in one transaction for each batch, on disk before the next one begins. A row of a LUT
-follows from all visits of its operator on its device, so nothing measured is lost and nothing is repeated when a run is
-killed, and a second run or model measures only what is new. Rows that somebody else measured (``merge``) stand for
-operators that have no visit here. Its tables: `store_schema`.
+The store is one SQLite file in a folder of the user's choice; ``schema`` describes its tables. The store holds *visits*
+(``Record``) and no latencies: visits are the one source of truth. The visits of a batch are appended in one
+transaction, and are on disk before the next batch begins. A row of a LUT follows from all visits of its operator on its
+device. So a killed run loses and repeats nothing, and a second run or model measures only what is new. Rows that
+somebody else measured (``merge``) count for operators that have no visit here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 Made = TypeVar("Made")
 FILE = "operators.sqlite"
 LEAST_LATENCY_MS = 1e-5
-"""An operator that costs less than a copy's noise counts as this."""
+"""Latency in milliseconds of an operator that is too cheap to be told from the noise of a copy."""
 VISIT = ("fingerprint", "operator", "blocks", "anchor_ms", "passes", "seconds")
 IMPORTED = ("fingerprint", "operator", "latency_ms", "standard_error", "repeats")
 
@@ -45,10 +45,11 @@ class StoredDevice:
     """A device that the store knows.
 
     Attributes:
-        fingerprint: with its facts.
-        operators: how many are known, the anchor included.
-        last: when the last one was measured or imported, UTC.
-        sources: file that rows were imported from to how many (empty: it is not known).
+        fingerprint: the device's fingerprint, with the facts.
+        operators: how many operators are known on the device, the anchor included.
+        last: time of the latest measurement, UTC; an imported row keeps the time at which it was measured.
+        sources: each file that rows were imported from, with the number of rows; the file is empty where it is not
+            known.
     """
 
     fingerprint: Fingerprint
@@ -61,7 +62,7 @@ class Store:
     """All measurements in one folder. Safe for threads, concurrent processes and crashes; needs a local file system."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens the store; makes it where there is none.
+        """Opens the store, and makes it where there is none.
 
         Raises:
             LUTError: the folder cannot be written, or the file is no store of this version.
@@ -71,17 +72,17 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LUTError(
-                f"LUT store {self.path}: the folder cannot be made ({error.strerror}); set profile.store to another one"
+                f"LUT store {self.path}: its folder cannot be made ({error.strerror}); set profile.store to another one"
             ) from error
         with self.transaction() as database:
             prepare(database, self.path)
 
     @contextmanager
     def transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """A connection of its own: all of the block is on disk when it ends, or nothing.
+        """A new connection for one ``with`` block. When the block ends, all of its changes are on disk, or none.
 
         Raises:
-            LUTError: SQLite refuses, with what helps.
+            LUTError: SQLite refuses; the message names the remedy.
         """
         try:
             database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
@@ -100,16 +101,16 @@ class Store:
     # Writing.
 
     def register(self, fingerprint: Fingerprint, operators: Iterable[OperatorFeature]) -> None:
-        """Makes a device and operators known; records of them can be appended then."""
+        """Makes a device and operators known, so that records of them can be appended."""
         with self.transaction() as database:
             _insert(database, "devices", ("fingerprint", "facts"), [(fingerprint.id, fingerprint.to_json())])
             _insert(database, "operators", ("id", "feature"), [(f.id, f.to_json()) for f in operators])
 
     def append(self, records: Sequence[Record]) -> None:
-        """Adds records of registered devices and operators; on disk when this returns.
+        """Adds records of registered devices and operators. The records are on disk when this method returns.
 
         Raises:
-            LUTError: a record makes no sense, and none is stored; or the store cannot be written.
+            LUTError: a record makes no sense, so that none is stored; or the store cannot be written.
         """
         for record in records:
             if reason := refusal(vars(record)) or refusal_of_blocks(record.blocks):
@@ -137,24 +138,24 @@ class Store:
             _insert(database, "powers", ("fingerprint", "kind", "watts", "measured_at"), rows)
 
     def merge(self, lut: LUT, source: str = "") -> int:
-        """Imports a table that says which device it is of; rows of operators imported before are replaced.
+        """Imports a table that describes its device; replaces rows that were imported before for the same operators.
 
         Args:
             lut: the table.
-            source: the file that it came from, by which its rows can be removed again.
+            source: the file that the table came from, by which its rows can be removed again.
 
         Returns:
-            How many of its rows count, because their operators have no visit here.
+            How many of the table's rows count, because their operators have no visit here.
 
         Raises:
-            LUTError: the table does not say what its fingerprint stands for, or a row of it makes no sense.
+            LUTError: the table does not describe its device, or one of its rows makes no sense.
         """
         if not len(lut):
-            raise LUTError(f"{source or 'the table'}: no operators in it; export it again")
+            raise LUTError(f"{source or 'the table'}: it holds no operators; export it again")
         if lut.device is None:
             raise LUTError(
                 f"the table of device {lut.fingerprint} does not describe the device (column device); "
-                "write it anew from the store that it came from (`Store(FOLDER).lut(FINGERPRINT).write(PATH)`)"
+                "write the table anew from the store that it came from (`Store(FOLDER).lut(FINGERPRINT).write(PATH)`)"
             )
         if wrong := [(row, reason) for row in lut if (reason := refuse_row(row))]:
             raise LUTError(f"the table of device {lut.fingerprint}: {wrong[0][0].feature.id}: {wrong[0][1]}")
@@ -173,7 +174,7 @@ class Store:
     # Reading.
 
     def devices(self) -> list[StoredDevice]:
-        """Devices with something known of them, the last measured first."""
+        """Devices with measurements or imported rows, the one with the latest measurement first."""
         query = (
             "SELECT fingerprint, facts, COUNT(DISTINCT operator), MAX(measured_at) FROM devices JOIN "
             "(SELECT fingerprint, operator, measured_at FROM visits UNION ALL "
@@ -190,7 +191,7 @@ class Store:
         ]
 
     def fingerprints(self) -> list[str]:
-        """Ids of all fingerprints that something is known of."""
+        """Ids of the fingerprints of all devices with measurements or imported rows."""
         query = "SELECT fingerprint FROM visits UNION SELECT fingerprint FROM imported"
         return [key for (key,) in self.select(query)]
 
@@ -204,7 +205,7 @@ class Store:
         ]
 
     def _sense(self, what: str, read: Callable[[str], Made], text: str) -> Made | None:
-        """What a text of the store says; None where somebody has changed it so that it says nothing."""
+        """What ``read`` makes of a text in the store; None, with a warning, where somebody has spoilt the text."""
         try:
             return read(text)
         except ValueError as error:
@@ -216,11 +217,14 @@ class Store:
         return frozenset(key for (key,) in self.select("SELECT id FROM operators"))
 
     def powers(self, fingerprint: str) -> dict[str, float]:
-        """Kind of operator to power above idle in watts, where it was measured."""
+        """Kind of operator to power above idle in watts, for the kinds whose power was measured."""
         return dict(self.select("SELECT kind, watts FROM powers WHERE fingerprint = ?", fingerprint))
 
     def imported(self, fingerprint: str) -> dict[str, LUTRow]:
-        """Operator id to its imported row, scaled to the machine's speed at the visits here by the anchor operator."""
+        """Operator id to its imported row.
+
+        The anchor operator's latencies here and in the imported table scale the row to the machine's speed here.
+        """
         columns = (*IMPORTED[2:], *EXTRAS, *ORIGIN)
         query = (
             f"SELECT feature, anchor_ms, {', '.join(columns)} FROM imported "
@@ -239,19 +243,20 @@ class Store:
         return rows
 
     def _anchor_ms(self, device: Fingerprint) -> float | None:
-        """What the anchor operator takes by the visits here; None without any."""
+        """The anchor operator's latency by its visits here; None where it has none."""
         anchors = [record for record in self.records(device.id) if record.key == device.anchor]
         return estimates(anchors, device.anchor)[device.anchor].latency_ms if anchors else None
 
     def lut(self, fingerprint: str, operators: Iterable[OperatorFeature] | None = None) -> LUT:
-        """What is known of a device, written into rows.
+        """The LUT of a device, from its visits and imported rows.
 
         Args:
             fingerprint: id of the device's fingerprint.
-            operators: which ones, in this order, the anchor operator behind them; all that are known when None.
+            operators: the operators of the LUT, in this order, with the anchor operator last; None for all that are
+                known.
 
         Raises:
-            LUTError: the device is not known, or some of the operators are not.
+            LUTError: the device is not known, or some of the operators are not measured on it.
         """
         device = self._device(fingerprint)
         known = self.imported(fingerprint) | self._measured(device)
@@ -273,13 +278,16 @@ class Store:
         device = self._sense(f"device {fingerprint}", Fingerprint.from_json, found[0][0])
         if device is None:
             raise LUTError(
-                f"LUT store {self.path}: what it says of device {fingerprint} is no description; remove it: "
-                f"python -m autotailor lut remove {fingerprint}"
+                f"LUT store {self.path}: the entry of device {fingerprint} does not describe a device; remove it with "
+                f"`python -m autotailor lut remove {fingerprint}`"
             )
         return device
 
     def _measured(self, device: Fingerprint) -> dict[str, LUTRow]:
-        """Operator id to the row that follows from all its visits; other values are those of the last visit."""
+        """Operator id to the row with the latency that follows from all visits of the operator.
+
+        Each further value is that of the last visit that has it.
+        """
         extras = ", ".join(EXTRAS)
         query = (
             f"SELECT operator, feature, {extras}, measured_at, measured_by FROM visits "
@@ -332,11 +340,14 @@ KNOWN = {
     "visits": "",
     "imported": "",
 }
-"""What happens to a row whose primary key is known. (`INSERT OR IGNORE` would pass over constraints in silence.)"""
+"""What SQLite does with a row whose primary key is known.
+
+``INSERT OR IGNORE`` is not used, because it would drop rows that violate a constraint, in silence.
+"""
 
 
 def _insert(database: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Adds rows; one with a known primary key takes the place of the one before where it may differ."""
+    """Adds rows. An imported row replaces the row with the same primary key; in other tables the old row stays."""
     verb = "INSERT OR REPLACE" if table == "imported" else "INSERT"
     marks = ", ".join("?" * len(columns))
     database.executemany(f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({marks}) {KNOWN[table]}", rows)

@@ -34,7 +34,7 @@ def test_a_missing_file_says_what_makes_it(tmp_path: Path) -> None:
         ("latency_ms", "latency", "columns latency_ms are missing"),
         ("0.001", "fast", "line 3: not a row"),
         ("0.001", "-0.001", "line 3: latency"),
-        (ADD.id, "0" * 12, "line 3: id '0{12}'"),
+        (ADD.id, "0" * 12, "line 3: operator_id is '0{12}'"),
         (",f,0.001", ",g,0.001", "2 devices"),
     ],
 )
@@ -53,7 +53,7 @@ def test_what_is_asked_for_is_taken_and_the_anchor_stays(tmp_path: Path) -> None
     assert LUT.read(tmp_path / "lut.csv").select([CONV]) == table
     assert [row.feature for row in table.select([ADD])] == [ADD]
     others = [OperatorFeature("Relu", ((1, i),), ((1, i),)) for i in range(3)]
-    with pytest.raises(LUTError, match=r"lacks 3 of 4 operators \(3 Relu\).*Ask for one"):
+    with pytest.raises(LUTError, match=r"lacks 3 of 4 operators \(3 Relu\).*Ask for a table"):
         table.select([CONV, *others])
 
 
