@@ -1,7 +1,7 @@
-"""Operators x device -> LUT, and whole SubNets on the device (rules profile and validate).
+"""Profiling: measures operators on a device into a LUT, and whole SubNets (rules ``profile`` and ``validate``).
 
-The names below are imported on first use: a device is asked whether it can be used before anything else is done, and
-what measures on it takes seconds to import (``autotailor.lazy``).
+The names below are imported on first use (``autotailor.lazy``). A run checks first whether its device can be used, and
+must not wait for the modules that measure, which take seconds to import.
 """
 
 from __future__ import annotations

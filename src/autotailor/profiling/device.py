@@ -1,4 +1,4 @@
-"""Devices: what a configuration says about one, and the fingerprint that its measurements carry."""
+"""Devices: the configuration of a device, and the fingerprint that identifies the device's measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from autotailor.sections import check_integers
 
 PRECISIONS = ("fp32", "fp16")
 PROTOCOL = 5
-"""Of measuring: raised when the same operator would come out differently, so that the LUT store measures it anew."""
+"""Number of the measuring procedure.
+
+A change of the procedure that changes the latency of an operator raises this number. The number is part of the
+fingerprint, so that the LUT store measures operators anew.
+"""
 MOST_MIN_MINUTES = 60
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 
@@ -23,31 +27,33 @@ class DeviceConfig:
     """One device, as ``conf/device/NAME.yaml`` describes it.
 
     Attributes:
-        name: for results and messages.
-        transport: how commands and files get there (``local``, ``adb``, ``ssh``).
-        runtime: what executes networks there (``ncnn``).
-        threads: threads of the runtime.
-        cores: cores that measuring is pinned to; empty means wherever the system puts it.
+        name: the device's name, for results and messages.
+        transport: how commands and files reach the device (``local``, ``adb``, ``ssh``).
+        runtime: what executes networks on the device (``ncnn``, ``ncnn-compiled``, ``onnxruntime``, ``torch``).
+        threads: number of the runtime's threads.
+        cores: numbers of the cores that measuring is pinned to; empty where the system may choose.
         precision: ``fp32`` or ``fp16`` (storage, packing and arithmetic of the runtime).
         address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name that
             ``~/.ssh/config`` knows) and for ``adb`` over the network.
-        serial: serial number of a device on USB, for ``adb``; needed where several are plugged in.
-        key: file of the private key by which a remote device knows this user; None: the one that ``adb`` or ``ssh``
+        serial: serial number of a device on USB, for ``adb``; needed where several devices are plugged in.
+        key: file of the private key by which a remote device knows this user; None for the key that ``adb`` or ``ssh``
             uses.
-        folder: where a remote device keeps a run's files; None: where the transport may write on every device.
-        warmup: untimed runs of each network before it is timed.
-        precision_target: relative standard error at which an operator is known well enough.
-        drift: share of its median, or of what the LUT says, by which the anchor may be off in a batch; operators and
-            networks that were measured only where it was more are measured again.
-        min_minutes: how long new operators are visited at least: one visit can be off as a whole, which no standard
-            error shows, so that those of a small network are visited several times; ``max_minutes`` where that is less.
+        folder: folder on a remote device for the files of runs; None for the transport's usual folder.
+        warmup: number of untimed runs of each network before it is timed.
+        precision_target: relative standard error at which an operator's latency is known well enough.
+        drift: by what share the anchor's latency in a batch may differ from the anchor's median, or from its latency in
+            the LUT. Operators and networks that were measured in batches of a larger drift only are measured again.
+        min_minutes: least time of measuring new operators, in minutes, at most ``max_minutes``. One visit of an
+            operator can be off as a whole, which no standard error shows. So the operators of a small network, which
+            take less time, are visited several times.
         max_minutes: time budget of profiling, in minutes.
-        hang_minutes: how long a batch of programs may take at least until the runner is taken for hung and ended; ten
-            times what is planned for the batch, where that is more.
-        evict_mb: memory that is read before each timed run of replicas, in MiB, so that their weights come from
-            where a whole network finds them: twice a core's second-level cache is right for networks of a few MiB.
-        energy_seconds: how long each kind of operator runs to learn its power, where the device has a sensor; 0: energy
-            is not measured.
+        hang_minutes: the runner counts as hung, and is stopped, this many minutes after a batch of programs has begun,
+            or after ten times the batch's planned duration if that is longer.
+        evict_mb: memory that is read before each timed run of replicas, in MiB. The reading evicts the replicas'
+            weights from the caches, so that they come from where a whole network's weights come from. Twice a core's
+            second-level cache is right for networks of a few MiB.
+        energy_seconds: how long each kind of operator runs to learn its power, if the device has a sensor; 0 measures
+            no energy.
         fusion: ``{"add": [[producer, follower], ...], "remove": [...]}``: corrections of the runtime's fusion
             rules (paper, section 4.2.1: user-defined fusion rules).
         options: switches of the runtime, by its own names.
@@ -137,7 +143,7 @@ def _core_numbers(section: Mapping[str, Any]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a measurement depends on besides the operator: it is part of the LUT's key.
+    """What a measurement depends on besides the operator. The fingerprint is part of the LUT's key.
 
     Attributes:
         facts: hardware, runtime and version, options, precision, threads, cores; JSON values only.
@@ -154,14 +160,14 @@ class Fingerprint:
         """Reads ``to_json``.
 
         Raises:
-            ValueError: the text is no JSON, or does not describe a device.
+            ValueError: the text is no JSON, or describes no device.
         """
         try:
             facts = json.loads(text, parse_constant=_refuse_constant)
         except RecursionError as error:
             raise ValueError("nested too deep") from error
         if not isinstance(facts, dict):
-            raise ValueError("no description of a device")
+            raise ValueError("it is no mapping of names to values")
         for name in ("hardware", "runtime"):
             if not isinstance(facts.get(name, {}), dict):
                 raise ValueError(f"{name} is {str(facts[name])[:100]!r}, expected names and values")
@@ -176,7 +182,7 @@ class Fingerprint:
 
     @property
     def anchor(self) -> str:
-        """Id of the anchor operator; empty where the facts do not say."""
+        """Id of the anchor operator; empty where the facts name none."""
         return str(self.facts.get("anchor", ""))
 
 
@@ -187,13 +193,13 @@ def _refuse_constant(name: str) -> None:
 def fingerprint(
     device: DeviceConfig, hardware: Mapping[str, Any], runtime: Mapping[str, Any], anchor: str = ""
 ) -> Fingerprint:
-    """Fingerprint of a device from what its transport and runtime found.
+    """Fingerprint of a device, from the facts of its transport and runtime.
 
     Args:
-        device: its configuration.
-        hardware: facts of ``Transport.probe``; those that change without changing a latency are left out.
-        runtime: name, version and options.
-        anchor: id of the operator that measurements are drift corrected by.
+        device: the device's configuration.
+        hardware: facts of ``Transport.probe``; facts that may change without changing a latency are left out.
+        runtime: name, version and options of the runtime.
+        anchor: id of the operator that measurements are corrected for drift by.
     """
     return Fingerprint(
         {

@@ -1,4 +1,4 @@
-"""Questions about a device, or about a table that stands for it, that can be answered before any work."""
+"""Checks of a device, or of a table that replaces the device, before any work is done."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ logger = logging.getLogger(__name__)
 
 
 def check_configuration(device: DeviceConfig) -> None:
-    """Raises DeviceError for what can be refused without asking the device: transport, runtime, options, cores here."""
+    """Raises DeviceError for mistakes that show without asking the device: transport, runtime, options, local cores."""
     open_transport(device).check_configuration()
     open_runtime(device).check()
 
 
 def check(device: DeviceConfig) -> None:
-    """Asks the device, quickly and without leaving anything there, whether it can be used.
+    """Asks the device quickly, and without leaving anything there, whether it can be used.
 
-    A device that another run is using at this moment is there: it is not asked.
+    A device that another run is using at this moment is not asked, because it evidently can be used.
 
     Raises:
-        DeviceError: it cannot be reached or used, or no runner is built for it.
+        DeviceError: the device cannot be reached or used, or no runner is built for it.
     """
     check_configuration(device)
     transport = open_transport(device)
@@ -51,33 +51,34 @@ def check_cores(device: DeviceConfig, hardware: Mapping[str, Any]) -> None:
     if count and (missing := [core for core in device.cores if core >= count]):
         raise DeviceError(
             f"device {device.name}: it has no cores {missing}, only 0 to {count - 1}: set device.cores to some of "
-            "them, or to [] for any"
+            "these, or to [] for any core"
         )
     if count and device.threads > count:
         raise DeviceError(
-            f"device {device.name}: threads is {device.threads}, but it has {count} cores: set device.threads to at "
-            "most that"
+            f"device {device.name}: threads is {device.threads}, but the device has {count} cores: set device.threads "
+            f"to at most {count}"
         )
 
 
 def fusion_rules(device: DeviceConfig) -> FusionRules:
-    """What the device's runtime fuses, with the corrections of its configuration."""
+    """The fusion rules of the device's runtime, with the corrections of the device's configuration."""
     return open_runtime(device).fusion
 
 
 def read_table(path: Path, device: DeviceConfig) -> LUT:
-    """Somebody else's LUT, to use where the device itself is not at hand.
+    """Reads somebody else's LUT, for use where the device itself is not at hand.
 
     Raises:
-        LUTError: it cannot be read, or it was measured with another runtime, other options, another precision or number
-            of threads than the device's configuration asks for.
+        LUTError: the table cannot be read, or was measured with another runtime, other options, another precision or
+            another number of threads than the device's configuration asks for.
     """
     lut = LUT.read(path.expanduser())
     if not len(lut):
-        raise LUTError(f"{path}: no operators in it; export it again")
+        raise LUTError(f"{path}: the table holds no operators; export it again")
     if lut.device is None:
         logger.warning(
-            "%s does not say on what device and how it was measured (column device): that it fits %s is not checked",
+            "%s does not say (in a column device) on what device and how it was measured: whether it fits the device "
+            "%s is not checked",
             path,
             device.name,
         )
@@ -90,7 +91,7 @@ def read_table(path: Path, device: DeviceConfig) -> LUT:
 
 
 def _differences(measured: Fingerprint, device: DeviceConfig) -> list[str]:
-    """What a table's facts say otherwise than a device's configuration."""
+    """Each fact in which a table differs from a device's configuration."""
     runtime, facts = open_runtime(device).facts(), measured.facts
     said = {"precision": facts.get("precision"), "threads": facts.get("threads")}
     wanted = {"precision": device.precision, "threads": device.threads}

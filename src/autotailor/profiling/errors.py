@@ -10,11 +10,11 @@ class DeviceError(AutoTailorError):
 
 
 class UnreachableError(DeviceError):
-    """Nothing answers where a device should be."""
+    """Nothing answers at a device's address."""
 
 
 class AuthorisationError(DeviceError):
-    """A device answers, and does not let this computer in."""
+    """A device answers, but does not let this computer in."""
 
 
 class ProfilingError(AutoTailorError):
@@ -26,7 +26,7 @@ class LUTError(AutoTailorError):
 
 
 class TransientError(DeviceError):
-    """A device is away, or an answer came damaged: trying again can help."""
+    """A device is away, or its answer came damaged; trying again can help."""
 
 
 class RunLostError(DeviceError):
@@ -34,4 +34,4 @@ class RunLostError(DeviceError):
 
 
 class OverdueError(DeviceError):
-    """A command on a device took longer than anything takes, and was ended."""
+    """A command on a device did not end before its deadline, and was stopped."""

@@ -13,16 +13,16 @@ Registry = dict[str, Callable[[DeviceConfig], Part]]
 
 
 def open_part(kind: str, name: str, registry: Registry[Part], device: DeviceConfig) -> Part:
-    """A device's runtime or transport by name.
+    """Makes a device's runtime or transport by name.
 
     Args:
-        kind: what is looked for, the key of the device's section.
-        name: what the device says.
-        registry: all that are known.
-        device: handed to what makes it.
+        kind: ``runtime`` or ``transport``, which is the key in the configuration's section ``device``.
+        name: the runtime's or transport's name.
+        registry: all known runtimes or transports.
+        device: the device's configuration, for the runtime or transport.
 
     Raises:
-        DeviceError: it is unknown.
+        DeviceError: the registry does not hold the name.
     """
     if name not in registry:
         raise DeviceError(f"device {device.name}: unknown {kind} {name!r}; known are {', '.join(registry)}")

@@ -101,7 +101,8 @@ def test_host_can_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "words"), [({"cores": [0, 8]}, r"no cores \[8\], only 0 to 7"), ({"threads": 9}, "it has 8 cores")]
+    ("values", "words"),
+    [({"cores": [0, 8]}, r"no cores \[8\], only 0 to 7"), ({"threads": 9}, "the device has 8 cores")],
 )
 def test_cores_that_a_device_does_not_have_are_refused(values: dict[str, object], words: str) -> None:
     check_cores(device(transport="adb", threads=2, cores=[0, 7]), {"cores": 8})

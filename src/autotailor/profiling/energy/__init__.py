@@ -1,6 +1,6 @@
-"""Energy: sensors of Linux boards and phones, read on the device. One file and one line make a new sensor.
+"""Energy: sensors of Linux boards and phones, read on the device.
 
-Where there is none, energy is unavailable: None, never 0.
+A new sensor is one file, and one entry in ``SENSORS``. On a device without a sensor energy is None, never 0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ SENSORS = (
     (rapl.PATTERNS, rapl.find_rapl),
     (power_supply.PATTERNS, power_supply.find_power_supply),
 )
-"""Files to look at, and what finds a sensor among them or answers None; the first that has one is used."""
+"""For each kind of sensor: the files to read, and the function that finds a sensor in them or returns None.
+
+The first sensor found is used.
+"""
 
 
 def find_sensor(transport: Transport, root: PurePosixPath = sysfs.ROOT) -> Sensor | None:
-    """The device's sensor of energy or power; None: unavailable.
+    """The device's sensor of energy or power; None where the device has none that can be read.
 
     Raises:
         DeviceError: the device cannot be asked.

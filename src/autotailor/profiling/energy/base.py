@@ -1,4 +1,4 @@
-"""What sensors have in common: files of ``/sys`` that are read again and again, and joules that follow from them."""
+"""What all sensors have in common: files of ``/sys`` are read again and again, and joules follow from the readings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Sensor(ABC):
     """A sensor of energy or power.
 
     Attributes:
-        name: for messages.
-        paths: the files to read each time.
+        name: the sensor's name, for messages.
+        paths: the files that each reading reads.
     """
 
     name: str
@@ -28,23 +28,23 @@ class Sensor(ABC):
 
     @abstractmethod
     def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
-        """Joules that have flown since the first reading, for each reading ``[n]``; NaN where one cannot be read.
+        """Energy since the first reading in joules, for each reading ``[n]``; NaN where a reading is missing.
 
         Args:
             seconds: when each reading was taken.
-            files: what stood in ``paths`` then.
+            files: the content of ``paths`` at each reading.
         """
 
 
 class Gauge(Sensor):
-    """A sensor that tells power."""
+    """A sensor that measures power."""
 
     @abstractmethod
     def watts(self, files: Files) -> float:
         """Power at one moment; NaN where it cannot be read."""
 
     def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
-        """Power in between two readings is interpolated."""
+        """Integrates the power, which is interpolated linearly between two readings."""
         watts = [self.watts(reading) for reading in files]
         from scipy.integrate import cumulative_trapezoid
 
@@ -52,7 +52,7 @@ class Gauge(Sensor):
 
 
 def value(files: Files, path: str) -> float:
-    """The number in a file; NaN where it is missing or no number."""
+    """The number in a file; NaN where the file is missing or holds no number."""
     try:
         return float(files[path])
     except (KeyError, ValueError):
@@ -65,7 +65,7 @@ def readable(files: Files, path: str) -> bool:
 
 
 def folders(files: Files, pattern: str) -> list[str]:
-    """Folders (sorted) that hold a file of the name with which the pattern ends: ``class/hwmon/hwmon*/name``."""
+    """Sorted folders with a file that matches a pattern: for ``class/hwmon/hwmon*/name`` the monitors' folders."""
     start, _, rest = pattern.partition("*")
     end = rest.rpartition("/")[2]
     return sorted(path.rpartition("/")[0] for path in files if path.startswith(start) and path.endswith(f"/{end}"))

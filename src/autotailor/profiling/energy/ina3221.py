@@ -1,4 +1,4 @@
-"""Jetson's INA3221: a monitor of three rails under ``hwmon``, in mV and mA; the board's input is ``VDD_IN``."""
+"""Jetson's power monitor INA3221: it reports three rails under ``hwmon``, in mV and mA. ``VDD_IN`` feeds the board."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ PATTERNS = (
     *(f"{MONITORS}/{name}" for name in ("in[1-3]_label", "in[1-3]_input", "curr[1-3]_input")),
 )
 TOTALS = ("VDD_IN", "POM_5V_IN", "SYS_VIN", "VIN_SYS_5V0")
-"""Rails that feed the whole board, by the names that boards give them."""
+"""Labels of rails that feed the whole board; they differ from board to board."""
 
 
 class Ina3221(Gauge):
-    """The rail of the whole board, or the sum of all where none is known as that; ``paths``: mV and mA in turn."""
+    """The rail that feeds the whole board, or else the sum of all rails. ``paths`` hold mV and mA in turn."""
 
     def watts(self, files: Files) -> float:
         """Power of the rails."""
@@ -23,7 +23,7 @@ class Ina3221(Gauge):
 
 
 def find_ina3221(files: Files) -> Ina3221 | None:
-    """The rails that can be read; labels stand at their voltages (``in1_label``)."""
+    """The rails that can be read. A rail's label is in the file beside its voltage (``in1_label``)."""
     rails = [
         (files.get(f"{monitor}/in{i}_label", f"rail {i}"), (f"{monitor}/in{i}_input", f"{monitor}/curr{i}_input"))
         for monitor in folders(files, f"{MONITORS}/name")

@@ -1,8 +1,9 @@
 """A phone's battery: ``power_supply/*/current_now`` and ``voltage_now``.
 
-Voltages are microvolts everywhere. Currents should be microamperes, and are milliamperes on some phones; a discharge is
-negative on some and positive on others. So the sign is dropped, and a current below ``LEAST_UA`` in microamperes, which
-no running phone draws, is taken as milliamperes. While a charger is attached the battery says nothing about the phone.
+Voltages are in microvolts on all phones. Currents should be in microamperes, but some phones report milliamperes. The
+current of a discharge is negative on some phones and positive on others. So the sign is dropped, and a current below
+``LEAST_UA`` microamperes, which is less than any running phone draws, is read as milliamperes. While a charger is
+attached, the battery's current does not tell what the phone consumes.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ LEAST_UA = 15_000.0
 
 @dataclass(frozen=True)
 class PowerSupply(Gauge):
-    """A battery that is being discharged; ``paths``: current and voltage.
+    """A battery that is being discharged; ``paths`` hold its current and voltage.
 
     Attributes:
-        ampere: what one unit of the current is.
+        ampere: amperes of one unit of the current.
     """
 
     ampere: float
 
     def watts(self, files: Files) -> float:
-        """Power that the battery gives."""
+        """Power that the battery delivers."""
         current, voltage = (value(files, path) for path in self.paths)
         return abs(current) * self.ampere * voltage / 1e6
 
 
 def find_power_supply(files: Files) -> PowerSupply | None:
-    """The battery, where it is being discharged and its current can be read."""
+    """The battery, if it is being discharged and its current and voltage can be read."""
     for supply in folders(files, f"{SUPPLIES}/type"):
         paths = (f"{supply}/current_now", f"{supply}/voltage_now")
         current, voltage = (abs(value(files, path)) for path in paths)

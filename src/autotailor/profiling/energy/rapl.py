@@ -1,4 +1,7 @@
-"""Intel's and AMD's RAPL: ``powercap/intel-rapl:N/energy_uj``, for root only; it wraps at ``max_energy_range_uj``."""
+"""Energy counters of Intel and AMD processors (RAPL): ``powercap/intel-rapl:N/energy_uj``.
+
+Only root may read the counters. A counter starts again from 0 at ``max_energy_range_uj``.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ class Rapl(Sensor):
     """The sum of all processor packages.
 
     Attributes:
-        ranges: microjoules at which each counter wraps.
+        ranges: microjoules at which each counter starts again from 0.
     """
 
     ranges: tuple[float, ...]
 
     def joules(self, seconds: Sequence[float], files: Sequence[Files]) -> FloatArray:
-        """A counter that is lower than before has wrapped once."""
+        """Adds up the counters' steps. A counter that is lower than before has started again once."""
         total = np.zeros(len(files))
         for path, period in zip(self.paths, self.ranges, strict=True):
             steps = np.diff([value(reading, path) for reading in files])
@@ -34,7 +37,7 @@ class Rapl(Sensor):
 
 
 def find_rapl(files: Files) -> Rapl | None:
-    """The packages whose counters may be read."""
+    """A sensor over the processor packages whose counters this user may read; None where there are none."""
     packages = tuple(
         zone
         for zone in folders(files, f"{ZONES}/name")

@@ -1,8 +1,9 @@
-"""A sensor read on the device while the device works: power above idle.
+"""Reads a sensor on the device while the device works, to learn the power above idle.
 
-The command that runs the work is wrapped by a shell script which prints a reading of the sensor's files every
-``PERIOD`` seconds into the same stream as the work's own lines. So the order of lines says what ran when, and no clock
-has to be shared. Before the work starts nothing runs but the readings, whose own power is thus taken off with idle's.
+A shell script wraps the command that does the work. Every ``PERIOD`` seconds the script prints a reading of the
+sensor's files into the stream of the command's own lines. So the order of lines tells what ran at each reading, and the
+device and this computer need no common clock. Before the work starts, only the readings run. The idle power therefore
+contains the power of the readings, and subtracting the idle power removes both.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from autotailor.profiling.energy.base import Files, Sensor
 
 PERIOD = 0.1
-"""Seconds between readings; the monitors of Jetson and phones renew their values once in 0.05 to 1 s."""
+"""Seconds between readings; the monitors of Jetsons and phones renew their values every 0.05 to 1 s."""
 IDLE_SECONDS = 3.0
 MARK = "sensor:"
 LEAST_READINGS = 5
@@ -40,16 +41,17 @@ main=$$
 sleep $idle
 exec "$@"
 """
-"""Readings end with the process that the command becomes: of a dead one, the link ``cwd`` leads nowhere."""
+"""The script's process becomes the command (``exec``). Readings stop when that process is dead, because the link
+``/proc/PID/cwd`` of a dead process leads nowhere."""
 
 LONGEST = 2000
-"""Characters of a reading that are looked at."""
+"""Characters of a reading's line that are parsed."""
 MOST_READINGS = 10**6
-"""Three days' of them; a device may print as many as it likes."""
+"""Readings that are kept, which is about a day's. The limit protects the memory against a device that prints more."""
 
 
 def _seconds(text: str) -> float:
-    """A time of the device's clock; NaN where it is none."""
+    """A time of the device's clock; NaN where the text is no time."""
     try:
         seconds = float(text)
     except ValueError:
@@ -61,9 +63,9 @@ class Watch:
     """Readings of one run of a command.
 
     Args:
-        sensor: what is read.
+        sensor: the sensor that is read.
         root: where the device's ``/sys`` is.
-        idle_seconds: how long nothing runs at first.
+        idle_seconds: how long only the readings run before the command starts.
     """
 
     def __init__(self, sensor: Sensor, root: PurePosixPath, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -74,13 +76,13 @@ class Watch:
         self.files: list[Files] = []
 
     def command(self, work: Sequence[str]) -> list[str]:
-        """The command that works and prints readings."""
+        """The command that does the work and prints readings meanwhile."""
         paths = [str(self.root / path) for path in self.sensor.paths]
         numbers = [str(self.idle_seconds), str(PERIOD), str(len(paths))]
         return ["sh", "-c", SCRIPT, "watch", *numbers, *paths, *work]
 
     def take(self, line: str) -> bool:
-        """Takes a line in; False: it is none of its own."""
+        """Takes in a line of output; returns whether the line is a reading."""
         if not line.startswith(MARK):
             return False
         first, *values = line.removeprefix(MARK)[:LONGEST].split() or [""]
@@ -92,15 +94,15 @@ class Watch:
 
     @property
     def now(self) -> float:
-        """When the last reading was taken, in the device's seconds; 0 before the first."""
+        """When the last reading was taken, in seconds of the device's clock; 0 before the first reading."""
         return self.seconds[-1] if self.seconds else 0.0
 
     def idle_watts(self) -> float:
-        """Mean power before the work began; NaN: unavailable."""
+        """Mean power before the work began; NaN where it is unavailable."""
         return self._watts(self.seconds[0], self.seconds[0] + self.idle_seconds - PERIOD) if self.seconds else np.nan
 
     def watts(self, start: float, end: float) -> float:
-        """Mean power above idle between two moments of the device's clock; NaN: unavailable."""
+        """Mean power above idle between two moments of the device's clock; NaN where it is unavailable."""
         return self._watts(start, end) - self.idle_watts()
 
     def _watts(self, start: float, end: float) -> float:

@@ -1,4 +1,4 @@
-"""Cooling pauses: a device that throttles is left alone until it does not."""
+"""Cooling pauses: a device that throttles is left alone until it has stopped throttling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autotailor.profiling.transports.base import Transport
 logger = logging.getLogger(__name__)
 
 PAUSE, PATIENCE = 10.0, 300.0
-"""Seconds of one pause, and of all pauses between two looks."""
+"""Seconds of one pause, and of all pauses of one call."""
 
 
 def wait_until_cool(
@@ -25,18 +25,18 @@ def wait_until_cool(
     pause: float = PAUSE,
     patience: float = PATIENCE,
 ) -> Machine:
-    """Looks at a device, and waits while it slows its processor against heat.
+    """Looks at a device, and waits while the device slows its processor against heat.
 
     Args:
-        transport: to the device.
-        name: of the device, for messages.
-        before: its state at the last look: throttling in between asks for one pause, too.
-        root: where its ``/sys`` is.
+        transport: transport to the device.
+        name: the device's name, for messages.
+        before: the device's state at an earlier look; throttling since then asks for one pause, too.
+        root: where the device's ``/sys`` is.
         pause: seconds of one pause.
-        patience: seconds of all pauses; then a warning says that measuring goes on nevertheless.
+        patience: seconds of all pauses; after them a warning says that measuring goes on nevertheless.
 
     Returns:
-        Its state afterwards.
+        The device's state afterwards.
 
     Raises:
         DeviceError: the device cannot be asked.
@@ -44,7 +44,7 @@ def wait_until_cool(
     machine, waited = look(transport, root), 0.0
     while reason := machine.throttled_since(before):
         if waited >= patience:
-            logger.warning("device %s: still %s after %.0f s; measuring goes on, slower", name, reason, waited)
+            logger.warning("device %s: still %s after %.0f s; measuring goes on while it is slow", name, reason, waited)
             break
         if not waited:
             logger.warning("device %s: %s: pausing until it has cooled down", name, reason)

@@ -24,10 +24,10 @@ class Holder:
     """Who holds a device.
 
     Attributes:
-        pid: its process.
-        user: whose process it is.
-        since: when it took the device, in seconds since 1970.
-        command: what was called.
+        pid: the number of the process.
+        user: the user who runs the process.
+        since: when the process took the device, in seconds since 1970.
+        command: the process's command line.
     """
 
     pid: int
@@ -41,11 +41,11 @@ class Holder:
 
 
 class DeviceLock:
-    """A lock of the operating system on a device: it ends with its process, however that ends.
+    """A lock on a device. The operating system frees the lock when its process ends, even if the process is killed.
 
     Args:
-        identity: of the device, see ``Transport.identity``.
-        name: of the device, for messages.
+        identity: the device's identity, see ``Transport.identity``.
+        name: the device's name, for messages.
         remind: seconds between two messages while waiting.
     """
 
@@ -57,7 +57,7 @@ class DeviceLock:
         self._remind = remind
 
     def acquire(self) -> None:
-        """Takes the device; says for whom it waits."""
+        """Takes the device. Waits while somebody else holds it, and warns who that is."""
         wait = 0.0
         while not self._try(wait):
             holder = self.holder() or "another process"
@@ -66,7 +66,7 @@ class DeviceLock:
         self._leave_note()
 
     def try_acquire(self) -> bool:
-        """Takes the device if nobody else holds it at this moment; whether it did."""
+        """Takes the device if nobody else holds it at this moment; returns whether it was taken."""
         free = self._try(0.0)
         if free:
             self._leave_note()
@@ -87,14 +87,14 @@ class DeviceLock:
             self._lock.release()
 
     def holder(self) -> Holder | None:
-        """Who took the device last, where it is known."""
+        """Who took the device last; None where this is not known."""
         try:
             return Holder(**json.loads(self._note.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
     def _try(self, seconds: float) -> bool:
-        """Waits for the lock for some seconds; whether it was got."""
+        """Waits for the lock for some seconds; returns whether it was acquired."""
         try:
             self._lock.acquire(timeout=seconds)
         except Timeout:
@@ -103,7 +103,7 @@ class DeviceLock:
 
     def _leave_note(self) -> None:
         holder = Holder(os.getpid(), _user(), time.time(), " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:80])
-        with suppress(OSError):  # the note is a courtesy, the lock is what counts
+        with suppress(OSError):  # the note is for messages only, so a missing note does no harm
             self._note.unlink(missing_ok=True)
             self._note.write_text(json.dumps(asdict(holder)), encoding="utf-8")
 

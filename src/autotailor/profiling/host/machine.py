@@ -35,10 +35,10 @@ class Core:
     """One core's clock.
 
     Attributes:
-        governor: what chooses the frequency.
+        governor: the kernel's policy that chooses the frequency.
         mhz: the present frequency.
-        limit_mhz: the highest that is allowed.
-        highest_mhz: the highest that the core can do.
+        limit_mhz: the highest frequency that is allowed now.
+        highest_mhz: the highest frequency of which the core is capable.
     """
 
     governor: str | None
@@ -49,12 +49,12 @@ class Core:
 
 @dataclass(frozen=True)
 class Zone:
-    """One temperature.
+    """One thermal zone.
 
     Attributes:
-        name: of the sensor.
-        celsius: what it says.
-        trip_celsius: where the system begins to throttle; None: it does not say.
+        name: the zone's name.
+        celsius: the zone's temperature.
+        trip_celsius: the temperature at which the system begins to throttle; None where the system does not tell.
     """
 
     name: str
@@ -64,14 +64,14 @@ class Zone:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a device says about its processor at one moment; empty where its system does not say.
+    """The state of a device's processor at one moment. A field is empty where the device's system does not tell.
 
     Attributes:
-        online: cores that are switched on.
-        cores: number to clock.
-        zones: temperatures.
-        throttle_events: how often each core was throttled since the start.
-        cooling: names of the measures in force that make the processor slower.
+        online: numbers of the cores that are switched on.
+        cores: core number to the core's clock.
+        zones: thermal zones.
+        throttle_events: how often cores were throttled since the system started, all cores together.
+        cooling: names of the cooling devices that slow the processor at this moment.
     """
 
     online: frozenset[int]
@@ -81,7 +81,7 @@ class Machine:
     cooling: tuple[str, ...]
 
     def throttled_since(self, before: Machine | None = None) -> str:
-        """Why the processor is, or was since ``before``, slowed down against heat; empty: it is not."""
+        """Why the processor is slowed down against heat, or was since ``before``; empty where it was not."""
         if self.cooling:
             return f"cooling in force: {', '.join(self.cooling)}"
         events = (self.throttle_events or 0) - ((before.throttle_events if before else self.throttle_events) or 0)
@@ -89,7 +89,7 @@ class Machine:
 
 
 def look(transport: Transport, root: PurePosixPath = ROOT) -> Machine:
-    """The state at this moment.
+    """The state of a device's processor at this moment.
 
     Raises:
         DeviceError: the device cannot be asked.
@@ -98,7 +98,7 @@ def look(transport: Transport, root: PurePosixPath = ROOT) -> Machine:
 
 
 def parse(files: Mapping[str, str]) -> Machine:
-    """The state from files of ``/sys``."""
+    """The state of a processor, from files of ``/sys``."""
     counts = [value for path in files if path.endswith("throttle_count") and (value := number(files, path)) is not None]
     return Machine(
         frozenset(core_numbers(files.get(f"{CPU}/online", ""))),
@@ -110,7 +110,7 @@ def parse(files: Mapping[str, str]) -> Machine:
 
 
 def core_numbers(text: str) -> list[int]:
-    """Numbers of a list as the kernel writes it: ``0-3,6``."""
+    """Numbers in a list as the kernel writes it, for instance ``0-3,6``."""
     found: list[int] = []
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
         found += range(int(first), int(last or first) + 1)
@@ -142,7 +142,7 @@ def _zones(files: Mapping[str, str]) -> list[Zone]:
             and (trip := number(files, f"{folder}/trip_point_{point}_temp")) is not None
             and trip > 0
         ]
-        if value is not None and value > 0:  # zones that are switched off say 0 or less
+        if value is not None and value > 0:  # zones that are switched off report 0 or less
             zones.append(Zone(files.get(f"{folder}/type", f"zone {index}"), value / 1000, min(trips, default=None)))
     return zones
 

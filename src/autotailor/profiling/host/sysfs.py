@@ -1,4 +1,4 @@
-"""Small files of a device's ``/sys``, read through its transport, so that every device is asked in the same way."""
+"""Reads small files of a device's ``/sys`` through the device's transport, in the same way on every device."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ for pattern; do
 done
 true
 """
-"""Prints ``path=first line`` of each file that a pattern stands for and that can be read."""
+"""Prints ``path=first line`` for each file that matches a pattern and can be read."""
 
 
 def read(transport: Transport, patterns: Iterable[str], root: PurePosixPath = ROOT) -> dict[str, str]:
-    """Path below the root to the first line of the file, for all files that can be read and hold something.
+    """First lines of all files that match a pattern, can be read and are not empty, by path below the root.
 
     Args:
-        transport: to the device.
+        transport: transport to the device.
         patterns: paths below ``root``, with the shell's wildcards.
-        root: ``/sys``; a copy of one in tests.
+        root: ``/sys``, or a copy of it in tests.
 
     Raises:
         DeviceError: the device cannot be asked.
@@ -43,7 +43,7 @@ def read(transport: Transport, patterns: Iterable[str], root: PurePosixPath = RO
 
 
 def number(files: Mapping[str, str], path: str) -> float | None:
-    """The number in a file; None where it is missing or no number."""
+    """The number in a file; None where the file is missing or holds no number."""
     try:
         return float(files[path])
     except (KeyError, ValueError):

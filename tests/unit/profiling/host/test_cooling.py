@@ -61,4 +61,4 @@ def test_patience_ends_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureF
     with LocalTransport(HOST) as transport:
         machine = wait_until_cool(transport, "board", root=PurePosixPath(tmp_path), pause=0.01, patience=0.02)
     assert machine.cooling == ("thermal-cpufreq-0",)
-    assert "measuring goes on, slower" in caplog.text
+    assert "measuring goes on while it is slow" in caplog.text
