@@ -1,0 +1,213 @@
+"""The examples of docs/extending are run as they stand on their pages, and what they register is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+import yaml
+from torch import nn
+
+import autotailor
+from autotailor import data
+from autotailor.data import registry
+from autotailor.finetuning import sampling
+from autotailor.finetuning.sampling import strategy
+from autotailor.ir.blocks import block
+from autotailor.ir.operators import rule
+from autotailor.profiling import DeviceConfig, energy
+from autotailor.profiling.runtimes import RUNTIMES, open_runtime
+from autotailor.profiling.transports import TRANSPORTS, open_transport
+from autotailor.reporting import ReportInputs
+from autotailor.reporting.derivations import DERIVATIONS
+from autotailor.reporting.inputs import COLUMNS, Tables
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "extending"
+REGISTRIES: tuple[Any, ...] = (
+    registry._FACTORIES,
+    strategy.STRATEGIES,
+    rule.rules._rules,
+    block._templates,
+    RUNTIMES,
+    TRANSPORTS,
+    DERIVATIONS,
+)
+
+
+@pytest.fixture(autouse=True)
+def _registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What an example registers is forgotten after its test."""
+    block.templates(), sampling.names(), data.names()
+    before = [held.copy() for held in REGISTRIES]
+    monkeypatch.setattr(energy, "SENSORS", energy.SENSORS)
+    yield
+    for held, content in zip(REGISTRIES, before, strict=True):
+        held.clear()
+        held.extend(content) if isinstance(held, list) else held.update(content)
+
+
+def example(page: str, language: str = "python") -> str:
+    """The one code block of a page in a language."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    (found,) = re.findall(rf"<!-- run by: tests/docs/test_extending.py -->\n```{language}\n(.*?)```", text, re.DOTALL)
+    return found
+
+
+def run(page: str) -> dict[str, Any]:
+    """The names that the example of a page defines."""
+    names: dict[str, Any] = {"__name__": page.removesuffix(".md")}
+    exec(compile(example(page), page, "exec", dont_inherit=True), names)
+    return names
+
+
+class Waves(nn.Module):
+    """A convolution, the arc tangent, a convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.second(torch.atan(self.first(x)))))
+
+
+class Triple(nn.Module):
+    """A stem, and a sum around three convolutions of 3x3."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        convs = [nn.Conv2d(16, 16, 3, padding=1) for _ in range(3)]
+        self.main = nn.Sequential(convs[0], nn.ReLU(), convs[1], nn.ReLU(), convs[2])
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.stem(x))
+        return self.head(torch.relu(x + self.main(x)))
+
+
+def outputs(path: Path, images: torch.Tensor) -> Any:
+    """What onnxruntime computes from a file."""
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: images.numpy()})[0]
+
+
+def test_an_operator_rule_makes_an_operator_elastic_that_was_static(tmp_path: Path) -> None:
+    (static,) = autotailor.compile(Waves(), resolution=16).static_parts
+    assert (static.kind, static.reason) == ("Atan", "no rule for Atan")
+    run("operator.md")
+    net = autotailor.compile(Waves(), resolution=16)
+    assert net.static_parts == ()
+    assert [variable.name for variable in net.space.variables] == ["resolution", "stage1.width"]
+    small = net.smallest()
+    net.export_onnx(small, tmp_path / "small.onnx")
+    images = torch.randn(1, 3, 8, 8)
+    with torch.no_grad():
+        built = net.build(small)(images).numpy()
+    np.testing.assert_allclose(built, outputs(tmp_path / "small.onnx", images), atol=1e-5)
+
+
+def test_a_template_names_its_blocks_and_their_variables() -> None:
+    assert {found.kind for found in autotailor.compile(Triple(), resolution=16).blocks} == {"Residual"}
+    run("template.md")
+    net = autotailor.compile(Triple(), {"blocks": {"TripleResidual": {"expand_ratio": [0.5, 1.0]}}}, resolution=16)
+    assert [found.kind for found in net.blocks] == ["TripleResidual"]
+    assert [variable.name for variable in net.space.variables] == ["block1.expand_ratio"]
+
+
+def test_a_fusion_rule_of_the_configuration_holds_for_its_device() -> None:
+    section = yaml.safe_load(example("fusion.md", "yaml"))["fusion"]
+    rules = open_runtime(DeviceConfig("mine", runtime="onnxruntime", fusion=section)).fusion
+    assert ("Conv", "Elu") in rules.fuses
+    assert ("Conv", "Tanh") not in rules.fuses
+
+
+def test_a_fusion_rule_makes_one_operator_of_two() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    net = autotailor.compile(network, resolution=16)
+    rules = run("fusion.md")["with_elu"]
+    (conv,) = (found for found in net.operators(net.largest(), rules) if found.kind == "Conv")
+    assert [follower.kind for follower in conv.followers] == ["Elu"]
+
+
+def test_a_runtime_is_opened_by_its_name_and_computes(tmp_path: Path) -> None:
+    run("runtime.md")
+    runtime = open_runtime(DeviceConfig("mine", runtime="onnxruntime-plain"))
+    runtime.check()
+    assert runtime.facts()["options"] == {"graph_optimization_level": "none"}
+    net = autotailor.compile(Triple(), resolution=16)
+    net.export_onnx(net.largest(), tmp_path / "net.onnx")
+    runtime.convert(tmp_path / "net.onnx", tmp_path / "converted")
+    images = torch.randn(2, 3, 16, 16)
+    found = runtime.run(tmp_path / "converted", images.numpy())
+    np.testing.assert_allclose(found[:1], outputs(tmp_path / "net.onnx", images[:1]), atol=1e-5)
+
+
+def test_a_transport_is_opened_by_its_name_and_runs_commands() -> None:
+    run("transport.md")
+    lines: list[str] = []
+    with open_transport(DeviceConfig("mine", transport="nice")) as transport:
+        assert transport.run(["nice"], lines.append) == 0
+    assert int(lines[0]) >= 5
+
+
+def test_a_sensor_is_found_on_a_board_that_has_it(tmp_path: Path) -> None:
+    run("sensor.md")
+    folder = tmp_path / "class" / "hwmon" / "hwmon2"
+    folder.mkdir(parents=True)
+    (folder / "name").write_text("board\n")
+    (folder / "power1_input").write_text("2500000\n")
+    with open_transport(DeviceConfig("host")) as transport:
+        sensor = energy.find_sensor(transport, PurePosixPath(tmp_path))
+    assert sensor is not None
+    assert sensor.name == "power monitor (board)"
+    readings = [{sensor.paths[0]: "2500000"}, {sensor.paths[0]: "2500000"}]
+    assert list(sensor.joules([0.0, 2.0], readings)) == [0.0, 5.0]
+
+
+def test_a_dataset_is_loaded_by_its_name() -> None:
+    run("dataset.md")
+    splits = data.load({"name": "mine", "kind": "colours", "resolution": 24})
+    images, labels = next(splits.train.batches(epoch=0, batch_size=8))
+    assert images.shape == (8, 3, 24, 24)
+    assert labels.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert len(splits.validation) == len(splits.test) == 60
+    assert data.classes({"name": "colours"}) == ("red", "green", "blue")
+
+
+def test_a_strategy_draws_by_its_name() -> None:
+    run("sampling.md")
+    net = autotailor.compile(Triple(), resolution=16)
+    strategy_of_mine = sampling.create("warm", net.space, {}, 3)
+    random = np.random.default_rng(0)
+    assert strategy_of_mine.draw(0.0, random) == (net.largest(),)
+    assert len(strategy_of_mine.draw(0.5, random)) == 3
+
+
+def test_a_derived_number_of_the_report_follows_from_its_table(tmp_path: Path) -> None:
+    run("report.md")
+    summary = tmp_path / "summary.csv"
+    row = dict.fromkeys(COLUMNS["summary"], 0.0) | {"name": "largest", "macs_m": 8.0, "latency_ms_measured": 0.4}
+    pd.DataFrame([row]).to_csv(summary, index=False)
+    tables = Tables(ReportInputs("m", "d", pareto=summary, summary=summary))
+    assert DERIVATIONS["macs_per_ms"].compute(tables, "largest") == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_the_paths_on_a_page_exist(page: Path) -> None:
+    paths = re.findall(r"`((?:src|tests|conf|docs)/[\w./]+)`", page.read_text(encoding="utf-8"))
+    assert [path for path in paths if not (ROOT / path).exists() and path != "conf/data/colours.yaml"] == []
+
+
+def test_every_kind_of_extension_has_a_page_in_the_index() -> None:
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+\.md)\)", index)) == {page.name for page in PAGES.glob("*.md")} - {"index.md"}
