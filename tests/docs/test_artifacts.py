@@ -12,7 +12,7 @@ from autotailor.measurement import comparison
 from autotailor.profiling.networks import validation
 from autotailor.profiling.table import lut
 from autotailor.reporting.inputs import COLUMNS
-from autotailor.search.candidates import COLUMNS as CANDIDATES
+from autotailor.search.choice import COLUMNS as CANDIDATES
 from autotailor.sensitivity import measurement
 
 ROOT = Path(__file__).parents[2]
