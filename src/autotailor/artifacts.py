@@ -16,7 +16,6 @@ changed an artifact: both are refused. Nothing in these files depends on the tim
 
 from __future__ import annotations
 
-import csv
 import glob
 import hashlib
 import json
@@ -25,7 +24,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -121,14 +120,6 @@ def read_json(path: str | Path) -> dict[str, Any]:
             f"{source}: schema version {version}, expected {SCHEMA_VERSION}; remove it and run snakemake again"
         )
     return dict(document)
-
-
-def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Writes a table with a header line."""
-    with atomic(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
 
 
 def merge_lineages(lineages: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import networkx as nx
-import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import GraphError
@@ -131,7 +130,3 @@ class Graph:
     def with_weights(self, weights: Weights) -> Graph:
         """The same graph over other weights."""
         return replace(self, weights={**self.weights, **weights})
-
-    def num_parameters(self) -> int:
-        """Number of weights held, in scalars."""
-        return int(sum(np.size(w) for w in self.weights.values()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autotailor.profiling.measuring.memory import MemoryUse, measure_baseline, measure_memory
     from autotailor.profiling.measuring.profiler import profile
     from autotailor.profiling.measuring.session import Session
-    from autotailor.profiling.networks.conversion import convert, converted_file, run_network
+    from autotailor.profiling.networks.conversion import convert, converted_file
     from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_networks, measure_rounds
     from autotailor.profiling.networks.validation import validate
     from autotailor.profiling.networks.writable import Missing, check_writable, missing_operators
@@ -61,7 +61,6 @@ __all__ = [
     "open_transport",
     "profile",
     "read_table",
-    "run_network",
     "validate",
 ]
 
@@ -99,7 +98,6 @@ _HOMES = {
     "open_transport": "autotailor.profiling.transports",
     "profile": "autotailor.profiling.measuring.profiler",
     "read_table": "autotailor.profiling.endpoint",
-    "run_network": "autotailor.profiling.networks.conversion",
     "validate": "autotailor.profiling.networks.validation",
 }
 __getattr__ = attach(__name__, _HOMES)

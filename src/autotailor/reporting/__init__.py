@@ -11,7 +11,7 @@ from autotailor.lazy import attach
 from autotailor.reporting.contributors import contributors
 
 if TYPE_CHECKING:
-    from autotailor.reporting.html import FIGURES, build_report, write_figure, write_figures
+    from autotailor.reporting.html import FIGURES, build_report, write_figure
     from autotailor.reporting.inputs import ReportError, ReportInputs
     from autotailor.reporting.terminal import print_front
 
@@ -23,7 +23,6 @@ __all__ = [
     "contributors",
     "print_front",
     "write_figure",
-    "write_figures",
 ]
 
 _HOMES = {
@@ -33,6 +32,5 @@ _HOMES = {
     "build_report": "autotailor.reporting.html",
     "print_front": "autotailor.reporting.terminal",
     "write_figure": "autotailor.reporting.html",
-    "write_figures": "autotailor.reporting.html",
 }
 __getattr__ = attach(__name__, _HOMES)

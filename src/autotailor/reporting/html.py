@@ -38,17 +38,6 @@ def build_report(inputs: ReportInputs, path: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_figures(inputs: ReportInputs, directory: Path) -> dict[str, Path]:
-    """Writes each figure whose table is there as ``NAME.svg``; answers name to path."""
-    tables = Tables(inputs)
-    written = {}
-    for name, (needed, draw) in FIGURES.items():
-        if tables.table(needed) is not None:
-            written[name] = directory / f"{name}.svg"
-            write_svg(draw(tables), written[name])
-    return written
-
-
 def write_figure(name: str, inputs: ReportInputs, path: Path) -> None:
     """Writes one figure (a name of FIGURES) as SVG; one that says so where its table is absent or empty."""
     tables = Tables(inputs)

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from autotailor.artifacts import atomic
 
-BLUE, ORANGE, GREEN, PURPLE, RED = "#2563eb", "#d97706", "#0f766e", "#7c3aed", "#be123c"
-INK, GREY, LIGHT, FAINT = "#1e293b", "#64748b", "#cbd5e1", "#eef2f7"
+BLUE, ORANGE, GREEN = "#2563eb", "#d97706", "#0f766e"
+INK, GREY, LIGHT = "#1e293b", "#64748b", "#cbd5e1"
 SERIES = (BLUE, "#f59e0b", "#14b8a6", "#8b5cf6", "#f43f5e", "#84cc16", "#0ea5e9", "#a16207")
 
 STYLE: dict[Any, Any] = {

@@ -190,15 +190,3 @@ def _eliminate(
             parts.append(part.extended(variable, choice, latency, loss))
         fronts[key] = union(parts, len(space), max_points)
     return _Message(tuple(separator), fronts)
-
-
-def brute_force_front(objectives: Objectives) -> Front:
-    """Front of a small space, by predicting every SubNet in it."""
-    space = objectives.space
-    grid = _grid(space, tuple(range(len(space))))
-    keep = np.ones(len(grid), dtype=bool)
-    for position, variable in enumerate(space):
-        if variable.gate is not None:
-            closed = grid[:, space.positions[variable.gate.variable]] >= variable.gate.open_choices
-            keep &= ~(closed & (grid[:, position] != variable.default))
-    return Front.of(objectives, grid[keep], "exact")

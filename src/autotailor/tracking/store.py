@@ -132,10 +132,6 @@ class Store:
         """Sets the final status and the end."""
         self.client.set_terminated(run_id, status=status, end_time=time or milliseconds())
 
-    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Sets tags."""
-        self.client.log_batch(run_id, tags=[RunTag(legal(key), value) for key, value in tags.items()])
-
     def _find(self, experiment: str, tags: Mapping[str, str]) -> str | None:
         """Identifier of the first run that carries all tags."""
         condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())

@@ -10,10 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import canonical
 from autotailor.ir.space.variable import Gate, Space, Variable
-from autotailor.search import Objectives, SearchError, exact_front
-from autotailor.search.elimination import brute_force_front
+from autotailor.search import Front, Objectives, SearchError, exact_front
 from autotailor.search.front import non_dominated
+
+
+def brute_force_front(objectives: Objectives) -> Front:
+    """Front of a small space, by predicting every SubNet in it."""
+    choices = (range(len(variable.choices)) for variable in objectives.space)
+    grid = np.array(list(itertools.product(*choices)), dtype=np.int64)
+    return Front.of(objectives, np.unique(canonical(objectives.space, grid), axis=0), "exact")
 
 
 @st.composite

@@ -26,7 +26,6 @@ from autotailor.search import (
 from autotailor.search.beam import beam_search
 from autotailor.search.genetic import genetic_front
 from autotailor.search.optimizer import hypervolume_ratio
-from autotailor.search.plot import plot
 
 QUICK = SearchConfig(population=40, generations=30)
 
@@ -186,9 +185,3 @@ def test_the_configuration_file_names_every_parameter() -> None:
     parameters = {**section["search"], "seed": 0}
     assert SearchConfig.from_section(parameters) == SearchConfig()
     assert set(parameters) - {"name"} == set(SearchConfig.__dataclass_fields__)
-
-
-@pytest.mark.parametrize("name", ["pareto.png", "pareto.svg"])
-def test_plot(name: str, result: SearchResult, tmp_path: Path) -> None:
-    plot(result, tmp_path / name)
-    assert (tmp_path / name).stat().st_size > 5000

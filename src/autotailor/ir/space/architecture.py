@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -121,12 +120,6 @@ class Architecture:
     @cached_property
     def _known(self) -> dict[Atom, frozenset[str]]:
         return {}
-
-    def combinations(self, variables: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], Assignment]]:
-        """Every joint choice of a few variables: (choice indices, assignment)."""
-        choices = [self.space[name].choices for name in variables]
-        for index in itertools.product(*(range(len(c)) for c in choices)):
-            yield index, {name: c[i] for name, c, i in zip(variables, choices, index, strict=True)}
 
     def active(self, dimension: Dimension, sizes: Sizes, owner: str) -> int:
         """Active size of one dimension; refuses sizes below one with a reason."""

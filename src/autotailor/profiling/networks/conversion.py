@@ -5,9 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.runtimes import open_runtime
 
@@ -26,11 +23,3 @@ def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Pa
     copy = Path(shutil.copyfile(onnx_path, directory / onnx_path.name))
     runtime.convert(copy, directory)
     return copy
-
-
-def run_network(directory: Path, images: npt.NDArray[np.float32], device: DeviceConfig) -> npt.NDArray[np.float32]:
-    """Logits ``[n, classes]`` of a converted network on images ``[n, 3, r, r]``.
-
-    The network runs on this computer, with the device's options.
-    """
-    return open_runtime(device).run(directory, images)
