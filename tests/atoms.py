@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx
 
 import autotailor
@@ -19,7 +21,7 @@ def every_atom(model: onnx.ModelProto, smallest_image: int, halves: bool = False
         smallest_image: least resolution (pixels).
         halves: only two sizes for each atom, the meta size and half of it.
     """
-    net = autotailor.SuperNet(checks.compile_model(model).graph, {})
+    net = autotailor.SuperNet.of(checks.compile_model(model).graph, {})
     spatial = {a for d in net.propagation.dimensions[net.graph.input] for a in d.atoms()}
     atoms = dict.fromkeys(a for axes in net.propagation.dimensions.values() for axis in axes for a in axis.atoms())
     variables: list[Variable] = []
@@ -31,8 +33,12 @@ def every_atom(model: onnx.ModelProto, smallest_image: int, halves: bool = False
         if len(sizes) > 1:
             variables.append(Variable(atom.name, "size", sizes, len(sizes) - 1))
     space = Space(tuple(variables))
-    net.__dict__["architecture"] = Architecture(space, {a: Fixed(a.name) for a in atoms if a.name in space.positions})
-    return net
+    return varied(net, Architecture(space, {a: Fixed(a.name) for a in atoms if a.name in space.positions}))
+
+
+def varied(net: autotailor.SuperNet, architecture: Architecture) -> autotailor.SuperNet:
+    """The network with other variables; none of them removes a block."""
+    return replace(net, elastic=replace(net.elastic, architecture=architecture, gates={}))
 
 
 def _sizes(atom: Atom, least: int) -> tuple[int, ...]:

@@ -102,7 +102,7 @@ def compile_network(source: str) -> SuperNet:
         return autotailor.compile(_drawn(create_network(source, pretrained=False)))
     model = config.compose(CONF, source, "host")["model"]
     graph = export_module(_drawn(create_network(model["source"], pretrained=False)), model["resolution"])
-    return autotailor.SuperNet(parse(normalise(graph), source), model["space"])
+    return autotailor.SuperNet.of(parse(normalise(graph), source), model["space"])
 
 
 def _drawn(network: nn.Module) -> nn.Module:

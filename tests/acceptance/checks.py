@@ -113,7 +113,7 @@ def check_subnet(net: autotailor.SuperNet, module: ElasticModule, subnet: autota
     built, alone, elastic = network(x).numpy(), network(x[1:]).numpy(), module(x).numpy()
     model = to_onnx(net.slice(subnet))
     tensors = run_onnx(model, x[:1].numpy(), every=True)
-    last = net.output(net.removed(subnet))
+    last = net.elastic.remainder(subnet).tensor(net.graph.output)
     found = {last if name == OUTPUT else name: tensor.shape for name, tensor in tensors.items()}
     wrong = tuple((n, shapes.get(n, ()), shape) for n, shape in found.items() if shapes.get(n) != shape)
     check = SubNetCheck(
@@ -136,7 +136,7 @@ def check_every_shape(net: autotailor.SuperNet, count: int, seed: int = 0) -> No
     for subnet in [net.largest(), *subnets(net, count, seed)]:
         shapes = net.shapes(subnet)
         assert min(size for shape in shapes.values() for size in shape) > 0
-        assert shapes[net.output(net.removed(subnet))] == (1, net.num_classes)
+        assert shapes[net.elastic.remainder(subnet).tensor(net.graph.output)] == (1, net.num_classes)
     assert net.operators()
 
 

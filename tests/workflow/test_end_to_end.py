@@ -126,7 +126,7 @@ def test_predictions_of_the_front_come_from_the_tables(results: Path) -> None:
     assert (pareto["latency_ms_predicted"].diff().dropna() > 0).all()
     for _, row in pareto.head(3).iterrows():
         subnet = autotailor.SubNet.from_json(net.space, row["assignment"])
-        standalone = autotailor.SuperNet(net.slice(subnet), {})
+        standalone = autotailor.SuperNet.of(net.slice(subnet), {})
         total = sum(latencies[place.features[()].id] for place in standalone.places(fusion))
         assert row["subnet"] == subnet.id
         assert row["latency_ms_predicted"] == pytest.approx(total)

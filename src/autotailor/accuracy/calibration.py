@@ -43,9 +43,9 @@ class Calibrator:
 
         The module is left with that SubNet active and without statistics of its own.
         """
-        if placeholders(module.supernet.graph):
+        if placeholders(module.elastic.graph):
             raise AccuracyError(
-                f"network {module.supernet.graph.name}: BatchNorm was re-inserted and has not seen an image yet; "
+                f"network {module.elastic.graph.name}: BatchNorm was re-inserted and has not seen an image yet; "
                 f"calibrate the largest SubNet first (accuracy.adopt_statistics), finetune does so by itself"
             )
         return self._collect(module, subnet, stored=False)

@@ -93,8 +93,7 @@ def _compile(
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
-    net = SuperNet(graph, None if space is None else dict(space))
-    _ = net.space
+    net = SuperNet.of(graph, None if space is None else dict(space))
     check_network(net)
     if num_classes is not None and num_classes != net.num_classes:
         raise GraphError(

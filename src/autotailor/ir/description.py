@@ -23,7 +23,7 @@ def describe(net: SuperNet) -> dict[str, Any]:
         ],
         "merged_choices": [{"variable": v, "choice": c, "same_as": same} for v, c, same in space.merged],
         "blocks": [
-            {"name": b.name, "kind": b.kind, "operators": len(b.nodes), "removable": b.name in net.gates}
+            {"name": b.name, "kind": b.kind, "operators": len(b.nodes), "removable": b.name in net.elastic.gates}
             for b in net.blocks
         ],
         "stages": [{"name": s.name, "blocks": [b.name for b in s.blocks]} for s in net.stages],

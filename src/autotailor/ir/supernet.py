@@ -20,39 +20,31 @@ import torch
 from torch import nn
 
 from autotailor.ir.blocks.block import Block
-from autotailor.ir.blocks.recognition import find_blocks
-from autotailor.ir.blocks.stage import Stage, find_stages
+from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import Atom, Indices, Kernel
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
 from autotailor.ir.execution.head import Head, find_head
 from autotailor.ir.execution.importance import channel_orders
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.slicing import (
-    active_shapes,
-    bypasses,
-    kept_nodes,
-    removed_blocks,
-    slice_graph,
-    take,
-)
+from autotailor.ir.execution.slicing import slice_graph, take
 from autotailor.ir.feature import OperatorFeature, Shape
-from autotailor.ir.fusion.places import FusedGroup, Place, find_place, fuse
+from autotailor.ir.fusion.places import Place, find_place, fuse
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.fusion.sequence import PlacedOperator, operator_sequence
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import Graph
 from autotailor.ir.metrics import metrics
 from autotailor.ir.metrics.elasticity import ElasticShare, elastic_share
 from autotailor.ir.metrics.memory import PeakMemory, peak_memory
-from autotailor.ir.propagation import Propagation, StaticPart, propagate
-from autotailor.ir.proposal.proposal import build_space
+from autotailor.ir.propagation import Propagation, StaticPart
+from autotailor.ir.proposal.proposal import with_space
 from autotailor.ir.proposal.request import SpaceRequest
 from autotailor.ir.proposal.section import space_section
 from autotailor.ir.space import subnet as subnets
-from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.space.variable import Gate, Space
+from autotailor.ir.space.variable import Space
 
 SCHEMA = 1
 UNFUSED = FusionRules("none")
@@ -63,55 +55,65 @@ class SuperNet:
     """A network that contains all its SubNets; immutable.
 
     Attributes:
-        graph: the unmodified network with the shared weights.
+        elastic: the unmodified network with the shared weights, and what can change in it.
         space_config: the configuration its space was made from; None where it was proposed.
         sorting: atom name to the permutation of its channels that was applied to the original weights.
     """
 
-    graph: Graph
+    elastic: ElasticGraph
     space_config: Mapping[str, Any] | None = None
     sorting: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        space_config: Mapping[str, Any] | None = None,
+        sorting: Mapping[str, Sequence[int]] | None = None,
+    ) -> SuperNet:
+        """The SuperNet of a graph with the space that a configuration asks for; with None a space is proposed.
+
+        Raises:
+            SpaceError: the space asks for what the network cannot offer.
+        """
+        elastic = with_space(ElasticGraph.of(graph), SpaceRequest.from_config(space_config))
+        return cls(elastic, space_config, sorting or {})
+
     # What the graph says.
+
+    @property
+    def graph(self) -> Graph:
+        """The unmodified network with the shared weights."""
+        return self.elastic.graph
 
     @property
     def name(self) -> str:
         """Name of the network."""
         return self.graph.name
 
-    @cached_property
+    @property
     def propagation(self) -> Propagation:
         """Dimensions of all tensors."""
-        return propagate(self.graph)
+        return self.elastic.propagation
 
-    @cached_property
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """Blocks in the order of the trunk."""
-        return find_blocks(self.graph, self.propagation)
+        return self.elastic.blocks
 
-    @cached_property
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """Stages in the order of the trunk."""
-        return find_stages(self.graph, self.blocks)
-
-    @cached_property
-    def architecture(self) -> Architecture:
-        """Variables, and what they do to dimensions."""
-        return self._architecture_of(self.space_config)
-
-    def _architecture_of(self, section: Mapping[str, Any] | None) -> Architecture:
-        request = SpaceRequest.from_config(section)
-        return build_space(self.graph, self.propagation, self.blocks, self.stages, request)
-
-    def space_section(self) -> dict[str, Any]:
-        """The ``space`` section of a configuration that gives this space again; where it was proposed, one to edit."""
-        request = SpaceRequest.from_config(self.space_config)
-        return space_section(self.space, self.blocks, self.stages, request, lambda s: self._architecture_of(s).space)
+        return self.elastic.stages
 
     @property
     def space(self) -> Space:
         """The variables."""
-        return self.architecture.space
+        return self.elastic.space
+
+    def space_section(self) -> dict[str, Any]:
+        """The ``space`` section of a configuration that gives this space again; where it was proposed, one to edit."""
+        return space_section(self.elastic, SpaceRequest.from_config(self.space_config))
 
     @property
     def static_parts(self) -> tuple[StaticPart, ...]:
@@ -133,23 +135,6 @@ class SuperNet:
         """The final activation, where there is one, and where the logits are."""
         return find_head(self.graph)
 
-    @cached_property
-    def gates(self) -> dict[str, Gate]:
-        """Block name to the depth that can remove it."""
-        found: dict[str, Gate] = {}
-        for stage in self.stages:
-            name = f"{stage.name}.depth"
-            if name in self.space.positions:
-                removed = self.space[name].choices
-                for nth, block in enumerate(stage.removable, 1):
-                    if nth <= max(removed):
-                        found[block.name] = Gate(name, sum(r < nth for r in removed))
-        return found
-
-    @cached_property
-    def _node_gates(self) -> dict[str, Gate]:
-        return {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
-
     def largest(self) -> SubNet:
         """The unmodified network."""
         return subnets.largest(self.space)
@@ -162,28 +147,15 @@ class SuperNet:
         """A SubNet, uniformly from the distinct ones."""
         return subnets.sample(self.space, rng)
 
-    def removed(self, subnet: SubNet) -> tuple[Block, ...]:
-        """Blocks that a SubNet leaves out."""
-        return removed_blocks(self.blocks, self.gates, subnet)
-
-    def kept_nodes(self, removed: Sequence[Block]) -> tuple[Node, ...]:
-        """Nodes of the graph without some blocks, reading around them."""
-        return kept_nodes(self.graph, removed)
-
-    def output(self, removed: Sequence[Block], logits: bool = False) -> str:
-        """Name of the output tensor without some blocks, or of the logits before the final activation."""
-        name = self.head.logits if logits else self.graph.output
-        return bypasses(removed).get(name, name)
-
     def shapes(self, subnet: SubNet) -> dict[str, Shape]:
         """Deduced shape of every activation of a SubNet, batch 1.
 
         Raises:
             IllegalSubNetError: a dimension vanishes.
         """
-        nodes = self.kept_nodes(self.removed(subnet))
+        nodes = self.elastic.remainder(subnet).nodes
         names = [self.graph.input, *(name for node in nodes for name in node.outputs)]
-        return active_shapes(self.architecture, self.propagation, names, self.architecture.sizes(subnet.assignment))
+        return self.elastic.shapes(names, self.elastic.sizes(subnet))
 
     # Executable forms.
 
@@ -193,12 +165,12 @@ class SuperNet:
         Args:
             logits: leave out the final activation (``head``), where there is one; training wants that.
         """
-        return ElasticModule(self, logits)
+        return ElasticModule(self.elastic, logits)
 
     def slice(self, subnet: SubNet, statistics: Statistics | None = None) -> Graph:
         """The standalone graph of a SubNet; statistics replace those of its normalisations."""
-        sliced = slice_graph(self.graph, self.propagation, self.architecture, self.removed(subnet), subnet)
-        return sliced if statistics is None else _with_statistics(sliced, statistics)
+        sliced = slice_graph(self.elastic, subnet)
+        return sliced if statistics is None else sliced.with_weights(_as_weights(sliced, statistics))
 
     def build(self, subnet: SubNet, statistics: Statistics | None = None, *, logits: bool = False) -> nn.Module:
         """A standalone module in evaluation mode with sliced weights.
@@ -218,17 +190,18 @@ class SuperNet:
 
     def with_weights(self, weights: Mapping[str, Any]) -> SuperNet:
         """The same SuperNet over other weights (arrays by the graph's names)."""
-        return replace(self, graph=self.graph.with_weights(weights))
+        return replace(self, elastic=self.elastic.with_weights(weights))
 
     def absorb(self, module: ElasticModule, statistics: Statistics | None = None) -> SuperNet:
         """A SuperNet with a module's weights; ``statistics`` are those of the largest SubNet."""
         absorbed = self.with_weights(module.arrays())
-        return absorbed if statistics is None else replace(absorbed, graph=_with_statistics(absorbed.graph, statistics))
+        return absorbed if statistics is None else absorbed.with_weights(_as_weights(absorbed.graph, statistics))
 
     def sort_channels(self) -> SuperNet:
         """Permutes coupled channels by importance, the most important first; the largest SubNet does not change."""
-        elastic = [a for a in self.architecture.rules if not isinstance(a, Kernel) and not self._is_spatial(a)]
-        orders = channel_orders(self.graph, self.propagation, elastic)
+        atoms = self.elastic.architecture.rules
+        channels = [a for a in atoms if not isinstance(a, Kernel) and not self._is_spatial(a)]
+        orders = channel_orders(self.elastic, channels)
         weights = {
             name: take(weight, self.propagation.dimensions[name], _meta_size, orders)
             for name, weight in self.graph.weights.items()
@@ -244,18 +217,12 @@ class SuperNet:
     def places(self, fusion: FusionRules) -> tuple[Place, ...]:
         """Every fused operator of the network with all features it can have."""
         if fusion not in self._places:
-            self._places[fusion] = tuple(
-                find_place(self.graph, self.propagation, self.architecture, group, self._group_gate(group))
-                for group in fuse(self.graph, fusion)
-            )
+            self._places[fusion] = tuple(find_place(self.elastic, group) for group in fuse(self.graph, fusion))
         return self._places[fusion]
 
     @cached_property
     def _places(self) -> dict[FusionRules, tuple[Place, ...]]:
         return {}
-
-    def _group_gate(self, group: FusedGroup) -> Gate | None:
-        return self._node_gates.get(group.producer.name)
 
     def operators(self, subnet: SubNet | None = None, fusion: FusionRules = UNFUSED) -> tuple[OperatorFeature, ...]:
         """The unique fused operators of the whole space, or of one SubNet."""
@@ -267,9 +234,8 @@ class SuperNet:
 
     def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
         """The fused operators of a SubNet one behind the other, with the tensors they read and write."""
-        removed = self.removed(subnet)
         pairs = list(zip(fuse(self.graph, fusion), self.places(fusion), strict=True))
-        return operator_sequence(self.graph, pairs, fusion, self.kept_nodes(removed), bypasses(removed), subnet)
+        return operator_sequence(self.elastic, pairs, fusion, subnet)
 
     def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
         """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.
@@ -315,11 +281,7 @@ class SuperNet:
             width: bytes of a number: 4 in single precision.
         """
         return peak_memory(
-            self.graph,
-            self.propagation,
-            self.architecture,
-            self.blocks,
-            self.gates,
+            self.elastic,
             self.places(fusion),
             fusion,
             resident=resident or {},
@@ -338,7 +300,7 @@ class SuperNet:
 
     def parameters(self) -> Metric:
         """Trainable and other weights without statistics, in millions."""
-        return metrics.parameters(self.graph, self.propagation, self.architecture, self._node_gates)
+        return metrics.parameters(self.elastic)
 
     # Files.
 
@@ -370,7 +332,7 @@ class SuperNet:
         if schema != SCHEMA:
             raise GraphError(f"{path} has schema version {schema}, this autotailor reads {SCHEMA}; compile it again")
         weights = {name: tensor.numpy() for name, tensor in data["weights"].items()}
-        return cls(Graph.restore(data["graph"], weights), data["space"], data["sorting"])
+        return cls.of(Graph.restore(data["graph"], weights), data["space"], data["sorting"])
 
 
 def load_supernet(path: str | Path) -> SuperNet:
@@ -382,12 +344,12 @@ def _meta_size(atom: Atom) -> int:
     return atom.meta
 
 
-def _with_statistics(graph: Graph, statistics: Statistics) -> Graph:
-    """A graph whose normalisations use other statistics."""
+def _as_weights(graph: Graph, statistics: Statistics) -> dict[str, Indices]:
+    """Statistics as the weights that a graph's normalisations read."""
     weights: dict[str, Indices] = {}
     for node in graph.nodes:
         if node.kind == NORMALISATION and node.name in statistics:
             mean, variance = statistics[node.name]
             weights[node.inputs[3]] = mean.detach().cpu().numpy()
             weights[node.inputs[4]] = variance.detach().cpu().numpy()
-    return graph.with_weights(weights)
+    return weights

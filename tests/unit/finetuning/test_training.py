@@ -254,7 +254,7 @@ class TestCalibration:
         other = accuracy.calibrate(module, plain_net.largest(), tiny, config)
         first = next(iter(other))
         images, _ = next(tiny.train.batches(0, 32))
-        stem = module.supernet.graph.nodes[0]
+        stem = module.elastic.graph.nodes[0]
         out = torch.nn.functional.conv2d(images, module.weight(stem.inputs[1]), stride=2, padding=1)
         assert torch.allclose(other[first][0], out.mean((0, 2, 3)), atol=1e-5)
 

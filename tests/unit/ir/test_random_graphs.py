@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import autotailor
 from acceptance import checks
-from atoms import every_atom
+from atoms import every_atom, varied
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.proposal.legality import fitting, needs_of
 from unit.ir.strategies import models
@@ -40,8 +40,7 @@ def agree(net: autotailor.SuperNet, seed: int, count: int = 3) -> None:
 
 def legal(net: autotailor.SuperNet) -> autotailor.SuperNet:
     """The same without choices that some window does not fit into."""
-    net.__dict__["architecture"], _ = fitting(net.architecture, needs_of(net.graph, net.propagation))
-    return net
+    return varied(net, fitting(net.elastic.architecture, needs_of(net.elastic))[0])
 
 
 def each_atom_on_its_own(model: onnx.ModelProto, seed: int) -> None:
@@ -60,7 +59,7 @@ def metrics(net: autotailor.SuperNet, seed: int) -> None:
     """Predicted MACs and parameters against those of the sliced networks alone."""
     macs, parameters = net.macs(), net.parameters()
     for subnet in checks.subnets(net, 2, seed):
-        alone = autotailor.SuperNet(net.slice(subnet), {})
+        alone = autotailor.SuperNet.of(net.slice(subnet), {})
         for whole, part in ((macs, alone.macs()), (parameters, alone.parameters())):
             expected = part.predict(alone.largest().to_array())[0]
             assert whole.predict(subnet.to_array())[0] == pytest.approx(expected), whole.name
@@ -73,7 +72,7 @@ def unique_operators(model: onnx.ModelProto) -> None:
         return
     seen = set()
     for index in np.ndindex(*(len(v.choices) for v in net.space)):
-        alone = autotailor.SuperNet(net.slice(autotailor.SubNet(net.space, index)), {})
+        alone = autotailor.SuperNet.of(net.slice(autotailor.SubNet(net.space, index)), {})
         seen.update(alone.operators(fusion=FUSION))
     assert seen == set(net.operators(fusion=FUSION))
 

@@ -191,7 +191,7 @@ def test_operators_of_the_space_are_those_of_its_subnets(any_net: autotailor.Sup
 def test_a_subnets_operators_are_those_of_its_sliced_graph(any_net: autotailor.SuperNet) -> None:
     for subnet in some_subnets(any_net, 4):
         graph = any_net.slice(subnet)
-        standalone = autotailor.SuperNet(graph, {})
+        standalone = autotailor.SuperNet.of(graph, {})
         assert set(any_net.operators(subnet, NCNN_LIKE)) == set(standalone.operators(fusion=NCNN_LIKE))
 
 
@@ -200,7 +200,7 @@ def test_latency_is_the_sum_over_operators(resnet_net: autotailor.SuperNet) -> N
     table = {f.id: float(i + 1) for i, f in enumerate(features)}
     metric = resnet_net.latency(table, NCNN_LIKE)
     for subnet in some_subnets(resnet_net, 4):
-        graph = autotailor.SuperNet(resnet_net.slice(subnet), {})
+        graph = autotailor.SuperNet.of(resnet_net.slice(subnet), {})
         expected = sum(table[p.features[()].id] for p in graph.places(NCNN_LIKE))
         assert metric.predict(subnet.to_array())[0] == pytest.approx(expected)
     with pytest.raises(autotailor.AutoTailorError, match="LUT lacks 1 of the"):

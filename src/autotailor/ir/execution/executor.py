@@ -8,27 +8,25 @@ at hand (evaluation), or collects them (recalibration).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from autotailor.ir.blocks.block import Block
 from autotailor.ir.dimensions.resampling import is_resampled, resampling_matrix
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.bypass import bypass
 from autotailor.ir.execution.head import Head, find_head
-from autotailor.ir.execution.slicing import active_shapes, specialise, stretch
+from autotailor.ir.execution.slicing import specialise, stretch
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
-from autotailor.ir.propagation import Propagation
-from autotailor.ir.space.architecture import Architecture
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, largest
 
 NORMALISATION = "BatchNormalization"
 Statistics = Mapping[str, tuple[Tensor, Tensor]]
@@ -161,51 +159,28 @@ def _untrainable(graph: Graph) -> set[str]:
 Axis = None | tuple[int, int] | Tensor
 
 
-class ElasticNetwork(Protocol):
-    """What an ElasticModule asks of its SuperNet."""
-
-    @property
-    def graph(self) -> Graph: ...
-
-    @property
-    def architecture(self) -> Architecture: ...
-
-    @property
-    def propagation(self) -> Propagation: ...
-
-    def largest(self) -> SubNet: ...
-
-    def removed(self, subnet: SubNet) -> tuple[Block, ...]: ...
-
-    def kept_nodes(self, removed: Sequence[Block]) -> tuple[Node, ...]: ...
-
-    def output(self, removed: Sequence[Block], logits: bool = False) -> str: ...
-
-
 class ElasticModule(GraphModule):
     """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs.
 
     Args:
-        supernet: whose weights it copies.
+        elastic: the network, whose weights are copied.
         logits: leave out the final activation, where there is one.
     """
 
-    def __init__(self, supernet: ElasticNetwork, logits: bool = False) -> None:
-        super().__init__(supernet.graph, logits)
-        self.supernet = supernet
+    def __init__(self, elastic: ElasticGraph, logits: bool = False) -> None:
+        super().__init__(elastic.graph, logits)
+        self.elastic = elastic
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None
         self._stored = False
         self._axes: dict[str, tuple[Axis, ...]] = {}
-        self.activate(supernet.largest())
+        self.activate(largest(elastic.space))
 
     def activate(self, subnet: SubNet) -> ElasticModule:
         """Selects the SubNet to run; statistics of another SubNet are dropped."""
-        removed = self.supernet.removed(subnet)
-        self._subnet = subnet
-        self._sizes = self.supernet.architecture.sizes(subnet.assignment)
-        nodes = tuple(self._follow(node) for node in self.supernet.kept_nodes(removed))
-        self._schedule(nodes, self.supernet.output(removed, bool(self._head.activation)))
+        self._subnet, self._sizes = subnet, self.elastic.sizes(subnet)
+        kept = self.elastic.remainder(subnet)
+        self._schedule(tuple(self._follow(node) for node in kept.nodes), kept.tensor(self._head.logits))
         self._axes.clear()
         self.statistics = None
         return self
@@ -215,10 +190,7 @@ class ElasticModule(GraphModule):
         rule = rules.find(node.kind)
         if rule is None or not rule.follows_shapes or self._is_static(node):
             return node
-        names = (*node.inputs, *node.outputs)
-        return specialise(
-            node, active_shapes(self.supernet.architecture, self.supernet.propagation, names, self._sizes)
-        )
+        return specialise(node, self.elastic.shapes((*node.inputs, *node.outputs), self._sizes))
 
     def replica(self) -> ElasticModule:
         """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
@@ -257,7 +229,7 @@ class ElasticModule(GraphModule):
     def _plan(self, name: str) -> tuple[Axis, ...]:
         """What each axis of a weight keeps; a stretch where it is one, because that is a view."""
         plan: list[Axis] = []
-        for dimension in self.supernet.propagation.dimensions[name]:
+        for dimension in self.elastic.propagation.dimensions[name]:
             if is_resampled(dimension, self._sizes):
                 plan.append(torch.from_numpy(resampling_matrix(dimension, self._sizes)))
                 continue

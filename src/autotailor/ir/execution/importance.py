@@ -14,23 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Product, Sum
-from autotailor.ir.graph import Graph
-from autotailor.ir.propagation import Propagation
+from autotailor.ir.elastic_graph import ElasticGraph
 
 Array = npt.NDArray[Any]
 
 
-def channel_orders(graph: Graph, propagation: Propagation, atoms: Sequence[Atom]) -> dict[Atom, Indices]:
+def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, Indices]:
     """For each atom the order of its channels, most important first; ties keep their order."""
     gains: dict[Atom, Array] = {}
     readers: dict[Atom, Array] = {}
     wanted = set(atoms)
-    for node in graph.nodes:
+    weights, dimensions = elastic.graph.weights, elastic.propagation.dimensions
+    for node in elastic.graph.nodes:
         if node.kind == "BatchNormalization":
-            _accumulate(gains, graph.weights[node.inputs[1]], propagation.dimensions[node.inputs[1]], 0, wanted)
-        elif node.kind in ("Conv", "Gemm", "MatMul") and node.inputs[1] in graph.weights:
+            _accumulate(gains, weights[node.inputs[1]], dimensions[node.inputs[1]], 0, wanted)
+        elif node.kind in ("Conv", "Gemm", "MatMul") and node.inputs[1] in weights:
             axis = _reading_axis(node.kind, bool(node.get("transB", 0)))
-            _accumulate(readers, graph.weights[node.inputs[1]], propagation.dimensions[node.inputs[1]], axis, wanted)
+            _accumulate(readers, weights[node.inputs[1]], dimensions[node.inputs[1]], axis, wanted)
     ones = {atom: np.ones(atom.meta) for atom in atoms}
     return {
         atom: np.argsort(-gains.get(atom, ones[atom]) * readers.get(atom, ones[atom]), kind="stable") for atom in atoms

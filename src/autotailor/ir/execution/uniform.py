@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autotailor.ir.dimensions.dimension import Atom, factors_of, parts_of
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.execution.slicing import slice_graph
 from autotailor.ir.graph import Graph
@@ -33,7 +34,8 @@ def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
     rules = {
         atom: Scaled(WIDTH, None, divisor, granule, 1.0) for atom, granule in _channel_atoms(graph, propagation).items()
     }
-    return slice_graph(graph, propagation, Architecture(space, rules), (), SubNet(space, (0,)))
+    elastic = ElasticGraph(graph, propagation, architecture=Architecture(space, rules))
+    return slice_graph(elastic, SubNet(space, (0,)))
 
 
 def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:

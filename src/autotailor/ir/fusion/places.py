@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.dimensions.batch_axis import batch_axis, batch_first, renumbered
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.slicing import specialise
 from autotailor.ir.feature import Follower, OperatorFeature, Shape
 from autotailor.ir.fusion.pattern import find_matches
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
-from autotailor.ir.propagation import Propagation
-from autotailor.ir.space.architecture import Architecture, check_size
+from autotailor.ir.space.architecture import check_size
 from autotailor.ir.space.joint_sizes import Derived, entries, joint_image
 from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import IntArray, SubNet
@@ -198,23 +198,22 @@ def group_feature(
     )
 
 
-def find_place(
-    graph: Graph, propagation: Propagation, architecture: Architecture, group: FusedGroup, gate: Gate | None
-) -> Place:
+def find_place(elastic: ElasticGraph, group: FusedGroup) -> Place:
     """All features that a fused group can have.
 
     Raises:
         IllegalSubNetError: a dimension vanishes for some choice.
     """
     names = [*group.producer.inputs, *group.added, *group.producer.outputs, *group.outputs]
-    names = [name for name in dict.fromkeys(names) if name]
-    dimensions = list(dict.fromkeys(d for name in names for d in propagation.dimensions[name]))
-    image = joint_image(architecture, dimensions)
-    batch_axes = {name: axis for name in names if (axis := batch_axis(propagation.dimensions[name]))}
+    axes = {name: elastic.propagation.dimensions[name] for name in names if name}
+    dimensions = list(dict.fromkeys(d for own in axes.values() for d in own))
+    image = joint_image(elastic.architecture, dimensions)
+    batch_axes = {name: axis for name, own in axes.items() if (axis := batch_axis(own))}
     features: dict[OperatorFeature, int] = {}
     number = np.empty(len(image.sizes), dtype=np.int64)
     for row, sizes in enumerate(image.sizes.tolist()):
         size = dict(zip(dimensions, sizes, strict=True))
-        shapes = {n: tuple(check_size(d, size[d], n) for d in propagation.dimensions[n]) for n in names}
-        number[row] = features.setdefault(group_feature(graph, group, shapes, batch_axes), len(features))
+        shapes = {name: tuple(check_size(d, size[d], name) for d in own) for name, own in axes.items()}
+        number[row] = features.setdefault(group_feature(elastic.graph, group, shapes, batch_axes), len(features))
+    gate = elastic.node_gates.get(group.producer.name)
     return Place(group.producer.name, image.variables, tuple(features), number[image.rows], gate, image.derived)

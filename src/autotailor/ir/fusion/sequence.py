@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import FusedGroup, Place
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.ir.graph import Graph, Node
 from autotailor.ir.space.subnet import SubNet
 
 
@@ -29,25 +29,19 @@ class PlacedOperator:
 
 
 def operator_sequence(
-    graph: Graph,
-    pairs: Sequence[tuple[FusedGroup, Place]],
-    fusion: FusionRules,
-    kept: Sequence[Node],
-    bypassed: Mapping[str, str],
-    subnet: SubNet,
+    elastic: ElasticGraph, pairs: Sequence[tuple[FusedGroup, Place]], fusion: FusionRules, subnet: SubNet
 ) -> tuple[PlacedOperator, ...]:
     """The operators of a SubNet, in topological order.
 
     Args:
-        graph: the SuperNet's.
+        elastic: the SuperNet's.
         pairs: fused groups with their places.
         fusion: whose groups they are; its free operators hand on what they read.
-        kept: nodes outside removed blocks.
-        bypassed: output of each removed block to the tensor that stands for it.
         subnet: which one.
     """
-    stands_for = dict(bypassed)
-    for node in kept:
+    kept = elastic.remainder(subnet)
+    stands_for = dict(kept.stands_for)
+    for node in kept.nodes:
         if node.kind in fusion.free:
             stands_for[node.outputs[0]] = node.inputs[0]
 
@@ -59,7 +53,7 @@ def operator_sequence(
     found = []
     for group, place in pairs:
         if (feature := place.feature(subnet)) is not None:
-            reads = tuple(resolved(name) for name in (*graph.activations(group.producer), *group.added))
+            reads = tuple(resolved(name) for name in (*elastic.graph.activations(group.producer), *group.added))
             found.append(PlacedOperator(feature, reads, group.outputs))
     return _as_needed(found)
 

@@ -9,19 +9,17 @@ the depths: where a block is removed, what it would have read is read by its fol
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.blocks.block import Block
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.fusion.places import FusedGroup, Place, fuse
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
-from autotailor.ir.propagation import Propagation
-from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.joint_sizes import joint_image
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
@@ -123,11 +121,7 @@ def resident_weights(space: Space, places: Sequence[Place], known: Mapping[str, 
 
 
 def peak_memory(
-    graph: Graph,
-    propagation: Propagation,
-    architecture: Architecture,
-    blocks: Iterable[Block],
-    gates: Mapping[str, Gate],
+    elastic: ElasticGraph,
     places: Sequence[Place],
     fusion: FusionRules,
     *,
@@ -136,10 +130,8 @@ def peak_memory(
     baseline: float,
     width: int,
 ) -> PeakMemory:
-    """Peak memory of a network's SubNets: see ``SuperNet.peak_memory``.
-
-    ``gates`` maps blocks to the depths that can remove them; ``places`` are those of the same fusion rules.
-    """
+    """Peak memory of a network's SubNets (see ``SuperNet.peak_memory``); ``places`` belong to the same fusion rules."""
+    graph, gates = elastic.graph, elastic.gates
     position = {node.name: i for i, node in enumerate(graph.nodes)}
     pairs = sorted(zip(fuse(graph, fusion), places, strict=True), key=lambda pair: position[pair[0].members[-1].name])
     stands_for = _aliases(graph, [group for group, _ in pairs], fusion)
@@ -147,9 +139,9 @@ def peak_memory(
     sizes: dict[object, Term] = {}
 
     def size(name: str) -> Term:
-        dimensions = propagation.dimensions[name]
+        dimensions = elastic.propagation.dimensions[name]
         if dimensions not in sizes:
-            image = joint_image(architecture, dimensions)
+            image = joint_image(elastic.architecture, dimensions)
             counts = np.prod(image.sizes, axis=-1, dtype=np.float64) * (width / MIB)
             sizes[dimensions] = Term(image.variables, counts[image.rows], None, name, image.derived)
         return sizes[dimensions]
@@ -169,11 +161,11 @@ def peak_memory(
     }
     around = tuple(
         (number[stands_for.get(b.input, b.input)], number[stands_for.get(b.output, b.output)], gates[b.name])
-        for b in blocks
+        for b in elastic.blocks
         if b.name in gates
     )
-    weights = resident_weights(architecture.space, places, resident, width)
-    return PeakMemory(architecture.space, weights, tuple(tensors), scratch, around, len(pairs), baseline)
+    weights = resident_weights(elastic.space, places, resident, width)
+    return PeakMemory(elastic.space, weights, tuple(tensors), scratch, around, len(pairs), baseline)
 
 
 def _rule(node: Node) -> OperatorRule:

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
-from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import OperatorRule, rules
-from autotailor.ir.propagation import Propagation
-from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.joint_sizes import joint_image
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.variable import Gate, Space
@@ -78,20 +76,21 @@ def macs(space: Space, places: Sequence[Place]) -> Metric:
     )
 
 
-def parameters(graph: Graph, propagation: Propagation, architecture: Architecture, gates: Mapping[str, Gate]) -> Metric:
-    """Weights but statistics and scalars, in millions; ``gates``: node name to the depth that can remove the node."""
+def parameters(elastic: ElasticGraph) -> Metric:
+    """Weights without statistics and scalars, in millions."""
     terms: dict[str, Term] = {}
-    for node in graph.nodes:
+    weights = elastic.graph.weights
+    for node in elastic.graph.nodes:
         rule = rules.find(node.kind) or OperatorRule()
         for position, name in enumerate(node.inputs):
-            constant = name not in graph.weights or graph.weights[name].size == 1
+            constant = name not in weights or weights[name].size == 1
             if not constant and position not in rule.statistics and name not in terms:
-                terms[name] = _weight_term(name, propagation, architecture, gates.get(node.name))
-    return Metric("parameters", "M", architecture.space, tuple(terms.values()))
+                terms[name] = _weight_term(elastic, name, elastic.node_gates.get(node.name))
+    return Metric("parameters", "M", elastic.space, tuple(terms.values()))
 
 
-def _weight_term(name: str, propagation: Propagation, architecture: Architecture, gate: Gate | None) -> Term:
-    image = joint_image(architecture, propagation.dimensions[name])
+def _weight_term(elastic: ElasticGraph, name: str, gate: Gate | None) -> Term:
+    image = joint_image(elastic.architecture, elastic.propagation.dimensions[name])
     counts = np.prod(image.sizes, axis=-1, dtype=np.float64) / MILLION
     return Term(image.variables, counts[image.rows], gate, name, image.derived)
 

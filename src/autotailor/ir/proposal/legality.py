@@ -1,11 +1,12 @@
 """Legal choices: windows must fit into what they slide over, together with every choice of every other variable.
 
-A pooling window of 3x3 fits no map of 2x2 pixels, and a reflection of 3 pixels needs 4. What needs a least size is a
-``Need`` over one dimension, whose exact sizes under all joint choices ``image.py`` tabulates. A space is the product
-of its variables, so that a choice stays only where it fits with all the others. Depth needs no care: a removed block
-takes its needs with it, and what leaves a block has the dimensions of what enters it.
+A pooling window of 3x3 fits no map of 2x2 pixels, and a reflection of 3 pixels needs a map of 4. A ``Need`` says which
+least size a dimension must have, and ``joint_sizes.py`` tabulates the sizes of the dimension under all joint choices. A
+space is the product of its variables, so that a choice stays only where it fits with all choices of all others. Depth
+needs no care: the needs of a removed block go with the block, and what leaves a removable block has the dimensions of
+what enters it.
 
-A proposed space is also one whose operators can be listed: see ``enumerable``.
+The operators of a proposed space can also be listed: see ``enumerable``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autotailor.ir.dimensions.dimension import Dimension, Resolution, Window
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.graph import Graph
-from autotailor.ir.propagation import RESOLUTION, Need, Propagation
+from autotailor.ir.propagation import RESOLUTION, Need
 from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.joint_sizes import coupling, joint_image
 from autotailor.ir.space.variable import Choice
@@ -33,12 +34,13 @@ class Refused:
     need: Need
 
 
-def enumerable(architecture: Architecture, graph: Graph, propagation: Propagation) -> Architecture:
-    """The architecture with so few choices that every operator's features can be listed.
+def enumerable(elastic: ElasticGraph) -> Architecture:
+    """The architecture of a network with so few choices that every operator's features can be listed.
 
     Of the variables that an operator couples too closely, the one with the most choices loses one from the middle.
     """
-    for dimensions in _dimensions_of_operators(graph, propagation):
+    architecture = elastic.architecture
+    for dimensions in _dimensions_of_operators(elastic):
         while (error := coupling(architecture, dimensions)) is not None:
             most = max((architecture.space[name] for name in error.variables), key=lambda v: len(v.choices))
             spare = [choice for _, choice in _modified(architecture, most.name)]
@@ -46,38 +48,37 @@ def enumerable(architecture: Architecture, graph: Graph, propagation: Propagatio
     return architecture
 
 
-def check_enumerable(architecture: Architecture, graph: Graph, propagation: Propagation) -> None:
-    """Refuses an architecture with operators whose features are too many to list.
+def check_enumerable(elastic: ElasticGraph) -> None:
+    """Refuses a network with operators whose features are too many to list.
 
     Raises:
         CoupledError: names variables that one operator couples too closely.
     """
-    for dimensions in _dimensions_of_operators(graph, propagation):
-        if (error := coupling(architecture, dimensions)) is not None:
+    for dimensions in _dimensions_of_operators(elastic):
+        if (error := coupling(elastic.architecture, dimensions)) is not None:
             raise error
 
 
-def _dimensions_of_operators(graph: Graph, propagation: Propagation) -> Iterator[tuple[Dimension, ...]]:
+def _dimensions_of_operators(elastic: ElasticGraph) -> Iterator[tuple[Dimension, ...]]:
     """What each node reads and writes, once; operators fused into it have the same dimensions."""
-    found: dict[tuple[Dimension, ...], None] = {}
-    for node in graph.nodes:
-        names = [name for name in (*node.inputs, *node.outputs) if name]
-        found[tuple(dict.fromkeys(d for name in names for d in propagation.dimensions.get(name, ()) if d.meta > 1))] = (
-            None
-        )
-    yield from found
+    known = elastic.propagation.dimensions
+    coupled = (
+        tuple(dict.fromkeys(d for name in (*node.inputs, *node.outputs) for d in known.get(name, ()) if d.meta > 1))
+        for node in elastic.graph.nodes
+    )
+    yield from dict.fromkeys(coupled)
 
 
-def needs_of(graph: Graph, propagation: Propagation) -> tuple[Need, ...]:
+def needs_of(elastic: ElasticGraph) -> tuple[Need, ...]:
     """What a network needs of its dimensions, each dimension once.
 
     Besides the needs that operators state, something must be left of every axis behind a window. Widths need nothing,
     because rounding never takes the last channel.
     """
-    found: dict[tuple[Dimension, int], Need] = {(n.dimension, n.least): n for n in propagation.needs}
-    for node in graph.nodes:
+    found: dict[tuple[Dimension, int], Need] = {(n.dimension, n.least): n for n in elastic.propagation.needs}
+    for node in elastic.graph.nodes:
         for name in node.outputs:
-            for dimension in propagation.dimensions.get(name, ()):
+            for dimension in elastic.propagation.dimensions.get(name, ()):
                 if _slides(dimension):
                     need = Need(dimension, 1, f"nothing is left of what {node.kind} {node.name} writes")
                     found.setdefault((dimension, 1), need)

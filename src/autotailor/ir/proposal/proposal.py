@@ -12,9 +12,9 @@ from autotailor.ir.blocks.handle import Handle
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import Atom, Dimension, parts_of
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.graph import Graph
-from autotailor.ir.propagation import RESOLUTION, Propagation
+from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Scaled
@@ -33,6 +33,7 @@ class _Draft:
     request: SpaceRequest
     variables: list[Variable] = field(default_factory=list)
     rules: dict[Atom, AtomRule] = field(default_factory=dict)
+    gates: dict[str, Gate] = field(default_factory=dict)
 
     def wants(self, name: str) -> bool:
         return not any(fnmatch(name, pattern) for pattern in self.request.skip)
@@ -44,39 +45,41 @@ class _Draft:
         return variable
 
 
-def build_space(
-    graph: Graph,
-    propagation: Propagation,
-    blocks: Sequence[Block],
-    stages: Sequence[Stage],
-    request: SpaceRequest,
-) -> Architecture:
-    """The variables of a network and what they do to its atoms.
+def with_space(elastic: ElasticGraph, request: SpaceRequest) -> ElasticGraph:
+    """The network with the variables that are asked for, whatever its variables were.
 
     Raises:
         SpaceError: a choice larger than the weights hold, one that does not fit, or a name that matches nothing.
     """
-    _check_names(request, blocks)
-    _check_stages(request, stages)
+    _check_names(request, elastic.blocks)
+    _check_stages(request, elastic.stages)
+    draft = _drafted(elastic, request)
+    architecture = Architecture(Space(tuple(draft.variables)), draft.rules)
+    varied = replace(elastic, architecture=architecture, gates=draft.gates)
+    needs = needs_of(elastic)
+    if request.is_proposal:
+        varied = replace(varied, architecture=fitting(architecture, needs)[0])
+        return replace(varied, architecture=_merge(enumerable(varied)))
+    check_fit(architecture, needs, elastic.propagation.resolution_step)
+    check_enumerable(varied)
+    return replace(varied, architecture=_merge(architecture))
+
+
+def _drafted(elastic: ElasticGraph, request: SpaceRequest) -> _Draft:
+    """All variables that are asked for, in the order of the space: resolution, stem, stage by stage, head."""
     draft = _Draft(request)
-    _add_resolution(draft, graph, propagation)
-    widths = _stage_widths(View(graph, propagation), tuple(blocks), stages)
+    _add_resolution(draft, elastic)
+    widths = _stage_widths(elastic)
     _add_width(draft, STEM, widths[STEM])
-    for stage in stages:
-        gates = _add_depth(draft, stage)
+    for stage in elastic.stages:
+        _add_depth(draft, stage)
         _add_width(draft, stage.name, widths[stage.name])
         for block in stage.blocks:
             for kind in block.handles:
-                _add_handle(draft, block, kind, gates.get(block.name))
+                _add_handle(draft, block, kind)
     if request.width is None or HEAD in request.width:
         _add_width(draft, HEAD, widths[HEAD])
-    architecture = Architecture(Space(tuple(draft.variables)), draft.rules)
-    needs = needs_of(graph, propagation)
-    if not request.is_proposal:
-        check_fit(architecture, needs, propagation.resolution_step)
-        check_enumerable(architecture, graph, propagation)
-        return _merge(architecture)
-    return _merge(enumerable(fitting(architecture, needs)[0], graph, propagation))
+    return draft
 
 
 def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
@@ -100,8 +103,9 @@ def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
             raise SpaceError(f"space: {key} names {unknown}; the network has {known}")
 
 
-def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> None:
-    spatial = propagation.dimensions[graph.input][2:]
+def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:
+    propagation = elastic.propagation
+    spatial = propagation.dimensions[elastic.graph.input][2:]
     meta = spatial[0].meta if spatial else 0
     choices, step = draft.request.resolution, propagation.resolution_step
     if not spatial or not isinstance(spatial[0], Atom):
@@ -124,8 +128,8 @@ def _add_resolution(draft: _Draft, graph: Graph, propagation: Propagation) -> No
         draft.rules[spatial[0]] = Fixed(RESOLUTION)
 
 
-def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
-    """Depth of a stage, where all its choices are legal; returns the gates of its removable blocks."""
+def _add_depth(draft: _Draft, stage: Stage) -> None:
+    """Depth of a stage, where all its choices are legal, and the gates of the blocks that it can remove."""
     choices = choices_of(draft.request.depth, stage.name, tuple(range(min(3, len(stage.removable) + 1))))
     if any(c < 0 or int(c) != c for c in choices):
         raise SpaceError(f"space: depth choices {list(choices)} count removed blocks, from 0")
@@ -137,20 +141,18 @@ def _add_depth(draft: _Draft, stage: Stage) -> dict[str, Gate]:
         )
     name = f"{stage.name}.depth"
     if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(name):
-        return {}
+        return
     draft.add(name, choices, 0)
-    return {
-        block.name: Gate(name, sum(removed < nth for removed in choices))
-        for nth, block in enumerate(stage.removable, 1)
-        if nth <= max(choices)
-    }
+    for nth, block in enumerate(stage.removable[: max(choices)], 1):
+        draft.gates[block.name] = Gate(name, sum(removed < nth for removed in choices))
 
 
-def _stage_widths(view: View, blocks: tuple[Block, ...], stages: Sequence[Stage]) -> dict[str, dict[Atom, int]]:
+def _stage_widths(elastic: ElasticGraph) -> dict[str, dict[Atom, int]]:
     """Channel atoms, with their granules, of the stem, each stage and the head.
 
     Operators between blocks go with the stage that follows them, unless their widths belong to another one.
     """
+    view, blocks, stages = View(elastic.graph, elastic.propagation), elastic.blocks, elastic.stages
     widths: dict[str, dict[Atom, int]] = {STEM: {}, **{stage.name: {} for stage in stages}, HEAD: {}}
     for stage in stages:
         for width in stage.widths:
@@ -179,7 +181,7 @@ def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
             draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
 
 
-def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> None:
+def _add_handle(draft: _Draft, block: Block, kind: str) -> None:
     """The variable of one handle of a block: ratios of a width, or sizes."""
     handle = block.handles[kind]
     handle = replace(handle, atoms=tuple(atom for atom in handle.atoms if atom not in draft.rules))
@@ -199,7 +201,7 @@ def _add_handle(draft: _Draft, block: Block, kind: str, gate: Gate | None) -> No
     ordered = tuple(sorted({*choices, default}))
     if len(ordered) < 2:
         return
-    draft.add(name, ordered, default, gate)
+    draft.add(name, ordered, default, draft.gates.get(block.name))
     for atom, granule in zip(handle.atoms, granules, strict=True):
         share = atom.meta * granule / largest
         scaled = Scaled(name, base, draft.request.divisor, granule, default, share)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from autotailor.ir.blocks.block import Block
-from autotailor.ir.blocks.stage import Stage
+from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.propagation import RESOLUTION
-from autotailor.ir.proposal.proposal import HEAD, STEM
+from autotailor.ir.proposal.proposal import HEAD, STEM, with_space
 from autotailor.ir.proposal.request import ALL, SpaceRequest
 from autotailor.ir.space.variable import Choice, Space
 
@@ -22,40 +22,32 @@ Choices = tuple[Choice, ...]
 Section = dict[str, Any]
 
 
-def space_section(
-    space: Space,
-    blocks: Sequence[Block],
-    stages: Sequence[Stage],
-    request: SpaceRequest,
-    build: Callable[[Section], Space],
-) -> Section:
+def space_section(elastic: ElasticGraph, request: SpaceRequest) -> Section:
     """A section that ``SpaceRequest.from_config`` reads, from which the same variables follow.
 
     Args:
-        space: to be described.
-        blocks: of the network.
-        stages: of the network.
+        elastic: the network, whose space is described.
         request: that the space was made from, for its divisor and what it skips.
-        build: the space that follows from a section.
     """
+    space, stages = elastic.space, elastic.stages
     for depth, width in itertools.product(_FORMS, repeat=2):
         section: Section = {"divisor": request.divisor}
         if RESOLUTION in space.positions:
             section["resolution"] = list(space[RESOLUTION].choices)
         section["depth"] = depth({s.name: _choices(space, f"{s.name}.depth") for s in stages})
         section["width"] = width({o: _choices(space, f"{o}.width") for o in (STEM, *(s.name for s in stages), HEAD)})
-        section["blocks"] = _by_block(space, blocks)
+        section["blocks"] = _by_block(space, elastic.blocks)
         section["skip"] = list(request.skip)
         section = {key: value for key, value in section.items() if value}
-        if _says(section, space, build):
+        if _says(section, elastic):
             break
     return section
 
 
-def _says(section: Section, space: Space, build: Callable[[Section], Space]) -> bool:
-    """Whether a section gives a space; one for all owners may ask for what does not fit some of them."""
+def _says(section: Section, elastic: ElasticGraph) -> bool:
+    """Whether a section gives a network's space; one for all owners may ask for what does not fit some of them."""
     try:
-        return build(section).variables == space.variables
+        return with_space(elastic, SpaceRequest.from_config(section)).space.variables == elastic.space.variables
     except SpaceError:
         return False
 

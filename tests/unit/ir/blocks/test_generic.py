@@ -128,7 +128,7 @@ def test_operators_of_a_dense_network_are_those_of_brute_force(limit: int, monke
     assert {f for s in every for f in net.operators(s, FUSION)} == set(net.operators(fusion=FUSION))
     some = random.Random(0).sample(every, 12)
     for subnet in some:
-        standalone = autotailor.SuperNet(net.slice(subnet), {})
+        standalone = autotailor.SuperNet.of(net.slice(subnet), {})
         assert set(net.operators(subnet, FUSION)) == set(standalone.operators(fusion=FUSION))
     built = [sum(p.numel() for p in net.build(s).parameters()) for s in some]
     assert net.parameters().predict(stack(some)) * 1e6 == pytest.approx(np.array(built))

@@ -27,7 +27,7 @@ def test_each_operator_reads_what_one_before_it_writes(any_net: autotailor.Super
 
 def test_removed_blocks_are_read_around(resnet_net: autotailor.SuperNet) -> None:
     smallest = resnet_net.smallest()
-    gone = {name for block in resnet_net.removed(smallest) for node in block.nodes for name in node.outputs}
+    gone = {name for block in resnet_net.elastic.removed(smallest) for node in block.nodes for name in node.outputs}
     assert gone
     sequence = resnet_net.sequence(smallest, NCNN_FUSION)
     assert not gone & {name for operator in sequence for name in (*operator.inputs, *operator.outputs)}
