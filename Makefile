@@ -52,6 +52,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy src
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/snakefmt --check Snakefile workflow
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --lint
 	$(MKDOCS) --strict --quiet
@@ -88,4 +89,4 @@ lock: setup
 
 # Removes results, logs and caches; keeps the environment and the MLflow store.
 clean:
-	rm -rf results logs .snakemake .pytest_cache .mypy_cache .ruff_cache
+	rm -rf results logs .snakemake .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

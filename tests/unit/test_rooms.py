@@ -1,0 +1,46 @@
+"""The order of the house: imports point one way, rooms stay small, and folders say what prefixes would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grimp
+import networkx as nx
+import pytest
+from importlinter import cli
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "autotailor"
+ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+MOST_FILES = 14
+
+
+def test_imports_between_rooms_point_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """The contracts stand in pyproject.toml, section tool.importlinter."""
+    kept = cli.lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True) == 0
+    assert kept, capsys.readouterr().out
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports in functions and under TYPE_CHECKING count."""
+    found = grimp.build_graph("autotailor", cache_dir=None)
+    imports = nx.DiGraph(
+        (name, other) for name in found.modules for other in found.find_modules_directly_imported_by(name)
+    )
+    assert imports.number_of_edges() > 1000
+    assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(PACKAGE.parent).as_posix())
+def test_a_room_is_small(room: Path) -> None:
+    assert len(list(room.glob("*.py"))) <= MOST_FILES
+
+
+def test_every_folder_with_code_is_a_room() -> None:
+    assert sorted({path.parent for path in PACKAGE.rglob("*.py")}) == ROOMS
+
+
+def test_no_file_repeats_the_name_of_its_folder_as_a_prefix() -> None:
+    prefixes = {path: {path.parent.name, path.parent.name.removesuffix("s")} for path in PACKAGE.rglob("*.py")}
+    repeated = [path for path, names in prefixes.items() if any(path.stem.startswith(f"{name}_") for name in names)]
+    assert [path.relative_to(PACKAGE).as_posix() for path in repeated] == []
