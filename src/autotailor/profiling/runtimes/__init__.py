@@ -1,6 +1,6 @@
-"""Runtimes: what executes networks on a device. One file and one function here make a new one.
+"""Runtimes: what executes networks on a device. A new runtime is a module, and a function here with its registration.
 
-The functions import what they make: each runtime's library loads slowly, and a run needs one of them.
+Each function imports the runtime that it makes, because the runtimes' libraries load slowly and a run needs only one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _ncnn(device: DeviceConfig) -> Runtime:
-    """The wheel on this computer, the compiled runner elsewhere."""
+    """ncnn's Python wheel on this computer, the compiled runner on other devices."""
     if device.transport != "local":
         return _ncnn_compiled(device)
     from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
@@ -38,7 +38,7 @@ def _onnxruntime(device: DeviceConfig) -> Runtime:
 
 
 def _torch(device: DeviceConfig) -> Runtime:
-    """PyTorch on this computer, or that of the device."""
+    """PyTorch on this computer, or the PyTorch that is installed on another device."""
     if device.transport == "local":
         from autotailor.profiling.runtimes.torch.runtime import TorchRuntime
 
@@ -54,22 +54,23 @@ RUNTIMES: Registry[Runtime] = {
     "onnxruntime": _onnxruntime,
     "torch": _torch,
 }
-"""Name to what makes it."""
+"""The configuration's name of each runtime, and what makes the runtime for a device."""
 
 
 def open_runtime(device: DeviceConfig) -> Runtime:
     """The runtime of a device.
 
     Raises:
-        DeviceError: it is unknown.
+        DeviceError: the configuration names an unknown runtime.
     """
     return open_part("runtime", device.runtime, RUNTIMES, device)
 
 
 def exporting_runtime() -> Runtime:
-    """What writes the files beside ONNX and PyTorch, and runs them on this computer to compare them.
+    """The runtime that writes an export's files beside ONNX and PyTorch, and runs them on this computer.
 
-    Every export holds ncnn's, whatever measures. It is compared in single precision, whatever the device computes in.
+    Every export holds ncnn's files, whichever runtime measures on the device. The exported network is compared with the
+    SuperNet in single precision, whatever the device computes in.
     """
     from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 

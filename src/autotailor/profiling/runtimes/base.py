@@ -1,4 +1,4 @@
-"""The interface that every runtime offers, and what it hands to the runner on a device."""
+"""The interface that every runtime offers, and the programs that a runtime gives to the runner on a device."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Program:
     """One thing that the runner times: a replica network of an operator, or a whole network.
 
     Attributes:
-        key: for the result's line.
-        param: the network's text; None: read it from ``param_path``.
-        inputs: shapes without the batch, in the order of the blobs in0, in1, ...
-        long: the blob to extract.
-        short: the blob that ends the shorter run of the replica differential; None: one length only.
-        copies: replicas in the short and the long run.
-        sink: whether each replica ends in a sink, whose cost is not the operator's.
-        param_path: a network's file on the device.
-        bin_path: its weights; None: zero weights.
-        memory_mb: what its weights take, roughly.
+        key: the name under which the runner reports the program.
+        param: the network's text; None where the runner reads it from ``param_path``.
+        inputs: shapes of the inputs without the batch, in the order of the blobs in0, in1, ...
+        long: the blob that the (long) run computes.
+        short: the blob that the shorter run of the replica differential computes; None for runs of one length only.
+        copies: number of replicas in the short and in the long run.
+        sink: whether each replica ends in a sink, whose cost does not belong to the operator.
+        param_path: the network's file on the device.
+        bin_path: the file of the network's weights; None for zero weights.
+        memory_mb: rough size of the weights in memory.
         macs_m: millions of multiply-accumulates of a whole network that is run step by step.
-        steps: of a whole network whose operators are timed where they stand: (operator id, the blob it has run for).
-        parts: operators of it, alone, whose memory is weighed.
+        steps: the operators of a whole network that are timed in place, as (operator id, blob after the operator).
+        parts: single operators of the network whose memory is weighed.
     """
 
     key: str
@@ -54,7 +54,7 @@ class Program:
     parts: tuple[Program, ...] = ()
 
     def to_manifest(self) -> dict[str, Any]:
-        """The part of it that the runner reads."""
+        """The fields that the runner reads, in JSON's types."""
         return {
             "key": self.key,
             "param": self.param,
@@ -70,7 +70,7 @@ class Program:
 
 
 def journal_of(manifest: str) -> str:
-    """Path of the journal of a manifest, both on the device."""
+    """The path of a manifest's journal. Both files are on the device."""
     return f"{manifest}.journal"
 
 
@@ -78,12 +78,13 @@ class Runtime(ABC):
     """What executes networks on a device.
 
     Attributes:
-        name: as the device's configuration calls it.
-        fusion: what it runs as one kernel.
-        files: what `convert` writes into a folder: the network, then its weights where they are in a file of their own.
-        output: what a converted network is asked for.
-        resumes: whether its runner, started again with the same manifest, repeats what it had finished from a journal
-            on the device and goes on from there.
+        name: the runtime's name in a device's configuration.
+        fusion: which operators the runtime runs as one kernel.
+        files: names of the files that ``convert`` writes: the network, then the weights if they have a file of their
+            own.
+        output: name of a converted network's output.
+        resumes: whether the runner keeps a journal on the device. Such a runner, started again with the same manifest,
+            repeats the results in the journal and goes on behind them.
     """
 
     name: str
@@ -98,25 +99,25 @@ class Runtime(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises DeviceError when the runtime is not installed or cannot do what is asked; asks no device."""
+        """Raises DeviceError when the runtime is not installed or cannot do what is configured; asks no device."""
 
-    def check_device(self, hardware: Mapping[str, Any]) -> None:  # noqa: B027 (most run everywhere)
-        """Raises DeviceError when nothing is built for a device with these facts (``Transport.probe``)."""
+    def check_device(self, hardware: Mapping[str, Any]) -> None:  # noqa: B027 (most runtimes run everywhere)
+        """Raises DeviceError when no runner is built for a device with these facts (``Transport.probe``)."""
 
     def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:  # noqa: B027
-        """Puts on the device what the runner needs there, and learns its version.
+        """Copies to the device what the runner needs there, and learns the runtime's version.
 
         Args:
-            transport: to the device.
-            hardware: what it has told of itself.
+            transport: transport to the device.
+            hardware: the device's facts (``Transport.probe``).
 
         Raises:
-            DeviceError: the runner is missing, or does not run there.
+            DeviceError: the runner is missing, or does not run on the device.
         """
 
     @abstractmethod
     def runner(self, manifest: str) -> list[str]:
-        """The command that times the programs of a manifest and prints one JSON line for each."""
+        """The command that times the programs of a manifest and prints JSON lines about them."""
 
     def manifest(self, manifest: Mapping[str, Any]) -> str:
         """The text of a manifest (``settings`` and ``batches``), as this runtime's runner reads it."""
@@ -124,17 +125,17 @@ class Runtime(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """What the runner sets before it loads anything: options, threads, cores, warm-up."""
+        """The settings that the runner applies before it loads a program: options, threads, cores, warm-up."""
 
     @abstractmethod
     def replicas(self, feature: OperatorFeature) -> Program:
-        """The replica network of an operator; raises ProfilingError for kinds it cannot write."""
+        """The replica network of an operator; raises ProfilingError for kinds that the runtime cannot write."""
 
     def refusals(self, features: Sequence[OperatorFeature]) -> dict[str, str]:
         """Ids of the operators that the runtime cannot write or run, with the reasons.
 
         Args:
-            features: distinct operators, as the runtime's fusion rules make them.
+            features: distinct operators, fused by the runtime's fusion rules.
         """
         refused = {}
         for feature in features:
@@ -147,18 +148,18 @@ class Runtime(ABC):
     def in_place(
         self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
     ) -> Program | None:
-        """A whole network whose operators are timed where they stand; None where the runtime cannot stop between them.
+        """A whole network whose operators are timed in place; None where the runtime cannot time them separately.
 
         Args:
-            key: for its line.
-            operators: in topological order.
-            shape: of the image, without the batch.
+            key: the name under which the runner reports the network.
+            operators: the network's operators in topological order.
+            shape: the image's shape without the batch.
             weighed: ids of operators whose memory is to be weighed, too.
         """
         return None
 
     def alone(self, feature: OperatorFeature) -> Program:
-        """An operator in a network of its own: what a naive table times, and what weighs its memory."""
+        """An operator as a network of its own. A naive table would time this network; here it shows memory only."""
         program = self.replicas(feature)
         return replace(program, long=program.short or program.long, short=None, sink=False)
 
@@ -168,22 +169,22 @@ class Runtime(ABC):
 
     @abstractmethod
     def sink(self) -> Program:
-        """Replicas of nothing: what a replica costs besides its operator."""
+        """Replicas without an operator, which show what a replica costs besides its operator."""
 
     @abstractmethod
     def harness(self) -> Program:
-        """A network of nothing: what calling the runtime costs."""
+        """A network without operators, which shows what calling the runtime costs."""
 
     def network(
         self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
     ) -> Program:
-        """A converted network.
+        """The program of a converted network.
 
         Args:
-            key: for its result.
-            directory: its files here.
-            inputs: shapes without the batch.
-            folder: its files on the device; None: where they are here.
+            key: the name under which the runner reports the network.
+            directory: folder of the network's files on this computer.
+            inputs: shapes of the inputs without the batch.
+            folder: folder of the network's files on the device; None where it is ``directory``.
         """
         where = directory if folder is None else PurePosixPath(folder)
         paths = [str(where / name) for name in self.files]
@@ -203,4 +204,4 @@ class Runtime(ABC):
 
     @abstractmethod
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]`` through a converted network, on this machine."""
+        """Logits ``[n, classes]`` of a converted network on images ``[n, 3, r, r]``, computed on this computer."""

@@ -7,13 +7,13 @@ import math
 from autotailor.ir.feature import OperatorFeature
 
 TARGET_US = 150.0
-"""A long run should last about this long: far above the cost of a call, short enough for many repeats."""
+"""Microseconds that a long run should last: far above the cost of a call, and short enough for many repeats."""
 MOST_COPIES = 12
 MEMORY_MB = 192.0
 
 
 def estimated_us(feature: OperatorFeature) -> float:
-    """A guess of the latency in microseconds, only for planning how often to repeat."""
+    """A guess of the latency in microseconds, only for planning the number of copies and repeats."""
     outputs = math.prod(feature.outputs[0])
     moved = sum(math.prod(s) for s in (*feature.inputs, *feature.outputs, *feature.weights))
     products = outputs * math.prod(feature.weights[0][1:]) if feature.kind == "Conv" else 0
@@ -21,7 +21,7 @@ def estimated_us(feature: OperatorFeature) -> float:
 
 
 def copies(feature: OperatorFeature, weight_mb: float) -> tuple[int, int]:
-    """Replicas in the short and the long run; ``weight_mb``: memory of one copy's weights, MiB."""
+    """Number of replicas in the short and in the long run; ``weight_mb`` is the memory of one copy's weights in MiB."""
     wanted = round(TARGET_US / estimated_us(feature))
     bounded = min(MOST_COPIES, int(MEMORY_MB / max(weight_mb, 1e-6)))
     return 1, 1 + max(2, min(wanted, bounded))

@@ -1,4 +1,4 @@
-"""Feature of a fused operator -> the nodes of a graph that computes it.
+"""Turns the feature of a fused operator into the graph nodes that compute the operator.
 
 Example: ``Conv`` 3 -> 8 with a bias and a fused Relu, reading ``in0``, as copy ``c1``::
 
@@ -16,17 +16,17 @@ from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 
 SHAPED_BY = {"Reshape": "shape", "Expand": "shape", "Resize": "sizes"}
-"""Kinds to the attribute that says the shape of their output: a feature need not repeat it."""
+"""Kinds to the attribute that holds their output's shape. A feature may lack the attribute, as it has the shape."""
 
 
 @dataclass(frozen=True)
 class FeatureNodes:
-    """What computes one copy of a fused operator.
+    """The nodes that compute one copy of a fused operator.
 
     Attributes:
         nodes: the producer, then its followers.
-        weights: names to shapes.
-        output: the tensor that the last node writes first.
+        weights: names of the weights to their shapes.
+        output: name of the last node's first output.
     """
 
     nodes: tuple[Node, ...]
@@ -35,7 +35,7 @@ class FeatureNodes:
 
 
 def feature_nodes(feature: OperatorFeature, activations: Sequence[str], name: str) -> FeatureNodes:
-    """The nodes of a copy called ``name`` that reads ``activations``."""
+    """The nodes of a copy called ``name`` of an operator; the copy reads the tensors ``activations``."""
     weights = {f"{name}.w{i}": shape for i, shape in enumerate(feature.weights)}
     sums = sum(follower.kind == "Add" for follower in feature.followers)
     reads, added = activations[: len(activations) - sums], list(activations[len(activations) - sums :])
@@ -49,7 +49,7 @@ def feature_nodes(feature: OperatorFeature, activations: Sequence[str], name: st
 
 
 def _expanded(node: Node) -> list[Node]:
-    """The node, or where ONNX has no such operator those that a pattern has found for it."""
+    """The node itself; for an operator that ONNX lacks, the nodes that a fusion pattern had replaced by it."""
     inner = f"{node.name}.inner"
     if node.kind == "Swish":
         (x,) = node.inputs

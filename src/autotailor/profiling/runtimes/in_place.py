@@ -1,4 +1,4 @@
-"""What wheel runtimes have in common that time operators where they stand, in whole SubNets."""
+"""What the wheel runtimes have in common that time operators in place, which means within whole SubNets."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 
 class InPlaceRuntime(WheelRuntime):
-    """A runtime that writes whole SubNets whose operators its runner can tell apart."""
+    """A runtime that writes whole SubNets, and whose runner can time each operator of a SubNet."""
 
     @abstractmethod
     def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-        """A SubNet without weights, with its steps.
+        """The program of a SubNet without weights, with a step for each operator.
 
         Args:
-            key: for the result's line.
-            operators: of the SubNet, in topological order; the last one writes the logits.
-            shape: of the image, ``(3, r, r)``.
+            key: the name under which the runner reports the SubNet.
+            operators: the SubNet's operators in topological order; the last one writes the logits.
+            shape: the image's shape, ``(3, r, r)``.
 
         Raises:
-            GraphError: more than one tensor comes from outside.
-            ProfilingError: an operator's kind is not known.
+            GraphError: the operators read more than one tensor that none of them writes.
+            ProfilingError: the runtime does not know an operator's kind.
         """
 
     @abstractmethod
     def copied(self, feature: OperatorFeature) -> Program:
-        """The replica network of an operator; raises ProfilingError for kinds it cannot write."""
+        """The replica network of an operator; raises ProfilingError for kinds that the runtime cannot write."""
 
     def anchor(self) -> OperatorFeature:
-        """A whole network stands for an operator: it slows down as networks do."""
+        """A whole network in the role of an operator, because it slows down as networks do."""
         return reference_feature()
 
     def replicas(self, feature: OperatorFeature) -> Program:
-        """The replica network of an operator; the anchor as it is."""
+        """The replica network of an operator; the anchor is a whole network and is not replicated."""
         if feature == self.anchor():
             return replace(self.written(feature.id, reference_operators(), IMAGE[1:]), steps=())
         return self.copied(feature)
@@ -48,7 +48,7 @@ class InPlaceRuntime(WheelRuntime):
     def in_place(
         self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
     ) -> Program | None:
-        """A whole network without weights, and as its parts the operators to weigh."""
+        """The program of a whole network without weights; its parts are the operators to weigh."""
         features = {operator.feature.id: operator.feature for operator in operators}
         parts = tuple(self.alone(features[key]) for key in features if key in weighed)
         macs_m = sum(operator_macs(operator.feature) for operator in operators)

@@ -1,4 +1,4 @@
-"""Patterns that several runtimes run as one operator."""
+"""Patterns of operators that several runtimes run as one operator."""
 
 from __future__ import annotations
 

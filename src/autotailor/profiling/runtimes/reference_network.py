@@ -1,8 +1,9 @@
-"""The network that every batch is anchored by: what it takes tells how fast the machine is at the moment.
+"""The network that anchors every batch: its latency tells how fast the machine is at that moment.
 
-It holds what networks of today hold, in their proportions: dense, pointwise and depthwise convolutions, residual sums,
-a classifier; 109 million multiply-accumulates on 5 MB of weights, more than a core's own cache. A single operator would
-not do: when the neighbours of a machine made one convolution 22 % faster, whole networks became 16 % faster.
+The network holds dense, pointwise and depthwise convolutions, residual sums and a classifier, in the proportions of
+today's networks. It has 109 million multiply-accumulates and 5 MB of weights, which is more than a core's own cache. A
+single operator would be a worse anchor: when a machine's other users let one convolution become 22 % faster, whole
+networks became only 16 % faster.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ CLASSES = 1000
 
 
 def reference_feature() -> OperatorFeature:
-    """What stands for it in a LUT."""
+    """The feature under which the reference network is in a LUT."""
     return OperatorFeature(KIND, (IMAGE,), ((1, CLASSES),))
 
 
 def reference_operators() -> tuple[PlacedOperator, ...]:
-    """Its operators, one behind the other."""
+    """The reference network's operators in topological order."""
     stem = _conv("image", "stem", IMAGE, 32, 3, 2)
     wide = _conv("stem", "wide", _shape(stem), 96, 1)
     depthwise = _conv("wide", "depthwise", _shape(wide), 96, 3, 2, group=96)

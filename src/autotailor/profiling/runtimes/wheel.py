@@ -1,4 +1,4 @@
-"""What runtimes have in common that come as Python wheels and are measured by `runner/loop.py`."""
+"""What the runtimes have in common that are Python wheels and are timed by ``runner/loop.py``."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from autotailor.profiling.runtimes.base import Runtime
 from autotailor.profiling.runtimes.runner import loop as runner_loop
 
 RUNS = 3
-"""Timed runs in a row, whenever a program's turn comes."""
+"""Timed runs in a row on each visit of a program."""
 WALKS = 4
-"""Runs step by step for each of those. They come behind them, which are timed as whole networks are."""
+"""Runs step by step for each timed run. They follow the timed runs, which thus run in a row as in normal use."""
 SETTLE_MS = 2.0
-"""How long a whole network is run before those: one of 0.4 ms is 22 % slower in its second run than in its sixth."""
+"""Milliseconds for which a whole network runs before its timed runs.
+
+A network of 0.4 ms is 22 % slower in its second run than in its sixth.
+"""
 
 
 class WheelRuntime(Runtime):
     """A runtime in a Python process of its own.
 
     Attributes:
-        rules: its fusion rules, before the configuration corrects them.
-        packages: Python packages that it needs.
-        backend: file that loads and runs its programs.
-        remote: whether it measures on other devices than this computer, with a runner of its own.
+        rules: the runtime's fusion rules, before the configuration corrects them.
+        packages: Python packages that the runtime needs.
+        backend: path of the file that loads and runs programs in the runner.
+        remote: whether the runtime can also measure on devices other than this computer.
     """
 
     rules: ClassVar[FusionRules]
@@ -46,10 +49,10 @@ class WheelRuntime(Runtime):
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """Switches of the runtime: those of the precision, then those of the configuration."""
+        """The runtime's options: those that the precision implies, then those of the configuration."""
 
     def facts(self) -> Mapping[str, Any]:
-        """Version and options."""
+        """Name, version and options of the runtime."""
         return {
             "name": self.name,
             "version": importlib.metadata.version(self.packages[0]),
@@ -57,7 +60,7 @@ class WheelRuntime(Runtime):
         }
 
     def check(self) -> None:
-        """The packages must be installed here."""
+        """Refuses transports on which the runtime cannot measure, and packages that are not installed here."""
         if self.device.transport != "local" and not self.remote:
             raise DeviceError(
                 f"device {self.device.name}: the runtime '{self.name}' is not built yet for the transport "
@@ -76,7 +79,7 @@ class WheelRuntime(Runtime):
             )
 
     def settings(self) -> dict[str, Any]:
-        """What the runner sets."""
+        """The settings that the runner applies."""
         return {
             "options": self.options(),
             "threads": self.device.threads,
@@ -89,12 +92,12 @@ class WheelRuntime(Runtime):
         }
 
     def runner(self, manifest: str) -> list[str]:
-        """The runner in a process of its own: a crash costs one batch."""
-        # -P: this folder holds modules named as the packages
+        """The command of the runner. It is a process of its own, so that a crash costs no more than one batch."""
+        # -P: modules in the loop's folder must not shadow packages
         return [sys.executable, "-P", runner_loop.__file__, self.backend, manifest]
 
     def anchor(self) -> OperatorFeature:
-        """A 3x3 convolution in the middle of what networks hold."""
+        """A 3x3 convolution of medium size for today's networks."""
         shape = (1, 48, 14, 14)
         attributes = {"group": 1, "pads": (1, 1, 1, 1), "strides": (1, 1), "dilations": (1, 1)}
         return OperatorFeature("Conv", (shape,), (shape,), ((48, 48, 3, 3), (48,)), freeze_attributes(attributes))

@@ -1,1 +1,1 @@
-"""ONNX Runtime on processors. ``runtime.py`` is what the registry opens."""
+"""The runtime ``onnxruntime``: ONNX Runtime on processors. Its class is in ``runtime.py``."""

@@ -1,7 +1,8 @@
-"""ONNX Runtime's fusion rules on processors, read off what its optimizer writes (``optimized_model_filepath``).
+"""ONNX Runtime's fusion rules on processors, found in the models that its optimizer writes.
 
-BatchNorm disappears into the convolution before it. A residual sum runs inside Conv, and behind it an activation,
-as it does inside Gemm. GELU and x sigmoid(x) become kernels of their own, a product and its bias a Gemm.
+(The session option ``optimized_model_filepath`` makes it write them.) BatchNorm is folded into the convolution before
+it. Conv runs a residual sum and a following activation, Gemm runs a following activation. GELU and x sigmoid(x) become
+one kernel each; a product and its bias become a Gemm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Which operators ONNX Runtime runs in its packed layout, NCHWc: blocks of c channels side by side.
+"""Which operators ONNX Runtime runs in its packed layout NCHWc, where blocks of c channels lie side by side.
 
-Its layout pass (``NchwcTransformer``) takes convolutions and poolings of images, on processors whose kernels have
-blocks (x86-64: 8 channels, 16 with AVX-512). A dense convolution of less channels than a block reads the plain layout.
+ONNX Runtime's layout pass (``NchwcTransformer``) packs convolutions and poolings of images, on processors whose kernels
+use blocks (x86-64: 8 channels, 16 with AVX-512). A dense convolution with fewer input channels than a block reads the
+plain layout.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from autotailor.ir.execution.onnx_writer import IR_VERSION, OPSET
 from autotailor.ir.feature import OperatorFeature
 
 ALIGNMENT = 4
-"""Convolutions whose channels are no multiple of it stay plain; poolings need whole blocks."""
+"""Convolutions whose channels are no multiple of this number stay plain; poolings need whole blocks."""
 POOLINGS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
 
 
 @cache
 def block_size() -> int:
-    """Channels of a block on this machine, 1 where there is no packed layout: asked by optimizing a convolution."""
+    """Channels of a block on this machine, 1 where there is no packed layout.
+
+    Optimizing a small convolution shows the number.
+    """
     weight = numpy_helper.from_array(np.ones((1, 3, 1, 1), dtype=np.float32), "w")
     image, result = (helper.make_tensor_value_info(n, TensorProto.FLOAT, (1, c, 4, 4)) for n, c in (("x", 3), ("y", 1)))
     graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "probe", [image], [result], [weight])
@@ -40,7 +44,7 @@ def block_size() -> int:
 
 
 def writes_packed(feature: OperatorFeature) -> bool:
-    """Whether the output of a producer of images is packed."""
+    """Whether an operator writes its output in the packed layout."""
     if block_size() == 1 or len(feature.outputs[0]) != 4:
         return False
     if feature.kind in POOLINGS:
@@ -49,14 +53,14 @@ def writes_packed(feature: OperatorFeature) -> bool:
 
 
 def reads_packed(feature: OperatorFeature) -> bool:
-    """Whether it reads its first input packed."""
+    """Whether an operator reads its first input in the packed layout."""
     if feature.kind == "Conv" and feature.attribute("group", 1) == 1 and feature.weights[0][1] < block_size():
         return False
     return writes_packed(feature)
 
 
 def _is_packed(feature: OperatorFeature) -> bool:
-    """The conditions of the layout pass on a convolution."""
+    """Whether the layout pass packs a convolution."""
     group, block = feature.attribute("group", 1), block_size()
     outputs, inputs = feature.weights[0][:2]
     if group == 1:

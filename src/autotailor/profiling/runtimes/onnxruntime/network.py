@@ -1,7 +1,8 @@
-"""A whole SubNet as an ONNX model without weights, whose operators ONNX Runtime times where they stand.
+"""Writes a whole SubNet as an ONNX model without weights, whose operators ONNX Runtime times in place.
 
-Its profiler says how long each kernel of a run took. Nodes of step 7 and the tensors they write have names that begin
-with ``s7.``: the optimizer names what it writes after what was there, so that kernels are found again.
+ONNX Runtime's profiler tells how long each kernel of a run took. Nodes of step 7, and the tensors that they write, have
+names that begin with ``s7.``. The optimizer derives the names of its nodes from these names, so that a kernel's step is
+known.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from autotailor.profiling.runtimes.onnxruntime.replicas import Model, weight_mb
 
 
 def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-    """The program of a SubNet, as `InPlaceRuntime.written` has it."""
+    """The program of a SubNet, see ``InPlaceRuntime.written``."""
     model = Model()
     model.reads("in0", (1, *shape))
     tensors = {image_of(key, operators): "in0"}

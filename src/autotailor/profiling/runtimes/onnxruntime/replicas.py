@@ -1,13 +1,13 @@
-"""Replica networks for ONNX Runtime: R copies of an operator as an ONNX model, which its optimizer fuses as a network.
+"""Replica networks for ONNX Runtime: R copies of an operator in an ONNX model, fused as in any network.
 
-Copies of an operator that keeps its input's shape stand in a chain. Others read the same inputs, each output ending in
-a sink that costs little in the layout that the output has::
+Copies of an operator whose output has its input's shape form a chain. Copies of other operators read the same inputs,
+and each output ends in a sink that costs little in the output's layout::
 
     in0 -> (ReorderInput) -> Conv c1 -> depthwise Conv of one pixel + sink0 = sink1      packed (NCHWc)
                           -> Conv c2 -> depthwise Conv of one pixel + sink1 = sink2
     in0 -> Softmax c1 -> Size, in0 -> Softmax c2 -> Size; Max of all sizes               plain
 
-What puts an input into the packed layout is shared by all copies, and cancels in the difference of two lengths.
+All copies share the node that packs an input, whose cost therefore cancels in the difference of two lengths.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from autotailor.profiling.runtimes.feature_nodes import FeatureNodes, feature_no
 from autotailor.profiling.runtimes.onnxruntime.layout import ALIGNMENT, reads_packed, writes_packed
 
 CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization", "BatchNormalization", "MatMul"})
-"""Kinds whose copies may stand behind each other besides elementwise ones: no two of them become one."""
+"""Kinds, besides the elementwise ones, whose copies may form a chain: the optimizer never merges two of them."""
 
 
 class Model:
@@ -58,7 +58,7 @@ class Model:
         self.nodes.append(node)
 
     def computes(self, feature: OperatorFeature, activations: Sequence[str], name: str) -> FeatureNodes:
-        """Adds the nodes of a copy called ``name`` of an operator that reads ``activations``, and their weights."""
+        """Adds the nodes and weights of an operator's copy, which is called ``name`` and reads ``activations``."""
         made = feature_nodes(feature, activations, name)
         for weight, shape in made.weights.items():
             self.declares(weight, shape)
@@ -66,7 +66,7 @@ class Model:
         return made
 
     def text(self) -> str:
-        """The model in ONNX's syntax, in the opset that has all its operators."""
+        """The model in ONNX's syntax, at an opset that has all of the model's operators."""
         opset = max(OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in self.nodes))
         written = [write_node(node, opset) for node in self.nodes]
         constants = [constant for _, more in written for constant in more]
@@ -78,7 +78,7 @@ class Model:
 
 
 def weight_mb(feature: OperatorFeature) -> float:
-    """Memory of one copy's weights, MiB: as read, and as the runtime reorders them, in two sessions."""
+    """Memory of one copy's weights in MiB: two sessions hold the weights as read and as reordered by the runtime."""
     return 4 * sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
 
 
@@ -111,7 +111,7 @@ def replica_program(feature: OperatorFeature) -> Program:
 
 
 def is_chained(feature: OperatorFeature) -> bool:
-    """Whether copies stand in a chain: each on the output of the one before, as in a network."""
+    """Whether copies of an operator form a chain, each reading the output of the one before, as in a network."""
     if _adds(feature):
         return True
     rule = rules.find(feature.kind) or OperatorRule()
@@ -121,12 +121,12 @@ def is_chained(feature: OperatorFeature) -> bool:
 
 
 def _adds(feature: OperatorFeature) -> bool:
-    """Whether it adds a residual, its last input."""
+    """Whether an operator adds a residual, which is its last input."""
     return any(follower.kind == "Add" for follower in feature.followers)
 
 
 def _chain(model: Model, feature: OperatorFeature, lengths: tuple[int, int]) -> None:
-    """Copies one behind the other: on its first input, or where it adds a residual on that."""
+    """Adds copies in a chain: each reads the output before it as first input, or as residual if it adds one."""
     names = [f"in{i}" for i in range(len(feature.inputs))]
     place = len(names) - 1 if _adds(feature) else 0
     before = _packed(model, feature.inputs[place], names[place]) if place and writes_packed(feature) else names[place]
@@ -138,7 +138,7 @@ def _chain(model: Model, feature: OperatorFeature, lengths: tuple[int, int]) -> 
 
 
 def _packed(model: Model, shape: Shape, name: str) -> str:
-    """A tensor in the packed layout: behind a depthwise convolution of one pixel."""
+    """Packs a tensor with a depthwise convolution of one pixel; returns the packed tensor's name."""
     weight = f"{name}.packing"
     model.declares(weight, (shape[1], 1, 1, 1))
     attributes = freeze_attributes({"group": shape[1], "kernel_shape": (1, 1)})
@@ -147,7 +147,7 @@ def _packed(model: Model, shape: Shape, name: str) -> str:
 
 
 def _packed_sinks(model: Model, feature: OperatorFeature, outputs: Sequence[str], lengths: tuple[int, int]) -> Shape:
-    """Ends packed outputs in convolutions of one pixel, which are summed up; returns the shape of the sum's seed."""
+    """Ends packed outputs in convolutions of one pixel and sums these up; returns the shape of the sum's first term."""
     channels, height, width = feature.outputs[0][1:]
     shape = (1, channels, 1, 1)
     model.reads("seed", shape)
@@ -165,7 +165,7 @@ def _packed_sinks(model: Model, feature: OperatorFeature, outputs: Sequence[str]
 
 
 def _plain_sinks(model: Model, outputs: Sequence[str], lengths: tuple[int, int]) -> None:
-    """Asks plain outputs for no more than their size."""
+    """Ends plain outputs in nodes that need no more than an output's size."""
     for i, output in enumerate(outputs, 1):
         model.add(Node(f"size{i}", "Size", (output,), (f"size{i}",)))
         if i in lengths:
@@ -174,7 +174,10 @@ def _plain_sinks(model: Model, outputs: Sequence[str], lengths: tuple[int, int])
 
 
 def sink_program(count: int = 16) -> Program:
-    """What the sink of one copy costs: that of packed outputs, which takes a node as the plain one does."""
+    """Sinks without operators, which show the cost of one sink.
+
+    The sinks are those of packed outputs. Sinks of plain outputs are not timed separately, as they are one node, too.
+    """
     shape = (1, 64, 14, 14)
     image = OperatorFeature("MaxPool", (shape,), (shape,))
     model = Model()
@@ -185,7 +188,7 @@ def sink_program(count: int = 16) -> Program:
 
 
 def harness_program() -> Program:
-    """A network that does nothing: what one call costs."""
+    """A network that does nothing, which shows the cost of one call."""
     model = Model()
     model.reads("in0", (1, 4))
     model.add(Node("out", "Relu", ("in0",), ("k1",)))

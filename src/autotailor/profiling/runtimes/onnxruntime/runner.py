@@ -1,8 +1,8 @@
-"""The ONNX Runtime of `runner/loop.py`: loads and runs programs whose text is an ONNX model in ONNX's own syntax.
+"""The ONNX Runtime backend of ``runner/loop.py``: runs programs whose text is an ONNX model in ONNX's own syntax.
 
-Weights are declared there by shape only, and drawn here: large ones need not travel. A run of one length is a session
-of its own, on the part of the model that its output needs. Common subexpressions stay: copies without weights compute
-the same.
+The text declares weights by shape only. They are drawn here, so that large weights need not travel. Each run length has
+its own session, on the part of the model that the length's output needs. The elimination of common subexpressions is
+switched off, because it would merge copies without weights, which all compute the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEEP = ["CommonSubexpressionElimination"]
 
 
 class LoadedProgram:
-    """A program, ready to run (`Loaded` of the loop)."""
+    """A program that is ready to run (``Loaded`` of the loop)."""
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
         options = session_options(settings)
@@ -51,31 +51,31 @@ class LoadedProgram:
 
     @functools.cached_property
     def feeds(self) -> list[dict[str, Any]]:
-        """Inputs of each session, made when they are first needed: what loading takes is weighed."""
+        """Inputs of each session, made when they are first needed, so that they do not count as memory of loading."""
         rng = np.random.default_rng(0)
         shapes = {given.name: given.shape for given in self.sessions[-1].get_inputs()}
         values = {name: rng.random(shape, dtype=np.float32) for name, shape in shapes.items()}
         return [{given.name: values[given.name] for given in s.get_inputs()} for s in self.sessions]
 
     def run(self, which: int) -> int:
-        """One run: nanoseconds."""
+        """Runs once; returns nanoseconds."""
         session, feed = self.sessions[which], self.feeds[which]
         start = time.perf_counter_ns()
         session.run(None, feed)
         return time.perf_counter_ns() - start
 
     def walk(self) -> None:
-        """One run that says how long each kernel took; the first of all is there to warm up."""
+        """Runs once while the profiler records each kernel. The first such run only warms up."""
         self.walking.run(None, self.feeds[-1])
 
     def walks(self) -> list[list[list[int]]]:
-        """Nanoseconds of each kernel of each step of each such run but the first."""
+        """Nanoseconds of each kernel of each step of each profiled run except the first."""
         with self.folder:
             events = json.loads(Path(self.walking.end_profiling()).read_text())
         return kernel_times(events, self.steps)[1:]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
-        """Scratch memory is not told apart from activations: both come from one arena."""
+        """NaN: scratch memory and activations come from one arena and cannot be told apart."""
         return math.nan
 
 
@@ -83,11 +83,11 @@ load = LoadedProgram
 
 
 def clear() -> None:
-    """Sessions keep their arenas themselves."""
+    """Does nothing, because each session frees its own arena."""
 
 
 def session_options(settings: dict[str, Any]) -> Any:
-    """ONNX Runtime's options from those of the manifest."""
+    """ONNX Runtime's session options, from the settings of a manifest."""
     wanted = dict(settings["options"])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = settings["threads"], 1
@@ -99,7 +99,10 @@ def session_options(settings: dict[str, Any]) -> Any:
 
 
 def walking_session(model: bytes | str, settings: dict[str, Any], folder: Path) -> Any:
-    """A session that writes into a folder of its own how long its kernels take (the file's name is but a time)."""
+    """A session that writes how long its kernels take into a file in ``folder``.
+
+    The folder must be empty: the file is named after the time only, and two sessions could choose the same name.
+    """
     options = session_options(settings)
     options.enable_profiling = True
     options.profile_file_prefix = str(folder / "kernels")
@@ -107,9 +110,10 @@ def walking_session(model: bytes | str, settings: dict[str, Any], folder: Path) 
 
 
 def kernel_times(events: list[dict[str, Any]], steps: list[str]) -> list[list[list[int]]]:
-    """Nanoseconds of each kernel of each step in each such run.
+    """Nanoseconds of each kernel of each step in each profiled run.
 
-    Kernels without a step, which change layouts, belong to what reads their output: the next one that has a step.
+    A kernel without a step changes a layout. It counts to the operator that reads its output, which is that of the next
+    kernel with a step.
     """
     numbers = {step: i for i, step in enumerate(steps)}
     runs, run, waiting = list[list[list[int]]](), [list[int]() for _ in steps], list[int]()
@@ -136,7 +140,7 @@ def open_session(model: bytes | str, options: Any, disabled: list[str] | None = 
 
 
 def read_model(text: str, output: str) -> onnx.ModelProto:
-    """The part of a model that one of its outputs needs; tensors that it declares and nothing computes are drawn."""
+    """The part of a model that one of its outputs needs. Values of declared weights are drawn."""
     model = onnx.parser.parse_model(text)
     graph = model.graph
     needed = {output}
@@ -159,7 +163,7 @@ def read_model(text: str, output: str) -> onnx.ModelProto:
 
 
 def needs(node: onnx.NodeProto, needed: set[str]) -> bool:
-    """Whether a node computes a needed tensor; if so, its inputs are needed too."""
+    """Whether a node computes a needed tensor; if so, the node's inputs are added to ``needed``."""
     if needed.isdisjoint(node.output):
         return False
     needed.update(node.input)
@@ -167,9 +171,10 @@ def needs(node: onnx.NodeProto, needed: set[str]) -> bool:
 
 
 def weight(rng: np.random.Generator, shape: list[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Kernels of gain 1/2, vectors around 1, positive as variances are: activations neither grow nor vanish.
+    """Draws a weight: kernels of gain 1/2; vectors around 1 and positive, because some of them are variances.
 
-    Growing ones drive a softmax to 0 and 1, and what is nearly 0 (denormal) is slow to compute with.
+    With such weights activations neither grow nor vanish. Growing activations would drive a softmax to 0 and 1, and
+    numbers that are nearly 0 (denormal) are slow to compute with.
     """
     if len(shape) < 2:
         return np.asarray(rng.uniform(0.5, 1.5, shape), dtype=np.float32)

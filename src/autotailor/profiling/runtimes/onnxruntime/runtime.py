@@ -1,4 +1,4 @@
-"""ONNX Runtime on processors, with all graph optimizations."""
+"""The runtime ``onnxruntime``: ONNX Runtime on processors, with all graph optimizations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEVEL = "graph_optimization_level"
 
 
 class OnnxRuntime(InPlaceRuntime):
-    """Times with the onnxruntime wheel; options are ``graph_optimization_level`` and session configuration entries."""
+    """Times with ONNX Runtime's wheel. Options are ``graph_optimization_level`` and session configuration entries."""
 
     name = "onnxruntime"
     rules = ONNXRUNTIME_FUSION
@@ -35,11 +35,11 @@ class OnnxRuntime(InPlaceRuntime):
     backend = onnxruntime_runner.__file__
 
     def options(self) -> dict[str, Any]:
-        """All optimizations; then what the configuration says."""
+        """All optimizations, unless the configuration says otherwise."""
         return {LEVEL: "all"} | {key: str(value) for key, value in sorted(self.device.options.items())}
 
     def check(self) -> None:
-        """Packages must be installed, options and precision must be ONNX Runtime's."""
+        """Refuses missing packages, and options or a precision that ONNX Runtime does not have."""
         super().check()
         self.refuse_options({LEVEL, *(key for key in self.device.options if key.startswith("session."))})
         if self.options()[LEVEL] not in onnxruntime_runner.LEVELS:
@@ -58,30 +58,30 @@ class OnnxRuntime(InPlaceRuntime):
         return replica_program(feature)
 
     def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-        """A whole network; the profiler of a session times its kernels."""
+        """A whole network, whose kernels are timed by a session's profiler."""
         return network_program(key, operators, shape)
 
     def sink(self) -> Program:
-        """Replicas of nothing."""
+        """Replicas without an operator."""
         return sink_program()
 
     def harness(self) -> Program:
-        """A network of nothing."""
+        """A network without operators."""
         return harness_program()
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
-        """The file as it is: sessions optimize it when they load it."""
+        """Copies the ONNX file as it is, because a session optimizes the model when it loads the file."""
         directory.mkdir(parents=True, exist_ok=True)
         if onnx_path.resolve() != (directory / MODEL).resolve():
             shutil.copyfile(onnx_path, directory / MODEL)
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""
         try:
             session = onnxruntime_runner.open_session(
                 str(directory / MODEL), onnxruntime_runner.session_options(self.settings())
             )
-        except Exception as error:  # errors of onnxruntime have no class in common
-            raise ProfilingError(f"{directory / MODEL}: onnxruntime cannot load it: {error}") from error
+        except Exception as error:  # errors of onnxruntime have no common class
+            raise ProfilingError(f"{directory / MODEL}: onnxruntime cannot load the network: {error}") from error
         name = session.get_inputs()[0].name
         return np.concatenate([session.run(None, {name: image[None]})[0] for image in images])

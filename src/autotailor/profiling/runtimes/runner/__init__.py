@@ -1,1 +1,1 @@
-"""The runner that times programs on a device: the Python loop, and the compiled binary with its manifest."""
+"""The runners that time programs on a device: a loop in Python, and a compiled program with its manifest."""

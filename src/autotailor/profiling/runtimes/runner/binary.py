@@ -1,4 +1,4 @@
-"""Which compiled runner a device needs, and where ``make runner`` leaves it."""
+"""Finds the compiled runner that a device needs, where ``make runner`` leaves it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FOLDER = Path(__file__).resolve().parents[5] / "build" / "runner"
 NAME = "autotailor-runner"
 AARCH64 = ("aarch64", "arm64")
 VARIABLES = {"host": "AUTOTAILOR_RUNNER", "aarch64": "AUTOTAILOR_RUNNER_AARCH64"}
-"""Targets of ``src/runner/build.py``, and the environment variables that name other binaries."""
+"""Targets of ``src/runner/build.py``, each with the environment variable that names another binary."""
 
 LEFT_OUT = re.compile(rb"autotailor-runner without layers:((?: [a-z0-9_]+)*)")
-"""How a runner says what it does not hold."""
+"""The text in a runner's file that lists the ncnn layers which the runner lacks."""
 
 
 def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
-    """The runner for a device.
+    """The path of the runner for a device.
 
     Args:
-        device: its name, for messages.
-        hardware: its facts, ``machine`` and ``system`` among them.
+        device: the device's name, for messages.
+        hardware: the device's facts, with ``machine`` and ``system``.
 
     Raises:
-        DeviceError: there is no runner for its processor, or it is not built.
+        DeviceError: no runner supports the device's processor, or the runner is not built.
     """
     path = _path(runner_target(device, hardware))
     if not os.access(path, os.X_OK):
@@ -38,7 +38,7 @@ def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
 
 
 def built_runners() -> dict[str, Path]:
-    """The runners that are there, by target."""
+    """The runners that have been built, by target."""
     return {target: path for target in VARIABLES if (path := _path(target)).is_file()}
 
 
@@ -54,17 +54,17 @@ def runner_target(device: str, hardware: Mapping[str, Any]) -> str:
     if machine in AARCH64 and system == "Linux":
         return "aarch64"
     raise DeviceError(
-        f"device {device}: it is a {system} on {machine}, and the compiled runner is built for this computer "
+        f"device {device}: it is a {system} on {machine}, but the compiled runner is built for this computer "
         f"({platform.system()} on {platform.machine()}) and for Linux or Android on aarch64 (64 bits): add a target to "
         "src/runner/build.py"
     )
 
 
 def layers_left_out() -> frozenset[str]:
-    """Types of ncnn's layers, in lower case, that a runner built here does not hold.
+    """Types of ncnn's layers, in lower case, that the runners built here lack.
 
-    A runner carries the list in itself, so that one for another processor can be asked, too. A runner from before that
-    list, or none, tells nothing.
+    A runner's file contains the list of its missing layers, so that a runner for another processor can be asked, too. A
+    missing runner, or one that is older than the list, adds nothing.
     """
     found: set[str] = set()
     for target, variable in VARIABLES.items():

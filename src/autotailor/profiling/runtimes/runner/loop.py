@@ -1,20 +1,20 @@
 """Times programs on the machine that runs this file: ``python -P loop.py BACKEND MANIFEST``.
 
-It needs NumPy and the standard library; the backend, a file of its own (`ncnn/runner.py`, ...), brings a runtime:
-``load(program, settings)`` gives a `Loaded` program, ``clear()`` returns what runs have left in pools. What is done is
-said in JSON lines, so that a crash costs one batch and a broken connection one line:
+This file needs NumPy and the standard library only. The backend is another file (``ncnn/runner.py``, ...) that brings a
+runtime: ``load(program, settings)`` returns a ``Loaded`` program, and ``clear()`` frees memory that runs have left in
+pools. The loop reports progress in JSON lines, so that a crash costs one batch and a broken connection one line:
 
     {"event": "load", "batch": 0, "key": "1f0c..."}
     {"event": "program", "batch": 0, "key": "1f0c...", "passes": 320, "short": [ns, ...], "long": [ns, ...]}
     {"event": "batch", "batch": 0, "seconds": 2.1}
 
-All programs of a batch are run in turn, pass by pass, so that drift hits all of them alike; the first, where it is an
-anchor, is run between others, too, until it has had its ``anchor_share`` of the time. Passes alternate between the
+Each pass runs all programs of a batch in turn, so that drift hits all of them alike. The first program, if it is an
+anchor, also runs between the others, until it has had ``anchor_share`` of the pass's time. Passes alternate between the
 short and the long run. Each number is the mean of one block of runs, in nanoseconds.
 
-A program with ``steps`` is run at once and step by step in turn; its line has the blocks of each step in ``steps``, and
-in ``kernels`` how many timed kernels each step is made of.
-Its ``parts`` are programs that are only loaded, run and weighed before:
+A program with ``steps`` is run as a whole and step by step in turn. Its line has the blocks of each step in ``steps``,
+and the number of timed kernels of each step in ``kernels``. Its ``parts`` are programs that are loaded, run and weighed
+before, but not timed:
 
     {"event": "weighed", "batch": 0, "key": "77ab...", "weights_mb": 0.4, "workspace_mb": 0.1}
 """
@@ -36,9 +36,9 @@ from typing import Any, Protocol
 import numpy as np
 
 INTERRUPTED = 0.05
-"""Share of the runs that are taken for interrupted: the slowest."""
+"""Share of the runs, the slowest ones, that count as interrupted."""
 HARDLY = 1e-9
-"""Weight of an interrupted run: a block of nothing else has its mean."""
+"""Weight of an interrupted run. It is not 0, so that a block of interrupted runs still has a mean."""
 
 
 class Loaded(Protocol):
@@ -51,11 +51,14 @@ class Loaded(Protocol):
     lengths: int
 
     def run(self, which: int) -> int:
-        """One run: nanoseconds."""
+        """Runs once; returns nanoseconds."""
         ...
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
-        """Scratch memory of one run, MiB; NaN: the runtime cannot tell. ``held_mb``: what the process holds."""
+        """Scratch memory of one run in MiB; NaN where the runtime cannot tell.
+
+        ``held_mb`` returns the memory that the process holds at the moment.
+        """
         ...
 
 
@@ -63,11 +66,11 @@ class Walked(Loaded, Protocol):
     """A program whose runs can tell their operators apart."""
 
     def walk(self) -> None:
-        """One run, step by step."""
+        """Runs once, step by step."""
         ...
 
     def walks(self) -> list[list[list[int]]]:
-        """Nanoseconds of each kernel of each step of each such run; it is asked once, at the end."""
+        """Nanoseconds of each kernel of each step of each run step by step; called once, after all runs."""
         ...
 
 
@@ -75,16 +78,19 @@ class Backend(Protocol):
     """What a backend's file offers."""
 
     def load(self, program: dict[str, Any], settings: dict[str, Any]) -> Loaded:
-        """A program of the manifest, ready to run; `Walked` where the program has steps."""
+        """Makes a program of the manifest ready to run; returns a ``Walked`` if the program has steps."""
         ...
 
     def clear(self) -> None:
-        """Gives back what runs have left in pools."""
+        """Frees memory that runs have left in pools."""
         ...
 
 
 class Timed:
-    """A program, its times, and its ``memory``: of its weights (of all copies) and of one run, MiB where known."""
+    """A program with its times in nanoseconds, and its memory in MiB.
+
+    ``memory`` holds the weights of all copies, and the workspace of one run, as far as they are known.
+    """
 
     def __init__(self, key: str, program: Loaded, memory: dict[str, float], has_steps: bool) -> None:
         self.key, self.program = key, program
@@ -94,14 +100,14 @@ class Timed:
 
 
 class Heap(ctypes.Structure):
-    """What ``mallinfo2`` of glibc 2.33 and later returns."""
+    """The structure that ``mallinfo2`` of glibc 2.33 and later returns."""
 
     NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
     _fields_ = [(name, ctypes.c_size_t) for name in NAMES.split()]
 
 
 def heap_mb() -> float:
-    """MiB that the C library has handed out to this process; NaN where it does not say."""
+    """MiB that the C library has handed out to this process; NaN where the library does not tell."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except AttributeError:
@@ -112,11 +118,12 @@ def heap_mb() -> float:
 
 
 def block_means(times: Sequence[float], blocks: int) -> list[float]:
-    """Means of some blocks of consecutive runs, without the slowest twentieth of all: those were interrupted.
+    """Means of blocks of consecutive runs, without the slowest twentieth of all runs, which were interrupted.
 
-    The twentieth is exact: of the fastest of these runs a part counts. A core that others use at times has two speeds,
-    and what runs longer than they stay sees both in one run. Means of operators add up to that of their network at any
-    mixture of the two (within 2 %, because of the twentieth); medians jump, and not together.
+    Exactly a twentieth is left out: the fastest of the slow runs counts in part. A core that other processes use at
+    times has two speeds, and a long run sees both. Means of operators add up to the mean of their network at any
+    mixture of the two speeds (within 2 %, because of the twentieth). Medians do not, because each operator's median
+    jumps from one speed to the other at a mixture of its own.
     """
     runs = np.array(times, dtype=np.float64)
     slowest_first = np.argsort(-runs, kind="stable")
@@ -132,7 +139,7 @@ def say(**line: Any) -> None:
 
 
 def load_all(backend: Backend, index: int, batch: dict[str, Any], settings: dict[str, Any]) -> list[Timed]:
-    """Loads and warms up what can be loaded; says what cannot."""
+    """Loads and warms up the programs of a batch; reports those that cannot be loaded."""
     ready = []
     for program in batch["programs"]:
         for part in program.get("parts", ()):
@@ -144,9 +151,9 @@ def load_all(backend: Backend, index: int, batch: dict[str, Any], settings: dict
 
 
 def load_one(backend: Backend, index: int, program: dict[str, Any], settings: dict[str, Any]) -> Timed | None:
-    """Loads, warms up and weighs one program; says it when it cannot be loaded.
+    """Loads, warms up and weighs one program; reports a program that cannot be loaded and returns None.
 
-    One with steps is long: a single run warms it up, and its parts are weighed instead of it.
+    A program with steps takes long, so that a single run warms it up, and its parts are weighed instead of it.
     """
     say(event="load", batch=index, key=program["key"])
     has_steps = bool(program.get("steps"))
@@ -188,7 +195,7 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
 
 
 def turns(ready: Sequence[Timed], anchor_share: float) -> Iterator[Timed]:
-    """Each program once; the first one again where it has had less than its share of the time."""
+    """Yields each program once, and the first one again whenever it has had less than its share of the time."""
     anchor, spent, start = ready[0], 0.0, time.perf_counter()
     for timed in ready:
         begin = time.perf_counter()
@@ -200,11 +207,12 @@ def turns(ready: Sequence[Timed], anchor_share: float) -> Iterator[Timed]:
 
 
 def visit(timed: Timed, which: int, settings: dict[str, Any], evicted: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-    """``runs`` timed runs, then ``walks`` times as many step by step, after some that bring code and buffers back.
+    """Times one program: ``runs`` timed runs, then ``walks`` times as many runs step by step.
 
-    Whole networks run in a row, as they are used: for ``settle_ms`` before the clock counts. Replicas find their
-    weights where a network would: between two visits of one layer, all others have passed through the cache, so as much
-    memory is read before each run.
+    Untimed runs come first, to bring code and buffers back into the caches. A whole network is used in runs in a row,
+    and therefore runs for ``settle_ms`` before it is timed. Replicas must find their weights where a network's layer
+    finds them: between two uses of a layer, all other layers have passed through the cache. So memory is read before
+    each run of replicas.
     """
     program, runs = timed.program, settings["runs"]
     settled = time.perf_counter() + (settings["settle_ms"] / 1e3 if program.lengths == 1 else 0.0)
@@ -220,7 +228,7 @@ def visit(timed: Timed, which: int, settings: dict[str, Any], evicted: np.ndarra
 
 
 def status_mb(field: str) -> float:
-    """A field of ``/proc/self/status``, MiB."""
+    """A field of ``/proc/self/status`` in MiB."""
     found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     if found is None:
         raise RuntimeError(f"/proc/self/status has no {field}")
@@ -228,14 +236,14 @@ def status_mb(field: str) -> float:
 
 
 def reset_peak() -> None:
-    """Makes the present memory the peak (``man 5 proc``, clear_refs)."""
+    """Resets the process's peak memory to its present memory (``man 5 proc``, clear_refs)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def watch_memory(backend: Backend, program: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Prints the peak memory of one network above what the process held before, MiB: loading it, then running it.
+    """Prints the peak memory in MiB of loading one network, and of running it, above what the process held before.
 
-    Pages of files are left out: they are the code of libraries, read when it first runs.
+    Pages of files do not count, because they hold the code of libraries, which is read when it first runs.
     """
     reset_peak()
     before = status_mb("RssAnon")
@@ -249,7 +257,7 @@ def watch_memory(backend: Backend, program: dict[str, Any], settings: dict[str, 
 
 
 def open_backend(path: str) -> Backend:
-    """The module in a file; it is not imported by name, because its folder need not be on the path."""
+    """Imports a module by its file, because the file's folder need not be on Python's path."""
     spec = importlib.util.spec_from_file_location("backend", path)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"{path} is no Python file")
@@ -259,7 +267,7 @@ def open_backend(path: str) -> Backend:
 
 
 def main(backend_path: str, path: str) -> None:
-    """Measures all batches of a manifest, or the memory of its one network (``memory``)."""
+    """Measures all batches of a manifest, or the memory of the one network under its key ``memory``."""
     manifest = json.loads(Path(path).read_text())
     settings = manifest["settings"]
     if settings["cores"] and hasattr(os, "sched_setaffinity"):
@@ -275,7 +283,7 @@ def main(backend_path: str, path: str) -> None:
 
 
 def leave() -> None:
-    """Ends the process without destructors: a pool that dies before what was made from it would take it down."""
+    """Ends the process without destructors: a memory pool freed before its users would crash the process."""
     sys.stdout.flush()
     os._exit(0)
 

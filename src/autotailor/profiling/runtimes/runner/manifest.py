@@ -18,7 +18,7 @@ Example::
     ...
     end
 
-Its lines are those of ``runner/loop.py``, so that `Session` reads both.
+The compiled runner prints the same JSON lines as ``loop.py``, so that ``Session`` reads the lines of both.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ FIRST_LINE, LAST_LINE = "autotailor-runner 4", "end"
 
 
 def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
-    """The text of a manifest, as `Session` makes it for the runner in Python.
+    """Writes a manifest, which ``Session`` makes for the runner in Python, in the compiled runner's syntax.
 
     Args:
-        manifest: ``settings`` and ``batches``, each with ``seconds``, ``least_passes``, ``blocks``, ``programs``, and
-            perhaps ``anchor_share``, the share of a pass that the first program is brought up to; perhaps ``memory``,
-            a program whose peak memory is wanted.
-        run: its name. The device's journal belongs to one text: the same name resumes, another one measures anew.
+        manifest: ``settings`` and ``batches``. Each batch has ``seconds``, ``least_passes``, ``blocks``, ``programs``,
+            and perhaps ``anchor_share``, the share of a pass's time that the first program gets. A manifest may also
+            have ``memory``, a program whose peak memory is wanted.
+        run: the run's name. The journal on the device belongs to one text, so that the same name resumes a run and
+            another name measures anew.
 
     Raises:
         ProfilingError: a name or a path holds a line break.
@@ -59,7 +60,7 @@ def manifest_text(manifest: Mapping[str, Any], run: str = "0") -> str:
 
 
 def _program(program: Mapping[str, Any], word: str = "program") -> list[str]:
-    """The lines of one program, then those of its parts."""
+    """The lines of one program, followed by the lines of its parts."""
     lines = [_line(word, program["key"])]
     lines += ["input " + " ".join(str(size) for size in shape) for shape in program["inputs"]]
     lines += [_line(name, program[name]) for name in ("short", "long", "param_path", "bin_path") if program[name]]

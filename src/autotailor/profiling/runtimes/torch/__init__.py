@@ -1,1 +1,1 @@
-"""PyTorch, eagerly, on this computer and on boards. The registry opens ``runtime.py`` and ``remote.py``."""
+"""The runtime ``torch``: eager PyTorch, on this computer (``runtime.py``) and on boards (``remote.py``)."""

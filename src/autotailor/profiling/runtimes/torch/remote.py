@@ -1,4 +1,4 @@
-"""PyTorch on a board (a Jetson, say): two files of ours, run by the Python and the PyTorch that are there."""
+"""PyTorch on a board, for instance a Jetson: two files of autotailor run with the board's own Python and PyTorch."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ print(json.dumps(about))
 """.strip()
 
 ABOUT_SECONDS = 300.0
-"""Importing PyTorch takes a minute from a slow card."""
+"""How long importing PyTorch may take; from a slow memory card it takes a minute."""
 
 
 def _about(device: str, said: Sequence[str]) -> dict[str, Any]:
-    """What the device's PyTorch says of itself; raises DeviceError where it makes no sense."""
+    """What the device's PyTorch says about itself; raises DeviceError where the answer makes no sense."""
     try:
         about = json.loads(said[-1])
     except (ValueError, IndexError, RecursionError):
         about = None
     if not isinstance(about, dict) or not isinstance(about.get("version"), str):
         raise DeviceError(
-            f"device {device}: its Python says {str(said[-1:])[:200]} instead of PyTorch's version: see what runs when "
-            "Python starts there, or name another interpreter in device.options.python"
+            f"device {device}: its Python prints {str(said[-1:])[:200]} instead of PyTorch's version: see what runs "
+            "when Python starts there, or name another interpreter in device.options.python"
         )
     return about
 
 
 class RemoteTorchRuntime(TorchRuntime):
-    """The same programs and protocol; option ``python`` names the interpreter on the device."""
+    """PyTorch on another device, with the same programs and protocol. Option ``python`` names its interpreter."""
 
     remote = True
     known = TorchRuntime.known | {"python"}
@@ -57,15 +57,18 @@ class RemoteTorchRuntime(TorchRuntime):
         self._about: Mapping[str, Any] = {}
 
     def options(self) -> dict[str, Any]:
-        """Where and how PyTorch computes; not who starts it."""
+        """Where and how PyTorch computes, without the interpreter, which changes no latency."""
         return {key: value for key, value in super().options().items() if key != "python"}
 
     def facts(self) -> dict[str, Any]:
-        """What the PyTorch on the device says of itself, and the options; this computer's before it is asked."""
+        """What the PyTorch on the device says about itself, and the options.
+
+        Before ``prepare`` has asked the device, the facts are those of this computer's PyTorch.
+        """
         return {**super().facts(), **self._about}
 
     def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:
-        """Asks the device's PyTorch, and sends the runner, once for all runs."""
+        """Asks the device's PyTorch for its version, and sends the runner, which later runs find again."""
         said: list[str] = []
         code = transport.run([self._python, "-c", ABOUT], said.append, ABOUT_SECONDS)
         if code != 0:
@@ -85,5 +88,5 @@ class RemoteTorchRuntime(TorchRuntime):
         self._files = tuple(transport.keep(Path(path)) for path in (runner_loop.__file__, self.backend))
 
     def runner(self, manifest: str) -> list[str]:
-        """The same loop as on this computer; it leaves no compiled modules beside what is kept."""
+        """The command of the same loop as on this computer. ``-B`` writes no compiled modules beside the kept files."""
         return [self._python, "-B", *self._files, manifest]

@@ -1,4 +1,4 @@
-"""Replicas for PyTorch: the traced calls of an operator, which the runner makes on R sets of weights."""
+"""Replicas for PyTorch: the traced calls of an operator, which the runner repeats with R sets of weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FeatureModule(GraphModule):
     def __init__(self, feature: OperatorFeature) -> None:
         self.reads = tuple(f"in{i}" for i in range(len(feature.inputs)))
         made = feature_nodes(feature, self.reads, "c")
-        others = dict(zip(self.reads[1:], feature.inputs[1:], strict=True))  # a graph has one input
+        others = dict(zip(self.reads[1:], feature.inputs[1:], strict=True))  # weights, because a graph has one input
         weights = {name: np.ones(shape, dtype=np.float32) for name, shape in (made.weights | others).items()}
         super().__init__(Graph(feature.kind, made.nodes, "in0", made.output, {"in0": feature.inputs[0]}, weights))
         for name in others:
@@ -40,7 +40,7 @@ class FeatureModule(GraphModule):
 
 
 def replica_program(feature: OperatorFeature) -> Program:
-    """The calls of a fused operator."""
+    """The replica program of a fused operator."""
     module = FeatureModule(feature).eval()
     traced = trace(module, [torch.rand(shape) for shape in feature.inputs])
     weight_mb = 4 * sum(math.prod(shape) for shape in feature.weights) / 2**20
@@ -62,5 +62,5 @@ def written(traced: Trace, shapes: Sequence[Shape]) -> str:
 
 
 def nothing() -> str:
-    """A program without calls: it hands its input on."""
+    """A program without calls, whose output is its input."""
     return written(Trace(("in0",), output="in0"), ((1, 4),))

@@ -1,8 +1,8 @@
-"""The PyTorch of `runner/loop.py`: loads and runs traced modules, eagerly, on the processor or with CUDA.
+"""The PyTorch backend of ``runner/loop.py``: runs traced modules eagerly, on the processor or with CUDA.
 
-It needs PyTorch, NumPy and the standard library: a board runs it with the PyTorch that it came with. A program is JSON
-(see `tracing.py`) whose calls are made in order, each result given back after its last use. Replicas are the
-same calls on other weights.
+This file needs PyTorch, NumPy and the standard library only, so that a board runs it with its own PyTorch. A program is
+JSON (see ``tracing.py``). Its calls are made in order, and each result is freed after its last use. Replicas are the
+same calls with other weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Step = tuple[Callable[..., Any], list[Any], dict[str, Any], Any, list[str]]
 
 
 class LoadedProgram:
-    """A program, ready to run (`Loaded` of the loop)."""
+    """A program that is ready to run (``Loaded`` of the loop)."""
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
         self.device = prepare(settings)
@@ -41,19 +41,19 @@ class LoadedProgram:
 
     @functools.cached_property
     def inputs(self) -> dict[str, torch.Tensor]:
-        """Made when they are first needed: what loading takes is weighed."""
+        """The inputs, made when they are first needed, so that they do not count as memory of loading."""
         rng = torch.Generator().manual_seed(1)
         return {name: self.placed(torch.rand(shape, generator=rng)) for name, shape in self.shapes.items()}
 
     def placed(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor where and as the device wants it."""
+        """A tensor on the device, in the number type and layout of the settings."""
         dtype, layout = self.form
         moved = tensor.to(self.device, dtype if tensor.is_floating_point() else None)
         return moved.contiguous(memory_format=layout) if moved.ndim == 4 else moved
 
     @torch.inference_mode()
     def run(self, which: int) -> int:
-        """One run of all copies of a length: nanoseconds, with the launches of kernels and their work."""
+        """Runs all copies of a length once; returns nanoseconds until all launched kernels have finished."""
         self.synchronize()
         start = time.perf_counter_ns()
         for weights in self.weights[: self.copies[which]]:
@@ -62,7 +62,7 @@ class LoadedProgram:
         return time.perf_counter_ns() - start
 
     def compute(self, values: dict[str, Any]) -> torch.Tensor:
-        """The calls of one copy."""
+        """Makes the calls of one copy; returns the output."""
         for function, arguments, keywords, target, done in self.steps:
             keys = {key: read(values, value) for key, value in keywords.items()}
             result = function(*[read(values, value) for value in arguments], **keys)
@@ -76,12 +76,12 @@ class LoadedProgram:
         return output
 
     def synchronize(self) -> None:
-        """Waits for what was launched."""
+        """Waits until all launched kernels have finished."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
-        """PyTorch does not tell scratch memory from activations."""
+        """NaN: PyTorch does not distinguish scratch memory from activations."""
         return math.nan
 
 
@@ -89,26 +89,26 @@ load = LoadedProgram
 
 
 def clear() -> None:
-    """Gives back what CUDA's caching allocator holds."""
+    """Frees the unused memory that CUDA's caching allocator holds."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def prepare(settings: dict[str, Any]) -> torch.device:
-    """The device, with threads as the manifest says."""
+    """Sets the number of threads; returns the device of the settings."""
     torch.set_num_threads(settings["threads"])
     return torch.device(settings["options"]["device"])
 
 
 def form(settings: dict[str, Any]) -> tuple[torch.dtype, torch.memory_format]:
-    """Number type and layout of images."""
+    """Number type of tensors, and layout of images."""
     options = settings["options"]
     half, last = options["precision"] == "fp16", options["channels_last"]
     return torch.float16 if half else torch.float32, torch.channels_last if last else torch.contiguous_format
 
 
 def steps(traced: dict[str, Any]) -> list[Step]:
-    """Calls with their functions, and the names that are not needed after each."""
+    """The calls with their functions, each with the names of tensors that are not needed after it."""
     last: dict[str, int] = {}
     for position, (_, _, arguments, keywords) in enumerate(traced["calls"]):
         last.update(dict.fromkeys(names([arguments, list(keywords.values())]), position))
@@ -123,7 +123,7 @@ def steps(traced: dict[str, Any]) -> list[Step]:
 
 
 def find(name: str) -> Callable[..., Any]:
-    """A function by its public name, ``torch.nn.functional.relu``."""
+    """A function by its public name, for instance ``torch.nn.functional.relu``."""
     return functools.reduce(getattr, name.split(".")[1:], torch)  # type: ignore[return-value,arg-type]
 
 
@@ -149,7 +149,7 @@ def read(values: dict[str, Any], value: Any) -> Any:
 
 
 def draw(shape: list[int], generator: torch.Generator) -> torch.Tensor:
-    """Kernels around 0; vectors around 1, positive as variances are."""
+    """Draws a weight: kernels around 0; vectors around 1 and positive, because some of them are variances."""
     if len(shape) < 2:
         return torch.rand(shape, generator=generator) + 0.5
     return torch.randn(shape, generator=generator) / math.sqrt(math.prod(shape[1:]))

@@ -1,4 +1,4 @@
-"""PyTorch, run eagerly: every operator is a call of its own, on the processor or with CUDA."""
+"""The runtime ``torch``: eager PyTorch, where every operator is a separate call, on the processor or with CUDA."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CALLS, WEIGHTS = "model.torch.json", "model.torch.pt"
 OPTIONS = {"device": "cpu", "channels_last": False}
 
 TORCH_FUSION = FusionRules(name="torch", free=frozenset({"Identity", "Dropout"}))
-"""Eager PyTorch fuses nothing; in inference it leaves Dropout out."""
+"""Eager PyTorch fuses nothing, and skips Dropout in inference."""
 
 
 class TorchRuntime(WheelRuntime):
-    """Times with PyTorch; options are ``device`` (``cpu``, ``cuda``, ``cuda:1``) and ``channels_last``."""
+    """Times with PyTorch. Its options are ``device`` (``cpu``, ``cuda``, ``cuda:1``) and ``channels_last``."""
 
     name = "torch"
     rules = TORCH_FUSION
@@ -43,14 +43,14 @@ class TorchRuntime(WheelRuntime):
         return {**OPTIONS, **self.device.options, "precision": self.device.precision}
 
     def facts(self) -> dict[str, Any]:
-        """Version and options, with the name of the graphics processor where one computes."""
+        """Version and options, and the name of the GPU if one computes."""
         facts = dict(super().facts())
         if self.options()["device"] != "cpu" and not self.remote and torch.cuda.is_available():
             facts["cuda"] = {"version": torch.version.cuda, "gpu": torch.cuda.get_device_name(self.options()["device"])}
         return facts
 
     def check(self) -> None:
-        """Options must be known, and CUDA be here where it is asked for on this computer."""
+        """Refuses unknown options, and CUDA or half precision where this computer cannot compute with them."""
         super().check()
         self.refuse_options(set(self.known))
         where = str(self.options()["device"])
@@ -59,23 +59,26 @@ class TorchRuntime(WheelRuntime):
         if where != "cpu" and not self.remote and not torch.cuda.is_available():
             raise DeviceError(f"device {self.device.name}: PyTorch finds no CUDA here; set device.options.device=cpu")
         if where == "cpu" and self.device.precision != "fp32":
-            raise DeviceError(f"device {self.device.name}: the runtime 'torch' computes in fp32 on processors")
+            raise DeviceError(
+                f"device {self.device.name}: the runtime 'torch' computes in fp32 on processors: "
+                "set device.precision=fp32"
+            )
 
     def replicas(self, feature: OperatorFeature) -> Program:
-        """The calls of an operator, made on several sets of weights."""
+        """The calls of an operator, which are made with several sets of weights."""
         return replica_program(feature)
 
     def sink(self) -> Program:
-        """Calls of nothing: a copy's results are simply given back."""
+        """Copies without calls: a copy needs no sink, because its results are simply freed."""
         return Program("sink", nothing(), ((4,),), "long", "short", (1, 16))
 
     def harness(self) -> Program:
-        """A network of nothing."""
+        """A network without calls."""
         return Program("harness", nothing(), ((4,),), "long")
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
-        """Traces the calls of the network; its weights lie beside them."""
-        # Imported here: whether a device can be used is asked at the start, and that needs no compiler.
+        """Traces the network's calls, and writes them and the weights into two files."""
+        # Imported here: checking a device at the start of a run needs no compiler.
         from autotailor.compiler import read_graph
 
         directory.mkdir(parents=True, exist_ok=True)
@@ -89,7 +92,7 @@ class TorchRuntime(WheelRuntime):
         torch.save({name: tensor.detach().clone() for name, tensor in traced.weights.items()}, directory / WEIGHTS)
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""
         program = torch_runner.LoadedProgram(self.network("run", directory, ()).to_manifest(), self.settings())
         with torch.inference_mode():
             logits = [

@@ -1,4 +1,4 @@
-"""A PyTorch module -> the calls that it makes, by their public names: what `runner.py` makes again.
+"""Records the calls that a PyTorch module makes, by the functions' public names; ``runner.py`` repeats these calls.
 
 Example::
 
@@ -22,14 +22,14 @@ from autotailor.profiling.errors import ProfilingError
 
 @dataclass
 class Trace:
-    """Calls in order, and what they read.
+    """The recorded calls in order, and the tensors that they read.
 
     Attributes:
         inputs: names of activations.
         weights: constant tensors by name.
-        calls: (results, function, arguments, keywords) in JSON's types, or an object with one key
-            that says what they are: ``tensor`` (by name), ``tuple``, ``slice``, ``dtype``.
-        output: name of the result.
+        calls: (names of results, function, arguments, keywords) for each call. An argument is a value of JSON's types,
+            or an object with one key that names the value's kind: ``tensor`` (by name), ``tuple``, ``slice``, ``dtype``.
+        output: name of the module's result.
     """
 
     inputs: tuple[str, ...]
@@ -38,16 +38,16 @@ class Trace:
     output: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """All but the values of weights."""
+        """The trace without the values of weights."""
         shapes = {name: list(tensor.shape) for name, tensor in self.weights.items()}
         return {"inputs": self.inputs, "weights": shapes, "calls": self.calls, "output": self.output}
 
 
 def trace(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
-    """Runs a module once and notes what it calls.
+    """Runs a module once and records its calls.
 
     Raises:
-        ProfilingError: it calls something that has no name or takes arguments that JSON does not know.
+        ProfilingError: the module calls a function without a public name, or with arguments that JSON cannot hold.
     """
     tracer = _Tracer(inputs)
     with torch.inference_mode(), tracer:
@@ -57,14 +57,14 @@ def trace(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
 
 
 class _Tracer(TorchFunctionMode):
-    """Notes outermost calls that give tensors."""
+    """Records the outermost calls that return tensors."""
 
     def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         names = tuple(f"in{i}" for i in range(len(inputs)))
         self.trace = Trace(names)
         self.names = {id(tensor): name for name, tensor in zip(names, inputs, strict=True)}
-        self.alive: list[Any] = list(inputs)  # so that no two tensors ever have the same id
+        self.alive: list[Any] = list(inputs)  # kept alive, so that no two tensors ever have the same id
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -83,7 +83,7 @@ class _Tracer(TorchFunctionMode):
         return result
 
     def name(self, tensor: torch.Tensor) -> str:
-        """The name of a tensor; one that no call has given is a weight."""
+        """The name of a tensor. A tensor that no call has returned is a weight."""
         if id(tensor) not in self.names:
             self.names[id(tensor)] = name = f"w{len(self.trace.weights)}"
             self.trace.weights[name] = tensor
