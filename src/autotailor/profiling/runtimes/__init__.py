@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _ncnn(device: DeviceConfig) -> Runtime:
-    """ncnn's Python wheel on this computer, the compiled runner on other devices."""
+    """The Python wheel of ncnn on this computer, the compiled runner on other devices."""
     if device.transport != "local":
         return _ncnn_compiled(device)
     from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime

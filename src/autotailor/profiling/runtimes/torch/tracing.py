@@ -28,7 +28,7 @@ class Trace:
         inputs: names of activations.
         weights: constant tensors by name.
         calls: (names of results, function, arguments, keywords) for each call. An argument is a value of JSON's types,
-            or an object with one key that names the value's kind: ``tensor`` (by name), ``tuple``, ``slice``, ``dtype``.
+            or an object whose one key names the value's kind: ``tensor`` (by name), ``tuple``, ``slice``, ``dtype``.
         output: name of the module's result.
     """
 
