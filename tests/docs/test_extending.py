@@ -202,12 +202,6 @@ def test_a_derived_number_of_the_report_follows_from_its_table(tmp_path: Path) -
     assert DERIVATIONS["macs_per_ms"].compute(tables, "largest") == pytest.approx(20.0)
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
-def test_the_paths_on_a_page_exist(page: Path) -> None:
-    paths = re.findall(r"`((?:src|tests|conf|docs)/[\w./]+)`", page.read_text(encoding="utf-8"))
-    assert [path for path in paths if not (ROOT / path).exists() and path != "conf/data/colours.yaml"] == []
-
-
 def test_every_kind_of_extension_has_a_page_in_the_index() -> None:
     index = (PAGES / "index.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\((\w+\.md)\)", index)) == {page.name for page in PAGES.glob("*.md")} - {"index.md"}
