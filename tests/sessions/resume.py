@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-FOLDERS = ("benchmarks", "conf", "src", "tests", "workflow")
+FOLDERS = ("benchmarks", "conf", "docs", "src", "tests", "workflow")
 FILES = ("README.md", "Snakefile", "pyproject.toml", "requirements.lock")
 PASSED = pytest.StashKey[set[str]]()
 JOURNAL = pytest.StashKey[Path]()
