@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
@@ -25,6 +26,16 @@ def run(model: onnx.ModelProto, image: Array) -> Array:
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     result: Array = session.run(None, {session.get_inputs()[0].name: image})[0]
     return result
+
+
+def run_passed(model: onnx.ModelProto, passed: ir.Model) -> Array:
+    """Asserts that a pass has not changed what a model computes of an image; returns that."""
+    shape = [dim.dim_value or 1 for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    image = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    expected, found = run(model, image), run(ir.to_proto(passed), image)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    return expected
 
 
 def assert_same(model: onnx.ModelProto, tolerance: float = 1e-4, **options: Any) -> autotailor.SuperNet:

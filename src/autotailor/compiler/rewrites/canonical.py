@@ -74,7 +74,9 @@ def _check_window(node: ir.Node) -> None:
     rank = len(shape_of(node.inputs[0])) - 2
     kernel = _kernel(node)
     lists = {"kernel_shape": kernel, **{n: _ints(node, n, (1,) * rank) for n in ("strides", "dilations")}}
-    wrong = [f"{name} {list(values)}" for name, values in lists.items() if len(values) != rank or min(values) < 1]
+    wrong = [
+        f"{name} {list(values)}" for name, values in lists.items() if len(values) != rank or min(values, default=1) < 1
+    ]
     if len(_ints(node, "pads", (0,) * (2 * rank))) != 2 * rank:
         wrong.append(f"pads {list(_ints(node, 'pads', ()))}")
     if _int(node, "group", 1) < 1:

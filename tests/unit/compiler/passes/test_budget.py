@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.parser
+import onnx_ir as ir
 import pytest
-from onnx import helper
 
 import autotailor
+from autotailor.compiler.passes.budget import CHAIN, OUT_OF_NOTHING, Budget, needed_bytes
 from autotailor.ir.errors import GraphError
+from onnx_text import model_of
 
 MILLION = 10**6
 LIMIT = 8 << 30  # bytes of addresses: a compiler that allocates what a hostile file asks for does not get it
 
 
-def model(*lines: str) -> onnx.ModelProto:
+def classifier(*lines: str) -> onnx.ModelProto:
     """A classifier, as ONNX text, with some nodes that write ``big``, which its logits depend on."""
     text = f"""
         <ir_version: 8, opset_import: ["" : 18]>
@@ -92,7 +94,7 @@ for path in sys.argv[1:]:
 
 def test_a_constant_of_terabytes_is_refused_by_the_name_of_its_node(tmp_path: Path) -> None:
     for kind, lines in HOSTILE.items():
-        onnx.save(model(*lines), tmp_path / f"{kind}.onnx")
+        onnx.save(classifier(*lines), tmp_path / f"{kind}.onnx")
     paths = [str(tmp_path / f"{kind}.onnx") for kind in HOSTILE]
     done = subprocess.run([sys.executable, "-c", COMPILE_EACH, *paths], capture_output=True, text=True, timeout=300)
     said = done.stdout.splitlines()
@@ -105,12 +107,12 @@ def test_many_constants_share_one_budget() -> None:
     lines = ["shape = Constant <value_ints: ints = [120000000]> ()"]
     lines += [f"c{i} = ConstantOfShape (shape)" for i in range(8)]
     with pytest.raises(GraphError, match=r"ConstantOfShape would make .* 0\.4 GiB to compute, and 0\.1 GiB are left"):
-        autotailor.compile(model(*lines, "big = Concat <axis = 0> (c0, c1, c2, c3, c4, c5, c6, c7)"))
+        autotailor.compile(classifier(*lines, "big = Concat <axis = 0> (c0, c1, c2, c3, c4, c5, c6, c7)"))
 
 
 def test_what_a_file_makes_of_its_own_weights_is_folded() -> None:
     net = autotailor.compile(
-        model(
+        classifier(
             "shape = Constant <value_ints: ints = [2, 3]> ()", "zeros = ConstantOfShape (shape)",
             "one = Constant <value_floats: floats = [1.0]> ()", "ones = Add (zeros, one)",
             "places = NonZero (ones)", "numbers = Cast <to = 1> (places)", "big = Transpose <perm = [1, 0]> (numbers)",
@@ -120,20 +122,61 @@ def test_what_a_file_makes_of_its_own_weights_is_folded() -> None:
     assert any(np.array_equal(weight, 0) for weight in net.graph.weights.values())
 
 
-@pytest.mark.parametrize("depth", [3, 20])
-def test_functions_that_would_become_too_many_nodes_are_refused(depth: int) -> None:
-    small = model("big = Constant <value_floats: floats = [1.0]> ()")
-    names = [f"f{i}" for i in range(depth)]
-    for i, name in enumerate(names):
-        kind, domain = ("Relu", "") if i == 0 else (names[i - 1], "own")
-        calls = [helper.make_node(kind, [f"t{k}"], [f"t{k + 1}"], domain=domain) for k in range(10)]
-        imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
-        small.functions.append(helper.make_function("own", name, ["t0"], ["t10"], calls, imports))
-    small.opset_import.append(helper.make_opsetid("own", 1))
-    small.graph.node.append(helper.make_node(names[-1], ["logits"], ["y"], domain="own"))
-    small.graph.node[-2].output[0] = "logits"
-    if depth == 3:
-        assert sum(node.kind == "Relu" for node in autotailor.compile(small).graph.nodes) == 1000
-        return
-    with pytest.raises(GraphError, match=r"would become 1e\+20 nodes"):
-        autotailor.compile(small)
+FLOATS = 4  # bytes of a number of single precision
+BYTES = {
+    "as its shape says": ("y = Expand (w, sizes)", {"w": [1.0], "sizes": [10, 20]}, 200 * FLOATS),
+    "all of its outputs": ("y, z = Split <num_outputs = 2> (w)", {"w": [1.0] * 6}, 6 * FLOATS),
+    "words as pointers": ("y = Identity (w)", {"w": np.array(["a", "b"], object)}, 2 * 8),
+    "as its values say, at most": ("y = NonZero (w)", {"w": np.ones((3, 5), np.float32)}, 8 * 15 * 2),
+    "coordinates of Resize": (
+        "y = Resize (w, , , sizes)", {"w": np.ones((1, 1, 2, 2), np.float32), "sizes": [1, 1, 4, 4]}, 16 * FLOATS * 64,
+    ),
+    "a copy of each window": (
+        "y = MaxPool <kernel_shape = [2, 3]> (w)", {"w": np.ones((1, 1, 4, 4), np.float32)}, 3 * 2 * FLOATS * 6,
+    ),
+    "a copy of each window of a convolution": (
+        "y = Conv (w, k)",
+        {"w": np.ones((1, 1, 4, 4), np.float32), "k": np.ones((2, 1, 3, 3), np.float32)}, 2 * 4 * FLOATS * 9,
+    ),
+    "the padded input": (
+        "y = MaxPool <kernel_shape = [1, 1], strides = [9, 9], pads = [0, 1, 2, 3]> (w)",
+        {"w": np.ones((1, 2, 4, 4), np.float32)}, 2 * FLOATS + 8 * 2 * (4 + 2) * (4 + 4),
+    ),
+    "nobody knows: memory beside the result": (
+        "y = MaxUnpool <kernel_shape = [2, 2]> (w, i)",
+        {"w": np.ones((1, 1, 2, 2), np.float32), "i": np.zeros((1, 1, 2, 2), np.int64)}, None,
+    ),
+    "nobody knows: ONNX refuses it": ("y = MatMul (w, w)", {"w": np.ones((2, 3), np.float32)}, None),
+    "nobody knows: a shape of too many numbers": ("y = Expand (w, sizes)", {"w": [1.0], "sizes": [1] * 1025}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BYTES)
+def test_computing_a_constant_takes_so_many_bytes(case: str) -> None:
+    body, weights, expected = BYTES[case]
+    model = ir.from_proto(model_of(body, weights))
+    assert needed_bytes(model.graph[0], model.graph.opset_imports) == expected
+
+
+def test_a_file_may_compute_eight_times_what_it_stores() -> None:
+    """Its weights, and its constants; what is asked for again is not counted again."""
+    model = ir.from_proto(
+        model_of(
+            "c = Constant <value = float[2] {1.0, 2.0}> ()  y = Expand (w, sizes)", {"w": [1.0], "sizes": [1 << 24]}
+        )
+    )
+    stored = FLOATS + 8 + 2 * FLOATS
+    made, left = (1 << 24) * FLOATS, OUT_OF_NOTHING + CHAIN * stored
+    budget, node = Budget(model), model.graph[1]
+    for number in range(left // made):
+        node.outputs[0].name = f"y{number}"
+        assert budget.allows(node)
+        assert budget.allows(node)
+    node.outputs[0].name = "one more"
+    with pytest.raises(GraphError, match="Expand would make a constant"):
+        budget.allows(node)
+
+
+def test_what_nobody_can_tell_the_size_of_is_left_alone() -> None:
+    model = ir.from_proto(model_of("y = MatMul (w, w)", {"w": np.ones((2, 3), np.float32)}))
+    assert not Budget(model).allows(model.graph[0])
