@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from autotailor.profiling.device import DeviceConfig, Fingerprint
     from autotailor.profiling.endpoint import check, check_configuration, fusion_rules, read_table
     from autotailor.profiling.errors import DeviceError, LUTError, ProfilingError
-    from autotailor.profiling.measuring.memory import MemoryUse, measure_baseline, measure_memory
+    from autotailor.profiling.measuring.memory import measure_baseline, measure_memory
     from autotailor.profiling.measuring.profiler import profile
     from autotailor.profiling.measuring.session import Session
     from autotailor.profiling.networks.conversion import convert, converted_file
     from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_networks, measure_rounds
     from autotailor.profiling.networks.validation import validate
     from autotailor.profiling.networks.writable import Missing, check_writable, missing_operators
+    from autotailor.profiling.records.events import PeakMemory
     from autotailor.profiling.records.record import Record
     from autotailor.profiling.runtimes import RUNTIMES, exporting_runtime, open_runtime
     from autotailor.profiling.table.lut import LUT, LUTRow
@@ -37,8 +38,8 @@ __all__ = [
     "LUTError",
     "LUTRow",
     "Measurement",
-    "MemoryUse",
     "Missing",
+    "PeakMemory",
     "ProfilingError",
     "Record",
     "Session",
@@ -72,8 +73,8 @@ _HOMES = {
     "LUTError": "autotailor.profiling.errors",
     "LUTRow": "autotailor.profiling.table.lut",
     "Measurement": "autotailor.profiling.networks.timing",
-    "MemoryUse": "autotailor.profiling.measuring.memory",
     "Missing": "autotailor.profiling.networks.writable",
+    "PeakMemory": "autotailor.profiling.records.events",
     "ProfilingError": "autotailor.profiling.errors",
     "RUNTIMES": "autotailor.profiling.runtimes",
     "Record": "autotailor.profiling.records.record",

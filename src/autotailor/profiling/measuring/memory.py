@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.measuring.session import Session, session_on
-from autotailor.profiling.runtimes.base import Program
-
-
-@dataclass(frozen=True)
-class MemoryUse:
-    """Peaks of ``VmHWM`` above what the process held before, without pages of files, MiB.
-
-    Attributes:
-        loading_mb: while the network is loaded; weights may be there twice then.
-        running_mb: while it runs: what ``SuperNet.peak_memory`` predicts.
-    """
-
-    loading_mb: float
-    running_mb: float
+from autotailor.profiling.records.events import PeakMemory
 
 
 def measure_memory(
     networks: Mapping[str, tuple[Path, tuple[int, ...]]], device: DeviceConfig | Session
-) -> dict[str, MemoryUse]:
+) -> dict[str, PeakMemory]:
     """Peak memory of converted networks.
 
     Args:
-        networks: name to the folder with its files and the shape of its input, ``[1, 3, r, r]``.
-        device: where (or a session that is open there); it must be a Linux.
+        networks: name to the folder with the network's files and the shape of its input, ``[1, 3, r, r]``.
+        device: the device, or a session that is open there; its system must be Linux.
 
     Raises:
         DeviceError: the device cannot be used.
@@ -39,7 +25,7 @@ def measure_memory(
     """
     with session_on(device) as session:
         return {
-            name: _weighed(session, session.network(name, directory, (shape[1:],)))
+            name: session.weigh(session.network(name, directory, (shape[1:],)))
             for name, (directory, shape) in networks.items()
         }
 
@@ -47,17 +33,12 @@ def measure_memory(
 def measure_baseline(device: DeviceConfig | Session) -> float:
     """What a process of the runtime holds besides a network's weights, activations and workspace, MiB.
 
-    The peak of a network of nothing: the one parameter of a device in ``SuperNet.peak_memory``. It is no network's that
-    is judged by it.
+    This is the peak of an empty network, and the only parameter of ``SuperNet.peak_memory`` that is measured once for
+    a device. It is not fitted to networks, so their measured peaks can judge the predictions.
 
     Raises:
         DeviceError: the device cannot be used.
         ProfilingError: the runner cannot tell.
     """
     with session_on(device) as session:
-        return _weighed(session, session.runtime.harness()).running_mb
-
-
-def _weighed(session: Session, program: Program) -> MemoryUse:
-    found = session.weigh(program)
-    return MemoryUse(found["loading_mb"], found["running_mb"])
+        return session.weigh(session.runtime.harness()).running_mb

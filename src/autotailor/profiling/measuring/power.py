@@ -13,7 +13,6 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -25,9 +24,8 @@ from autotailor.profiling.host.sysfs import ROOT
 from autotailor.profiling.measuring import pace
 from autotailor.profiling.measuring.session import Session
 from autotailor.profiling.records.batch import Batch
-from autotailor.profiling.records.differential import NS_PER_MS
+from autotailor.profiling.records.events import Asked, ProgramTimed, StrangeLineError
 from autotailor.profiling.records.limits import RANGES
-from autotailor.profiling.records.runner_lines import StrangeLineError, check_batch, check_program, parse
 from autotailor.profiling.runtimes.base import Program
 
 logger = logging.getLogger(__name__)
@@ -38,19 +36,6 @@ SETTLED = 0.8
 """Share of a batch's time that counts, at its end: sensors lag, and the beginning may still be loading."""
 
 
-@dataclass(frozen=True)
-class Power:
-    """What one batch drew.
-
-    Attributes:
-        watts: mean power above idle.
-        latency_ms: mean latency of the batch's programs' long runs, by key.
-    """
-
-    watts: float
-    latency_ms: Mapping[str, float]
-
-
 def measure_power(
     session: Session,
     sensor: Sensor,
@@ -59,7 +44,7 @@ def measure_power(
     *,
     root: PurePosixPath = ROOT,
     idle_seconds: float = IDLE_SECONDS,
-) -> dict[str, Power]:
+) -> dict[str, float]:
     """Power while each group's programs are run in turn, nothing else.
 
     Args:
@@ -76,18 +61,17 @@ def measure_power(
     Raises:
         DeviceError: the device cannot be used, or it hangs.
     """
-    watch, ends, latencies = Watch(sensor, root, idle_seconds), dict[int, float](), dict[int, dict[str, float]]()
+    watch, ends = Watch(sensor, root, idle_seconds), dict[int, float]()
     batches = [Batch(tuple(programs), seconds) for programs in groups.values()]
 
+    asked = Asked(batches)
+
     def on_line(text: str) -> None:
-        with suppress(StrangeLineError):  # a kind of which too little is told has no power
-            if not watch.take(text) and (line := parse(text)) and line["event"] == "program":
-                check_batch(line, len(batches))
-                batch, key = line.get("batch", 0), line.get("key")
-                for program in (p for p in batches[batch].programs if p.key == key):
-                    check_program(line, program)
-                    ends.setdefault(batch, watch.now)
-                    latencies.setdefault(batch, {})[program.key] = float(np.mean(line["long"])) / NS_PER_MS
+        if watch.take(text):
+            return
+        with suppress(StrangeLineError):  # a kind of operator of which the device tells too little has no power
+            if isinstance(event := asked.event(text), ProgramTimed):
+                ends.setdefault(event.batch, watch.now)
 
     settings = session.runtime.settings() | {"evict_mb": 0.0}
     path = session.send(batches, (), settings)
@@ -98,7 +82,7 @@ def measure_power(
     for index, name in enumerate(groups):
         watts = watch.watts(ends[index] - SETTLED * seconds, ends[index]) if index in ends else math.nan
         if watts > 0 and RANGES["watts"].has(watts):
-            found[name] = Power(watts, latencies[index])
+            found[name] = watts
     if missing := [name for name in groups if name not in found]:
         logger.warning(
             "device %s: energy unavailable for %s: %s showed no power above idle; raise device.energy_seconds",
@@ -149,5 +133,4 @@ def measure_kinds(
     }
     seconds = session.device.energy_seconds
     logger.info("energy: %s, %d kinds of operators, %.0f s each", sensor.name, len(groups), seconds)
-    powers = measure_power(session, sensor, groups, seconds, root=root, idle_seconds=idle_seconds)
-    return {kind: power.watts for kind, power in powers.items()}
+    return measure_power(session, sensor, groups, seconds, root=root, idle_seconds=idle_seconds)

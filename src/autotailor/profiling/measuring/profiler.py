@@ -23,8 +23,8 @@ from autotailor.profiling.host.cooling import wait_until_cool
 from autotailor.profiling.host.machine import Machine
 from autotailor.profiling.measuring.power import measure_kinds
 from autotailor.profiling.measuring.programs import InPlace, Programs, Replicas
-from autotailor.profiling.measuring.session import NETWORK_PASSES, Session
-from autotailor.profiling.records.batch import Batch, portions
+from autotailor.profiling.measuring.session import Session
+from autotailor.profiling.records.batch import NETWORK_PASSES, Batch, portions
 from autotailor.profiling.records.differential import estimates
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program

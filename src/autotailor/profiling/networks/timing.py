@@ -12,8 +12,8 @@ from pathlib import Path
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.host.cooling import wait_until_cool
-from autotailor.profiling.measuring.session import NETWORK_PASSES, Session, session_on
-from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.measuring.session import Session, session_on
+from autotailor.profiling.records.batch import NETWORK_PASSES, Batch
 from autotailor.profiling.records.differential import estimates, robust
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program

@@ -8,21 +8,23 @@ from dataclasses import dataclass
 from autotailor.profiling.runtimes.base import Program
 
 LEAST_PASSES = 8
+NETWORK_PASSES = 3
+"""Least passes of a batch with whole networks: one run of a network takes as long as many runs of an operator."""
 PORTION_SECONDS = 60.0
-"""Of measuring, between two looks at the device's temperature."""
+"""Seconds of measuring between two looks at the device's temperature."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Programs that are measured in turn for some seconds; the anchor and the sink are added to them.
+    """Programs that are measured in turn for some seconds; the session adds its helpers (anchor, sink, harness).
 
-    A pass has several runs of each program, `runs` of the runtime's settings.
+    A pass runs each program several times: as often as ``runs`` of the runtime's settings says.
 
     Attributes:
-        programs: them.
-        seconds: of measuring, for all of them.
-        least_passes: that are made however long they take.
-        attempt: how often what the device said of them made no sense.
+        programs: what is measured.
+        seconds: how long all programs are measured together.
+        least_passes: how many passes are made, however long they take.
+        attempt: how often the device has said nothing sensible of the programs before.
     """
 
     programs: tuple[Program, ...]
@@ -32,7 +34,7 @@ class Batch:
 
 
 def portions(batches: Sequence[Batch], seconds: float = PORTION_SECONDS) -> list[list[Batch]]:
-    """Consecutive batches, so many that they take about ``seconds`` together; at least one."""
+    """Groups of consecutive batches; each group takes about ``seconds``, and holds one batch at least."""
     parts: list[list[Batch]] = []
     for batch in batches:
         if not parts or sum(b.seconds for b in parts[-1]) + batch.seconds > seconds:

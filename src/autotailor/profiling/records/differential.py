@@ -8,13 +8,13 @@ operators add up to that of their network, where a core has two speeds because o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.profiling.records.events import ProgramTimed
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
 
@@ -80,10 +80,9 @@ class Walk:
     at_once: npt.NDArray[np.float64]
 
     @classmethod
-    def from_line(cls, line: Mapping[str, Any]) -> Walk:
-        """From a line of the runner; a step is one kernel where it does not say more."""
-        kernels = line.get("kernels", [1] * len(line["steps"]))
-        return cls(steady(line["steps"]), np.asarray(kernels), np.asarray(line["long"], dtype=np.float64))
+    def of(cls, event: ProgramTimed) -> Walk:
+        """What the times of a program with steps show."""
+        return cls(steady(event.steps), np.asarray(event.kernels), np.asarray(event.long, dtype=np.float64))
 
 
 def kernel_overhead(walks: Iterable[Walk], harness_ms: float) -> float:

@@ -31,7 +31,7 @@ def test_a_subnet_takes_what_is_predicted(name: str, tmp_path: Path) -> None:
             sequence, shape = net.sequence(subnet, RUNTIME.fusion), net.shapes(subnet)[net.graph.input]
             network = RUNTIME.in_place(subnet.id, sequence, shape[1:], ())
             assert network is not None
-            found = session.weigh(network)["running_mb"] - baseline
+            found = session.weigh(network).running_mb - baseline
             assert found == pytest.approx(expected, rel=0.25, abs=1.0)  # more: freed memory that is not given back
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +11,10 @@ import pytest
 
 import autotailor
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
-from autotailor.profiling.measuring.session import ANCHOR_SHARE
+from autotailor.profiling.measuring.manifest import ANCHOR_SHARE
 from autotailor.profiling.networks.validation import input_shape
 from autotailor.profiling.records.differential import Walk, kernel_overhead, steady, step_latencies
+from autotailor.profiling.records.events import ProgramTimed, parse
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.ncnn.claims import claims
 from autotailor.profiling.runtimes.reference_network import reference_operators
@@ -119,9 +121,12 @@ def test_what_timing_costs_is_taken_off_for_each_kernel() -> None:
 
 
 def test_a_step_is_one_kernel_where_the_runner_does_not_say_more() -> None:
-    line = {"steps": [[5e3, 5e3], [7e3, 7e3]], "long": [1e4, 1e4]}
-    assert Walk.from_line(line).kernels.tolist() == [1, 1]
-    assert Walk.from_line({**line, "kernels": [0, 2]}).kernels.tolist() == [0, 2]
+    line = {"event": "program", "batch": 0, "key": "n", "passes": 2, "steps": [[5e3, 5e3], [7e3, 7e3]], "long": [1e4]}
+    event, of_two = parse(json.dumps(line)), parse(json.dumps({**line, "kernels": [0, 2]}))
+    assert isinstance(event, ProgramTimed)
+    assert isinstance(of_two, ProgramTimed)
+    assert Walk.of(event).kernels.tolist() == [1, 1]
+    assert Walk.of(of_two).kernels.tolist() == [0, 2]
 
 
 def test_one_disturbed_network_does_not_change_what_timing_costs() -> None:
