@@ -1,4 +1,4 @@
-"""Prints the front, where the time went, and where the report is: the end of `make run`.
+"""Prints the front, the seconds of each stage, and the path of the report, at the end of `make run`.
 
 python workflow/finish.py MODEL DEVICE
 """

@@ -1,9 +1,9 @@
-"""Runs Snakemake when no other run of the launcher is at work in this directory: `make run` twice waits.
+"""Runs Snakemake; a second launcher in the same directory waits until the first one has ended.
 
     python workflow/launch.py [snakemake arguments]
 
-The lock is the system's, so that a launcher that was killed frees it. What a killed Snakemake has left locked is
-removed when the next one reads the workflow (``autotailor.run_lock``).
+The launcher holds a lock of the operating system, which is freed even if the launcher is killed. Locks of a killed
+Snakemake are removed when the next Snakemake reads the workflow (``autotailor.run_lock``).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ LOCK = Path(".snakemake") / "launch.lock"
 
 
 def take_lock() -> int:
-    """File descriptor of the lock; waits for a run that is still at work."""
+    """Waits for the end of another launcher's run; returns the file descriptor of the lock."""
     LOCK.parent.mkdir(exist_ok=True)
     descriptor = os.open(LOCK, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print("autotailor: another run is at work in this directory; waiting for its end", file=sys.stderr)
+        print("autotailor: waiting for the end of another run in this directory", file=sys.stderr)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor
 
 
 def main() -> int:
-    """Takes the lock, runs Snakemake."""
+    """Takes the lock, and runs Snakemake."""
     descriptor = take_lock()
     command = [str(Path(sys.executable).with_name("snakemake")), *sys.argv[1:]]
     return subprocess.run(command, pass_fds=(descriptor,), check=False).returncode

@@ -25,9 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line, without the program; those of the process when None.
 
     Returns:
-        0 where it went well, 1 after an error; ``argparse`` leaves with 2 where the arguments make no sense.
+        0 after success, 1 after an error. ``argparse`` itself exits with 2 where the arguments are invalid.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read while PyTorch is imported: as in the workflow's rules
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # PyTorch reads it on import; set as in the workflow
     parser = argparse.ArgumentParser(prog="python -m autotailor", description="One trained network, many devices.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AutoTailorError as error:
         print(f"autotailor: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader, for instance `head`, has seen enough
+    except BrokenPipeError:  # the reader of a pipe, such as `head`, has closed it
         sys.stderr.close()
         return 0
     return 0

@@ -1,4 +1,4 @@
-"""Where the sections ``model`` and ``data`` speak of the same thing, they must say the same."""
+"""Checks that the sections ``model`` and ``data`` agree on the resolution and on the number of classes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ class AgreementError(AutoTailorError):
 
 
 def settle_resolution(config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration whose network and data have the same resolution: where one is null, it is the other's.
+    """Gives the network and the data the same resolution: a resolution of null takes the other section's value.
 
     Args:
-        config: with the sections ``model`` and ``data``; sections that know no resolution are left alone.
+        config: with the sections ``model`` and ``data``; where a section has no key ``resolution``, nothing changes.
+
+    Returns:
+        The configuration with both resolutions set.
 
     Raises:
-        AgreementError: there are two different ones, or none.
+        AgreementError: the resolutions differ, or both are null.
     """
     model, data = config.get("model", {}), config.get("data", {})
     if "resolution" not in model or "resolution" not in data:
@@ -27,24 +30,24 @@ def settle_resolution(config: dict[str, Any]) -> dict[str, Any]:
     one, other = model["resolution"], data["resolution"]
     if one is None and other is None:
         raise AgreementError(
-            "model.resolution is null, and data.resolution with it: set model.resolution to the side of the network's "
-            "images in pixels (python -m autotailor inspect SOURCE says it)"
+            "model.resolution and data.resolution are null: set model.resolution to the side of the network's images "
+            "in pixels (python -m autotailor inspect SOURCE shows it)"
         )
     if None not in (one, other) and one != other:
         raise AgreementError(
-            f"model.resolution is {one} and data.resolution is {other}: the network is trained on the images that the "
-            f"data deliver. Change model.resolution, and leave data.resolution at ${{model.resolution}}"
+            f"model.resolution is {one} and data.resolution is {other}, but the network is trained on the images of "
+            f"the data. Change model.resolution, and leave data.resolution at ${{model.resolution}}"
         )
     side = other if one is None else one
     return config | {"model": model | {"resolution": side}, "data": data | {"resolution": side}}
 
 
 def check_classes(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-    """Refuses data with another number of classes than the network has outputs, as far as both are known.
+    """Refuses data whose number of classes differs from the network's number of outputs, where both are known.
 
     Raises:
-        AgreementError: both numbers, and what to do.
-        DataError: the data cannot be had.
+        AgreementError: the numbers differ; the message gives both, and the remedy.
+        DataError: the data are missing.
     """
     from autotailor import data as datasets
 
@@ -60,5 +63,5 @@ def mismatch(source: str, outputs: int, place: str, classes: tuple[str, ...]) ->
         f"the network {source} has {outputs} outputs, the data {place} have {len(classes)} classes ({shown}). Output i "
         f"is the i-th class by sorted name: take the folders of exactly the {outputs} classes that the network was "
         f"trained on, or give a network with {len(classes)} outputs (timm:NAME and module:factory make one for a "
-        f"checkpoint that has them: model.weights, and --weights of inspect)"
+        f"checkpoint with {len(classes)} outputs: set model.weights, or --weights of inspect)"
     )

@@ -1,17 +1,18 @@
-"""Artifacts: written whole or not at all, and beside the hash of the configuration they came from.
+"""Artifacts: atomic writes, and a record of the configuration from which each artifact was made.
 
-Every rule leaves ``provenance/<rule>.json`` in the directory of its artifacts. It holds
+Every rule writes ``provenance/<rule>.json`` into the directory of its artifacts. The record holds
 
-* ``lineage``: the hash of every configuration section that the artifacts depend on, the rule's own sections and,
-  through its inputs, those of every rule before it;
+* ``lineage``: the hash of every configuration section that the artifacts depend on: the rule's own sections and,
+  through the rule's inputs, the sections of every earlier rule;
 * ``inputs`` and ``outputs``: the SHA-256 of the content of every file;
-* ``code``: the modules that the rule can run, and a hash of what each says;
-* ``kept``: the rules that the user kept although their code had changed (``--config keep=...``), with what had;
-* ``resumed``: the modules that changed while a training was interrupted, which then went on.
+* ``code``: the modules that the rule can run, each with a hash of its meaning;
+* ``kept``: the rules that the user kept although their code had changed (``--config keep=...``), with the changed
+  modules;
+* ``resumed``: the modules that changed between the interruption of a training and its continuation.
 
-A rule that reads artifacts merges their lineages with its own sections. Two hashes for one section mean that two
-data sets, spaces or devices are about to mix, and a content that is not the recorded one means that somebody
-changed an artifact: both are refused. Nothing in these files depends on the time or the place of the run.
+A rule that reads artifacts merges the artifacts' lineages with its own sections. The rule fails where a section has two
+hashes, because two data sets, spaces or devices would be mixed, and where an artifact's content is not the recorded
+one, because somebody changed the artifact. Nothing in a record depends on the time or the place of the run.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from autotailor.ir.errors import AutoTailorError
 
 SCHEMA_VERSION = 1
 FORGOTTEN_SECONDS = 3600.0
-"""Age of a temporary folder that nobody writes into any more."""
-_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}$")  # what tempfile puts behind the prefix
+"""Age from which a temporary folder counts as left behind."""
+_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}$")  # the suffix that tempfile adds to the prefix
 PROVENANCE = "provenance"
 
 
 class ArtifactError(AutoTailorError):
-    """An artifact is missing, unreadable, or does not belong with the others."""
+    """An artifact is missing, unreadable, or was made from another configuration than the others."""
 
 
 def digest(value: Any) -> str:
@@ -56,7 +57,11 @@ def file_digest(path: Path) -> str:
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary path beside ``path`` that takes its place when the block ends without an error."""
+    """Yields a temporary path beside ``path``, and renames it to ``path`` if the block ends without an error.
+
+    Raises:
+        ArtifactError: the block has not written the temporary file.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent, target.name, FORGOTTEN_SECONDS)
@@ -70,12 +75,12 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path, name: str = "*", older_than: float = 0.0) -> None:
-    """Removes the temporary folders of ``atomic`` that a killed process has left in a folder.
+    """Removes the temporary folders of ``atomic`` that killed processes have left in a folder.
 
     Args:
-        folder: where the files are.
-        name: of a file; every file, where none is given.
-        older_than: seconds; a folder that is younger may be that of another process, at work now.
+        folder: of the files.
+        name: of the file whose temporary folders are removed; by default those of every file.
+        older_than: seconds; a younger folder may belong to another process that is still writing.
     """
     for left in folder.glob(f".{glob.escape(name) if name != '*' else name}.*"):
         if _TEMPORARY.search(left.name) and left.is_dir():
@@ -85,7 +90,7 @@ def sweep(folder: Path, name: str = "*", older_than: float = 0.0) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Brings a file's content to the disk, so that a crash cannot leave an empty file under the final name."""
+    """Writes a file's content to the disk, so that a crash cannot leave an empty file under the final name."""
     if path.is_file():
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -105,7 +110,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     """Reads a JSON object of this schema version.
 
     Raises:
-        ArtifactError: the file is missing, is no JSON object, or has another schema version.
+        ArtifactError: the file is missing, is not a JSON object, or has another schema version.
     """
     source = Path(path)
     try:
@@ -113,7 +118,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ArtifactError(f"{source}: no such artifact; run the rule that writes it") from error
     except json.JSONDecodeError as error:
-        raise ArtifactError(f"{source}: is no JSON file ({error}); remove it and run snakemake again") from error
+        raise ArtifactError(f"{source}: is not a JSON file ({error}); remove it and run snakemake again") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != SCHEMA_VERSION:
         raise ArtifactError(
@@ -123,13 +128,13 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def merge_lineages(lineages: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """One lineage out of many.
+    """Merges lineages into one.
 
     Args:
-        lineages: who says it (a rule, or "the configuration") to section name to hash.
+        lineages: maps each source (a rule, or "the configuration") to its lineage, from section name to hash.
 
     Raises:
-        ArtifactError: two of them disagree on a section.
+        ArtifactError: two lineages have different hashes for a section.
     """
     merged: dict[str, str] = {}
     witness: dict[str, str] = {}
@@ -139,17 +144,17 @@ def merge_lineages(lineages: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
                 raise ArtifactError(
                     f"configuration section {section!r}: {witness[section]} has {merged[section]}, {source} has "
                     f"{value}; these do not belong together. Run snakemake without --touch or --allowed-rules, "
-                    "so that the older one is made again"
+                    "so that the older artifact is made again"
                 )
             witness.setdefault(section, source)
     return merged
 
 
 def read_lineage(path: Path) -> tuple[str, dict[str, str]]:
-    """The rule that wrote an artifact, and the lineage recorded for it; checks the artifact's content.
+    """The rule that wrote an artifact, and the artifact's lineage; checks the artifact's content.
 
     Raises:
-        ArtifactError: there is no record of the artifact, or its content is another one.
+        ArtifactError: the artifact has no record, or its content is not the recorded one.
     """
     for directory in (path.parent, *path.parents[1:4]):
         for record in sorted((directory / PROVENANCE).glob("*.json")):
@@ -160,14 +165,14 @@ def read_lineage(path: Path) -> tuple[str, dict[str, str]]:
             if recorded != file_digest(path):
                 raise ArtifactError(
                     f"{path}: its content is not what rule {document['rule']} wrote. Remove it and run snakemake "
-                    "again; a file of your own belongs into the configuration"
+                    "again; name a file of your own in the configuration instead"
                 )
             return str(document["rule"]), dict(document["lineage"])
-    raise ArtifactError(f"{path}: no record of the configuration it came from; remove it and run snakemake again")
+    raise ArtifactError(f"{path}: there is no record of its configuration; remove it and run snakemake again")
 
 
 def recorded_code(record: Path | None) -> dict[str, str]:
-    """The code that a rule's artifacts came from: module to hash; nothing where a record is missing or does not say."""
+    """The code that made a rule's artifacts, as module to hash; empty where no record holds it."""
     try:
         code = read_json(record)["code"] if record else {}
     except (ArtifactError, KeyError):
@@ -176,15 +181,15 @@ def recorded_code(record: Path | None) -> dict[str, str]:
 
 
 class Provenance:
-    """What a rule's artifacts come from; see the module's text."""
+    """The record of a rule's artifacts; see the module's docstring."""
 
     def __init__(self, rule: str, sections: Mapping[str, Any], inputs: Sequence[Path]) -> None:
-        """Checks that the inputs belong together and to the sections.
+        """Checks that the inputs and the sections were made from the same configuration.
 
         Args:
             rule: name of the rule.
-            sections: the configuration sections it uses, by name.
-            inputs: the artifacts it reads.
+            sections: the configuration sections that the rule uses, by name.
+            inputs: the artifacts that the rule reads.
 
         Raises:
             ArtifactError: see ``merge_lineages`` and ``read_lineage``.
@@ -199,7 +204,7 @@ class Provenance:
 
     @property
     def key(self) -> str:
-        """Hash of the sections and the contents of the inputs: names the work directory of the rule."""
+        """Hash of the sections and the contents of the inputs, which names the rule's work directory."""
         return digest([self.rule, self.lineage, self.inputs])
 
     def write(
@@ -215,9 +220,9 @@ class Provenance:
         Args:
             path: of the record.
             outputs: the artifacts.
-            code: module that the rule can run to the hash of what it says.
-            kept: rule that was kept although its code had changed to the modules that had.
-            resumed: modules that changed between the interrupted run that the rule went on with and its end.
+            code: maps each module that the rule can run to the hash of its meaning.
+            kept: maps each rule that was kept although its code had changed to the changed modules.
+            resumed: modules that changed between the interruption of the rule and its continuation.
         """
         directory = path.parent.parent
         write_json(

@@ -1,7 +1,7 @@
-"""Hydra composition: the one source of parameters (``conf/``), checked before any work.
+"""Composes the configuration in ``conf/`` with Hydra, and checks it before any work.
 
-A rule never sees OmegaConf objects: ``compose`` returns plain dictionaries, of which each rule is handed only the
-sections that it depends on.
+``compose`` returns plain dictionaries instead of OmegaConf objects. Each rule gets only the sections that it depends
+on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Section = dict[str, Any]
 
 
 class ConfigError(AutoTailorError):
-    """The configuration asks for something that does not exist or does not fit."""
+    """The configuration names something that does not exist, or has an invalid value."""
 
 
 def options(conf_dir: Path, group: str) -> list[str]:
@@ -49,10 +49,11 @@ def validate(value: object, schema_path: Path, where: str) -> None:
     Args:
         value: plain value.
         schema_path: the schema, as YAML.
-        where: what is being checked, for the message.
+        where: name of the checked value, for the message.
 
     Raises:
-        ConfigError: the first mismatch; for an unknown key, with the list of the known ones.
+        ConfigError: the value does not match the schema. The message names the first mismatch and, for an unknown key,
+            the known keys.
     """
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
     error = best_match(Draft202012Validator(schema).iter_errors(value))
@@ -74,7 +75,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def _unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:
-    """Message for a name that does not exist, listing those that do."""
+    """Message for an unknown name, with a list of the known ones."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -82,10 +83,10 @@ def _unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:
 
 
 def split_overrides(value: object) -> object:
-    """The list of overrides that a text such as ``[seed=1,data.mean=[0.4,0.5,0.5]]`` means; other values unchanged.
+    """Splits a text such as ``[seed=1,data.mean=[0.4,0.5,0.5]]`` into a list of overrides; returns others unchanged.
 
-    A command line is YAML to Snakemake, and YAML takes a list with unquoted brackets inside for one text. The text is
-    divided at the commas that stand in no inner bracket.
+    Snakemake reads its command line as YAML, and YAML reads a list with unquoted brackets inside as one text. The text
+    is split at the commas outside of inner brackets.
     """
     if not isinstance(value, str) or not (value.startswith("[") and value.endswith("]")):
         return value
@@ -100,7 +101,7 @@ def split_overrides(value: object) -> object:
 
 
 def _parse(overrides: Sequence[str]) -> list[Override]:
-    """Hydra's reading of the overrides."""
+    """Parses overrides with Hydra."""
     try:
         return list(OverridesParser.create().parse_overrides(overrides=list(overrides)))
     except (HydraException, OmegaConfBaseException) as error:
@@ -108,7 +109,7 @@ def _parse(overrides: Sequence[str]) -> list[Override]:
 
 
 def _check_override(override: Override, conf_dir: Path, base: Mapping[str, Any]) -> None:
-    """Refuses an override that does not change something that exists."""
+    """Refuses an override unless it changes an existing key or chooses an existing file."""
     text, key = override.input_line, override.key_or_group
     if override.type is None or override.type.name != "CHANGE":
         raise ConfigError(f"override {text!r}: keys can be changed, not added or removed; write key=value")
@@ -128,21 +129,21 @@ def _check_override(override: Override, conf_dir: Path, base: Mapping[str, Any])
 
 
 def _check_own_section(override: Override, conf_dir: Path, model: str | None) -> None:
-    """Refuses another file of a group where the model's own file has that section: it would be a mixture of both."""
+    """Refuses another file of a group where the model's file has its own section, because both would be mixed."""
     path, group = conf_dir / "model" / f"{model}.yaml", override.key_or_group
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
-    except yaml.YAMLError:  # Hydra says what is wrong with it
+    except yaml.YAMLError:  # Hydra raises the error later, with a message
         return
     if isinstance(document, Mapping) and isinstance(document.get("model"), Mapping) and group in document:
         raise ConfigError(
-            f"override {override.input_line!r}: {path} has a section {group} of its own; change its values "
-            f"({group}.KEY=VALUE), or take the section out of the file"
+            f"override {override.input_line!r}: {path} has its own section {group}; change the section's values "
+            f"({group}.KEY=VALUE), or remove the section from the file"
         )
 
 
 def _check_option(conf_dir: Path, group: str, name: str) -> None:
-    """Refuses a file that the group does not have."""
+    """Raises ConfigError unless the group has a file of this name."""
     known = options(conf_dir, group)
     if name not in known:
         raise ConfigError(f"{_unknown(group, name, name, known)} (the files of {conf_dir / group})")
@@ -170,14 +171,14 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
 
     Args:
         conf_dir: the folder with ``config.yaml`` and the groups.
-        model: a file of ``conf/model``; None: the one that ``config.yaml`` names.
+        model: a file of ``conf/model``; None takes the file that ``config.yaml`` names.
         device: a file of ``conf/device``.
         overrides: Hydra overrides that change existing keys (``finetune.epochs=1``) or choose another file of a
             group (``data=cifar10``).
 
     Raises:
-        ConfigError: something asked for does not exist; the message lists what does.
-        AgreementError: the model and the data are of two resolutions, or of none.
+        ConfigError: a file or a key does not exist; the message lists those that do.
+        AgreementError: the resolutions of the model and of the data differ, or both are null.
     """
     named = {"device": device} if model is None else {"model": model, "device": device}
     for group, name in named.items():
@@ -199,10 +200,10 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
 
 
 def check_files(model: Mapping[str, Any]) -> None:
-    """Refuses a model whose own files are missing, and one that is to be trained here and cannot be.
+    """Refuses a model whose files are missing, and a model that cannot be trained although the configuration asks.
 
     Raises:
-        ConfigError: which file is missing, or why it cannot be trained.
+        ConfigError: a file is missing, or the model cannot be trained from scratch; the message gives the reason.
     """
     source, weights = str(model.get("source") or ""), str(model.get("weights") or "")
     trained_here = weights == "pretrain"
@@ -219,18 +220,19 @@ def check_files(model: Mapping[str, Any]) -> None:
         )
     if trained_here and not model.get("pretrain"):
         raise ConfigError(
-            "model.weights: pretrain needs a section model.pretrain that says how; see conf/model/resnet_digits.yaml"
+            "model.weights: pretrain needs the section model.pretrain with the parameters of the training; see "
+            "conf/model/resnet_digits.yaml"
         )
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Everything that can be refused before any work, and without asking the device: parameters, files, the data.
+    """Checks parameters, files and data before any work, and without contacting the device.
 
     Args:
-        config: what ``compose`` returned.
+        config: a result of ``compose``.
 
     Raises:
-        AutoTailorError: the first thing that does not fit, and what to do about it.
+        AutoTailorError: something is invalid; the message names the first problem and its remedy.
     """
     from autotailor import data, finetuning, profiling, search, sensitivity
 
@@ -250,10 +252,10 @@ def check(config: Mapping[str, Any]) -> None:
 
 
 def check_device(config: Mapping[str, Any]) -> None:
-    """Asks the device whether it can be used, before anything is trained for it; a table that stands for it needs none.
+    """Checks before any training that the device can be used; with an imported LUT (``profile.lut``) none is needed.
 
     Raises:
-        AutoTailorError: it cannot.
+        AutoTailorError: the device cannot be used.
     """
     from autotailor import profiling
 

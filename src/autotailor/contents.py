@@ -1,4 +1,4 @@
-"""What the files, code and libraries that a configuration names hold: a path says nothing of what lies there."""
+"""Digests of the files, code and libraries that a configuration names, because a path does not show a change."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from autotailor.code import Code, modules_digest
 
 
 def network_content(source: str) -> str | None:
-    """Digest of where a network comes from.
+    """Digest of the source of a network.
 
     Args:
-        source: ``model.source``: an ONNX file counts with the files of its external data; ``module:factory`` with the
-            code that the module can run, libraries left out; a name of timm's has no content here.
+        source: ``model.source``. The digest of an ONNX file covers the files of its external data. The digest of
+            ``module:factory`` covers the code that the module can run, without libraries. A name of timm has none.
 
     Returns:
-        Hexadecimal digest; None where the source has no content, or none that can be found (compiling says so).
+        Hexadecimal digest; None where the source has no digest, or cannot be found, which the compiler reports.
     """
     if source.endswith(".onnx"):
         return _files_digest(_onnx_files(Path(source)))
@@ -34,16 +34,16 @@ def network_content(source: str) -> str | None:
 
 
 def weights_content(weights: str | None) -> str | None:
-    """Digest of a weights file; None where weights come from elsewhere (``pretrain``, the source itself)."""
+    """Digest of a weights file; None where there is no such file, because the source has the weights."""
     return _files_digest([Path(weights)]) if weights else None
 
 
 def runtime_content(section: Mapping[str, Any]) -> dict[str, Any]:
-    """What measuring depends on beyond the configuration: versions of libraries here, hashes of compiled runners.
+    """Everything beside the configuration that measurements depend on: versions of libraries, hashes of runners.
 
     Args:
-        section: the configuration's section ``device``. A device elsewhere may need either of the runners that are
-            built; what libraries lie there is part of its fingerprint.
+        section: the configuration's section ``device``. All built runners count, because a remote device may need any
+            of them. The libraries on a remote device are part of its fingerprint.
     """
     from autotailor.profiling.device import DeviceConfig
     from autotailor.profiling.runtimes import open_runtime
@@ -65,7 +65,7 @@ def exporter_content() -> dict[str, Any]:
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, Any]:
-    """Versions of packages; None where one is not installed, which is refused elsewhere."""
+    """Versions of packages; None for a package that is not installed, which other checks refuse."""
     versions: dict[str, Any] = {}
     for package in packages:
         try:
@@ -76,7 +76,7 @@ def _versions(packages: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _files_digest(paths: list[Path]) -> str | None:
-    """Digest of the contents of files, in their order; None where one is missing."""
+    """Digest of the contents of files, in their order; None where a file is missing."""
     from autotailor.data.files.contents import read_contents
 
     if not paths or not all(map(_is_file, paths)):
@@ -88,7 +88,7 @@ def _files_digest(paths: list[Path]) -> str | None:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name longer than any file's
+    except OSError:  # the name is too long for a file
         return False
 
 
@@ -100,7 +100,7 @@ def _onnx_files(path: Path) -> list[Path]:
 
     try:
         model = onnx.load_model(str(path), load_external_data=False)
-    except Exception:  # whatever a file that is no ONNX makes the parser trip over; compiling says it
+    except Exception:  # the file is not ONNX; the compiler reports it
         return [path]
     external = [entry for tensor in tensors(model) if is_external(tensor) for entry in tensor.external_data]
     names = sorted({entry.value for entry in external if entry.key == "location"})
@@ -108,20 +108,20 @@ def _onnx_files(path: Path) -> list[Path]:
 
 
 def _is_beside(name: str, model: Path) -> bool:
-    """Whether the name of a file of external data leads into the model's folder; compiling refuses what does not."""
+    """Whether a file of external data lies in the model's folder; the compiler refuses other files."""
     from autotailor.compiler.sources.external_data import is_inside
 
     try:
         return is_inside((model.parent / name).resolve(), model)
-    except (OSError, ValueError, RuntimeError):  # names that no file can have, links in a circle
+    except (OSError, ValueError, RuntimeError):  # impossible file names, links in a circle
         return False
 
 
 def _own_folders(module: str) -> list[Path]:
-    """Where a user's own modules are looked for: Python's path without its libraries, and where ``module`` is found."""
+    """Folders of the user's own modules: Python's path without libraries, and the folder of ``module``."""
     libraries = {Path(path).resolve() for path in sysconfig.get_paths().values()}
     folders = [Path(entry or ".").resolve() for entry in sys.path]
-    found = importlib.util.find_spec(module.partition(".")[0])  # a top-level module is found without being imported
+    found = importlib.util.find_spec(module.partition(".")[0])  # finding a top-level module does not import it
     if found and found.submodule_search_locations:
         folders += [Path(location).resolve().parent for location in found.submodule_search_locations]
     elif found and found.origin:

@@ -1,7 +1,7 @@
-"""Names that a package imports on first use: PyTorch, pandas and pymoo take seconds, and few callers need them all.
+"""Imports a package's names on first use, because PyTorch, pandas and pymoo take seconds and few callers need all.
 
-A package whose names live in heavy modules says where each of them lives, once for type checkers and once in a literal
-dictionary, and lets ``attach`` import the module when the name is asked for::
+A package lists the module of each name twice: in imports for type checkers, and in a literal dictionary. ``attach``
+imports the module when the name is first used::
 
     if TYPE_CHECKING:
         from autotailor.search.optimizer import search
@@ -9,8 +9,8 @@ dictionary, and lets ``attach`` import the module when the name is asked for::
     _HOMES = {"search": "autotailor.search.optimizer"}
     __getattr__ = attach(__name__, _HOMES)
 
-A name that is also that of a submodule (``search.candidates``) is imported at once instead: Python binds a submodule's
-name in its package as soon as anybody imports it.
+A name that is also the name of a submodule (``search.candidates``) must be imported at once instead, because Python
+binds a submodule's name in the package as soon as the submodule is imported.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ def attach(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: its ``__name__``.
-        homes: name to the module that it lives in, or to ``module:other name`` where it has another name there.
+        homes: maps each name to the module that defines it, or to ``module:other`` where its name is ``other`` there.
 
     Returns:
-        A function that imports a name and keeps it in the package; of other names it says, as Python does, that there
-        are none (``AttributeError``).
+        A function that imports a name and stores it in the package; it raises ``AttributeError`` for unknown names.
     """
 
     def find(name: str) -> Any:

@@ -1,23 +1,23 @@
-"""Where messages go: this package's to the console and the log, those of libraries to the console only as warnings."""
+"""Logging: all messages go to the log; the console shows this package's messages and the libraries' warnings."""
 
 from __future__ import annotations
 
 import logging
 
 OWN = frozenset({"autotailor", "root"})
-"""First parts of the names of the loggers that this package and the scripts of its rules speak through."""
+"""First parts of the names of the loggers of this package and of the rules' scripts."""
 
 
 def is_for_the_console(record: logging.LogRecord) -> bool:
-    """Whether a user should read a message while a rule runs: what libraries tell of their work is for the log."""
+    """Whether the console shows a message: a warning of any logger, or any message of this package."""
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OWN
 
 
 def send_to(path: str | None) -> None:
-    """Sends messages from level INFO on to the console, and to a file, which is begun anew.
+    """Sends messages of level INFO and above to the console and to a file.
 
     Args:
-        path: of the file; None: there is none.
+        path: of the file, which is overwritten; None writes no file.
     """
     console = logging.StreamHandler()
     console.addFilter(is_for_the_console)

@@ -1,7 +1,7 @@
-"""Locks of runs that were killed: Snakemake's own survive a SIGKILL, and then no run can start.
+"""Removes the locks of killed runs: Snakemake's locks survive a SIGKILL, and then no run can start.
 
-Each run holds a lock of the operating system, shared with the other runs in its directory, which is freed when its
-process is gone, however it went. A run that finds nobody else knows that whatever Snakemake has locked is stale.
+Each run holds a lock of the operating system, which it shares with other runs in its directory. The system frees the
+lock when the process ends for any reason. A run that is alone therefore knows that Snakemake's locks are stale.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ LOCK, LOCKS = "runs.lock", "locks"
 
 
 def hold(folder: Path) -> tuple[int, bool]:
-    """Holds the lock of this run until its process ends, and removes what killed runs have left locked.
+    """Holds the lock of this run until its process ends, and removes the locks of killed runs.
 
     Args:
-        folder: ``.snakemake`` of the working directory; made where it is missing.
+        folder: ``.snakemake`` of the working directory; made if missing.
 
     Returns:
-        The file descriptor of the lock, which children do not inherit, and whether something was removed.
+        The file descriptor of the lock, which child processes do not inherit, and whether locks were removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -32,12 +32,15 @@ def hold(folder: Path) -> tuple[int, bool]:
         removed = False
     else:
         removed = not others(folder.parent) and _remove_locks(folder)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)  # Snakemake locks later: a run that comes in between finds nothing stale
+    fcntl.flock(descriptor, fcntl.LOCK_SH)  # shared before Snakemake locks: a later run then removes no valid lock
     return descriptor, removed
 
 
 def others(directory: Path) -> list[int]:
-    """Processes of Snakemake in a directory that are neither this one nor above it: those of earlier versions, say."""
+    """Other processes of Snakemake in a directory, such as runs of earlier versions, which hold no such lock.
+
+    This process and its ancestors are left out.
+    """
     mine = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
     found = []
     for process in psutil.process_iter():

@@ -1,4 +1,4 @@
-"""Sections of the configuration into frozen dataclasses: unknown and missing keys are refused by name."""
+"""Reads sections of the configuration into frozen dataclasses, and refuses unknown and missing keys by name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def read_section(config: type[Config], section: Mapping[str, Any], where: str, e
     """A dataclass from its section of the configuration.
 
     Args:
-        config: a dataclass; it checks its own values.
+        config: a dataclass that checks its own values.
         section: plain values by field name; lists become tuples.
-        where: what is being read, for messages.
-        error: what to raise.
+        where: name of the section, for messages.
+        error: type of the error to raise.
 
     Raises:
-        AutoTailorError: of the type ``error``: not a mapping, a key that is not known, or one that is missing.
+        AutoTailorError: the section is not a mapping, or a key is unknown or missing; the error has the type ``error``.
     """
     if not isinstance(section, Mapping):
         raise error(f"{where}: expected a mapping of parameters, not {section!r}")
@@ -37,7 +37,7 @@ def read_section(config: type[Config], section: Mapping[str, Any], where: str, e
 
 
 def check_integers(owner: object, least: Mapping[str, int], where: str, error: type[AutoTailorError]) -> None:
-    """Raises an error of the type ``error`` where a field is no integer of at least its least value."""
+    """Raises an error of the type ``error`` unless each field is an integer of at least its value in ``least``."""
     for name, bound in least.items():
         value = getattr(owner, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < bound:
@@ -45,7 +45,7 @@ def check_integers(owner: object, least: Mapping[str, int], where: str, error: t
 
 
 def check_numbers(owner: object, least: Mapping[str, float], where: str, error: type[AutoTailorError]) -> None:
-    """Raises an error of the type ``error`` where a field is no finite number of at least its least value."""
+    """Raises an error of the type ``error`` unless each field is a finite number of at least its value in ``least``."""
     for name, bound in least.items():
         value = getattr(owner, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < bound:
@@ -53,7 +53,7 @@ def check_numbers(owner: object, least: Mapping[str, float], where: str, error: 
 
 
 def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with dotted keys."""
+    """Flattens nested dictionaries into one with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in section.items():
         name = f"{prefix}{key}"

@@ -1,11 +1,11 @@
 """Standard errors and rank correlation.
 
-Augmented copies of one base image stand or fall together, so images are no independent draws: base images are. With
-per-image values v_i, their mean m, and groups g of n images altogether, G groups in number,
+Augmented copies of one base image are mostly right or wrong together. Therefore base images are independent draws, but
+images are not. With n images in G groups g of a common base image, per-image values v_i and their mean m,
 
     SE = sqrt( G / (G - 1) * sum_g ( sum_{i in g} (v_i - m) )^2 ) / n.
 
-For a drop, v_i = right before - right after on the same image: the paired difference.
+For an accuracy drop, v_i is the paired difference: right before - right after on the same image.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autotailor.ir.errors import AutoTailorError
 
 
 class StatisticsError(AutoTailorError):
-    """Values that cannot be compared: of different lengths, too few, or not finite."""
+    """Values cannot be compared, because their lists differ in length, are too short, or are not finite."""
 
 
 def clustered_mean(values: npt.ArrayLike, groups: npt.ArrayLike) -> tuple[float, float]:
@@ -55,7 +55,7 @@ def kendall_tau(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
     """Kendall's tau-b of two lists ``[n]``; NaN where one of them is constant.
 
     Raises:
-        StatisticsError: lists of different lengths, fewer than two values, or values that are not finite.
+        StatisticsError: the lists have different lengths, fewer than two values, or values that are not finite.
     """
     from scipy import stats
 

@@ -1,12 +1,13 @@
-"""Folders that rules work in: what an interrupted rule has done so far, and what is left of finished ones.
+"""Work folders of rules: they hold the progress of interrupted rules and the checkpoints of finished ones.
 
-A folder is that of a rule and of what its results depend on, so that two configurations never share one.
+The name of a folder contains a hash of everything that the rule's results depend on, so that two configurations never
+share a folder.
 
-* A rule that was interrupted goes on in its folder: trainings under changed code, too, since their checkpoints say for
-  themselves what they can be gone on with; all others only under the same code.
-* Of a rule that has finished, checkpoints and journals are kept (to run it again costs little), converted networks are
-  not. The next run of the rule that finishes takes them away.
-* What an interrupted rule has left is taken away by a later run of that rule, when it is two weeks old.
+* An interrupted rule continues in its folder. A training also continues after its code changed, because a checkpoint
+  itself tells whether training can continue from it. All other rules continue only with the same code.
+* A finished rule keeps its checkpoints and journals, with which another run costs little, and removes converted
+  networks. The next run of the rule that finishes removes the folder.
+* The folder of an interrupted rule is removed after two weeks, by a later run of the rule.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Work:
     """The folder of one rule.
 
     Attributes:
-        folder: where checkpoints, journals and converted networks lie.
-        rule: its name.
-        code: module that the rule can run to the hash of what it says.
+        folder: of checkpoints, journals and converted networks.
+        rule: name of the rule.
+        code: maps each module that the rule can run to the hash of its meaning.
     """
 
     folder: Path
@@ -44,15 +45,24 @@ class Work:
     def of(
         cls, base: Path, rule: str, wildcards: Sequence[str], key: object, code: Mapping[str, str], *, is_training: bool
     ) -> Work:
-        """The folder below ``base`` for a rule, its wildcards, and the key of what its results depend on."""
+        """The folder of a rule.
+
+        Args:
+            base: folder of all work folders.
+            rule: name of the rule.
+            wildcards: of the rule; each is one level of folders.
+            key: everything that the rule's results depend on, as plain values.
+            code: maps each module that the rule can run to the hash of its meaning.
+            is_training: whether the rule continues after its code changed, so that the name does not depend on code.
+        """
         name = digest([key]) if is_training else digest([key, dict(code)])
         return cls(base.joinpath(*wildcards) / f"{rule}-{name}", rule, code)
 
     def begin(self) -> dict[str, str]:
-        """Makes the folder; what finished under other code is begun anew.
+        """Makes the folder, and empties it where the rule had finished with other code.
 
         Returns:
-            The code that its content was begun with.
+            The code with which the work in the folder was begun.
         """
         if self._read(DONE) not in ({}, self.code):
             shutil.rmtree(self.folder)
@@ -63,7 +73,7 @@ class Work:
         return self._read(BEGUN)
 
     def finish(self) -> None:
-        """Keeps checkpoints and journals, and takes away what earlier runs of the rule have left."""
+        """Removes everything but checkpoints and journals, and the folders of earlier runs of the rule."""
         self._write(DONE)
         for path in sorted(self.folder.rglob("*"), reverse=True):
             if path.is_dir():
@@ -72,7 +82,7 @@ class Work:
             elif path.suffix not in KEPT:
                 path.unlink()
         ours = re.compile(rf"{self.rule}(-[0-9a-f]{{12}}){{1,2}}")
-        for place in (self.folder.parent, self.folder.parent.parent):  # runs of earlier versions left theirs further up
+        for place in (self.folder.parent, self.folder.parent.parent):  # earlier versions used the folder above
             for other in place.iterdir():
                 if other != self.folder and ours.fullmatch(other.name) and not _is_resumable(other):
                     shutil.rmtree(other, ignore_errors=True)
@@ -89,6 +99,6 @@ class Work:
 
 
 def _is_resumable(folder: Path) -> bool:
-    """Whether an interrupted rule may still go on here."""
+    """Whether an interrupted rule may still continue in this folder."""
     newest = max((path.stat().st_mtime for path in (folder, *folder.rglob("*"))), default=0.0)
     return not (folder / DONE).exists() and time.time() - newest < RECENT_SECONDS

@@ -107,7 +107,7 @@ def test_training_from_scratch_needs_a_network_in_pytorch_and_a_section(tmp_path
     (tmp_path / "mine.onnx").touch()
     with pytest.raises(ConfigError, match=r"set weights to null"):
         config.check_files({"source": str(tmp_path / "mine.onnx"), "weights": "pretrain", "pretrain": {"epochs": 1}})
-    with pytest.raises(ConfigError, match=r"needs a section model\.pretrain"):
+    with pytest.raises(ConfigError, match=r"needs the section model\.pretrain"):
         config.check_files({"source": "timm:resnet18", "weights": "pretrain", "pretrain": None})
     config.check_files({"source": "timm:resnet18", "weights": "pretrain", "pretrain": {"epochs": 1}})
 

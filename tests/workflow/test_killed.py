@@ -50,4 +50,4 @@ def test_a_killed_snakemake_is_started_again_and_goes_on(tmp_path: Path) -> None
         wait_for(lambda: "Job 0: pretrain" in second.read_text() or run.poll() is not None)
         said = second.read_text()
         assert run.poll() is None, said
-        assert "an earlier run was killed; going on where it stopped" in said
+        assert "an earlier run was killed; this run continues its work" in said

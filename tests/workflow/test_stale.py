@@ -92,7 +92,7 @@ def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:
         done = snakemake("-n")
         assert planned(done) >= TRAINED | {"pretrain"}
         assert "\n  finetune: autotailor.finetuning.loop\n" in done.said
-        assert "kept with --config keep=" in done.said
+        assert "use --config keep=" in done.said
         kept = planned(snakemake("-n", config=["keep=[finetune,sensitivity]"]))
         assert not kept & {"pretrain", "compile", "finetune", "sensitivity", "profile"}
         assert "report" in kept

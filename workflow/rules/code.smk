@@ -1,4 +1,4 @@
-"""What each rule's code is, and which rules are kept although theirs has changed (--config keep=...)."""
+"""The code of each rule, and the rules that are kept although their code has changed (--config keep=...)."""
 
 import json
 
@@ -8,7 +8,7 @@ CODE = rule_code(ROOT)
 RUN_AS = Path(".snakemake/autotailor/run_as.json")
 KEEP = [config["keep"]] if isinstance(config["keep"], str) else config["keep"]
 
-# Rules that take long, each with the rules before it: what these make anew, it would be made anew from.
+# Rules that take long, each with the rules before it: if one of those runs again, the rule runs again, too.
 EXPENSIVE = {
     "pretrain": (),
     "finetune": ("pretrain", "compile"),
@@ -20,20 +20,20 @@ KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}
 
 
 def provenance(rule):
-    """Where a rule records what its artifacts came from."""
+    """Path of a rule's provenance record; None where the rule has not run."""
     folders = [f"results/{MODEL}/{DEVICE}", f"results/{MODEL}"]
     paths = [Path(folder) / "provenance" / f"{rule}.json" for folder in folders]
     return next((path for path in paths if path.exists()), None)
 
 
 def changes(rule):
-    """Modules of a rule that have changed since it ran last; none where it has not run."""
+    """Modules of a rule that have changed since its last run; empty where the rule has not run."""
     recorded = artifacts.recorded_code(provenance(rule))
     return changed_modules(recorded, rule_modules(CODE, ROOT, rule)) if recorded else []
 
 
 def code(rule):
-    """Hash of the code that a rule can run; of itself Snakemake looks at a script's date only."""
+    """Hash of the code that a rule can run, because Snakemake itself only checks the date of a script."""
 
     def value(wildcards):
         recorded = artifacts.recorded_code(provenance(rule)) if rule in KEPT else {}
@@ -44,12 +44,12 @@ def code(rule):
 
 
 def run_as():
-    """Hashes of code under which Snakemake has recorded that another code ran."""
+    """Maps the hash of the code that a kept rule really ran to the hash that Snakemake has recorded."""
     return json.loads(RUN_AS.read_text()) if RUN_AS.exists() else {}
 
 
 def note_kept():
-    """Notes that a kept rule which runs for another reason than its code runs the code of now."""
+    """Notes the current code of kept rules that run nevertheless, for another reason than their code."""
     for job in workflow.dag.needrun_jobs():
         name = job.rule.name
         now = modules_digest(rule_modules(CODE, ROOT, name)) if name in KEPT else None
@@ -60,12 +60,12 @@ def note_kept():
 
 
 def kept():
-    """The rules whose artifacts are used although their code has changed, with the modules that have."""
+    """The rules whose artifacts are used although their code has changed, with the changed modules."""
     return {name: found for name in sorted(KEPT) if (found := changes(name))}
 
 
 def tell_changed_code():
-    """Says where code of rules that take long has changed, and how to keep what they made."""
+    """Warns of changed code of rules that take long, and names the option that keeps their artifacts."""
     changed = {}
     for name, before in EXPENSIVE.items():
         if name not in KEPT and provenance(name):
@@ -78,8 +78,8 @@ def tell_changed_code():
     if changed:
         lines = "".join(f"\n  {name}: {what}" for name, what in changed.items())
         logger.warning(
-            "autotailor: code that these rules, or rules before them, run has changed since, so that they run "
-            f"again:{lines}\nWhat a rule has made is kept with --config keep={list(changed)[-1]}, or a list of rules"
+            "autotailor: these rules run again, because their code, or the code of rules before them, has "
+            f"changed:{lines}\nTo keep a rule's artifacts, use --config keep={list(changed)[-1]}, or a list of rules"
         )
 
 

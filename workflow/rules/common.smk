@@ -1,4 +1,4 @@
-"""Configuration and helpers; the rules are in the other files of this folder."""
+"""Configuration and helpers of the rules in the other files of this folder."""
 
 import functools
 import os
@@ -12,7 +12,7 @@ from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import flatten
 
-# Threads that wait for each other sleep: spinning, they hinder whatever else runs on the cores.
+# Waiting threads sleep, because threads that spin slow down other programs on the cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
@@ -22,7 +22,7 @@ PLANNED = Path(".snakemake/autotailor/contents")
 
 
 def load_configuration():
-    """The composed configuration as plain values; one message, before any rule, where it cannot be had."""
+    """The composed configuration as plain values; an invalid one ends the run with a message before any rule."""
     try:
         schemas = WORKFLOW / "schemas"
         if "overrides" in config:
@@ -47,12 +47,12 @@ def load_configuration():
         sys.exit(f"autotailor: {error}")
 
 
-# Snakemake locks after it has read this file: what a killed run has left locked is gone by then.
+# Snakemake locks after it has read this file, so that the locks of a killed run are removed before.
 if workflow.is_main_process:
     RUN_LOCK, was_killed = run_lock.hold(Path(".snakemake"))
     if was_killed:
         logger.warning(
-            "autotailor: an earlier run was killed; going on where it stopped"
+            "autotailor: an earlier run was killed; this run continues its work"
         )
 
 CONFIG = load_configuration()
@@ -66,7 +66,7 @@ EXPORTED = {
     "torch": "model.pt",
     "verification": "verification.json",
 }
-# Exports hold ncnn's files wherever ncnn can run the network; where it measures, they must be there.
+# Exports hold ncnn's files if ncnn can run the network. Where ncnn measures, these files are required outputs.
 NCNN_FILES = (
     {"param": "model.ncnn.param", "bin": "model.ncnn.bin"}
     if CONFIG["device"]["runtime"].startswith("ncnn")
@@ -75,7 +75,7 @@ NCNN_FILES = (
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
 RUN = tracking.RunKey(MODEL, DEVICE, artifacts.digest(CONFIG), flatten(CONFIG))
 
-# Timing on this machine wants it alone; a remote device only wants itself alone.
+# Measuring on this machine takes all its cores; measuring on a remote device leaves them to other rules.
 MEASURING_THREADS = (
     (workflow.cores or os.cpu_count())
     if CONFIG["device"]["transport"] == "local"
@@ -85,7 +85,7 @@ PRETRAINING_THREADS = (CONFIG["model"]["pretrain"] or CONFIG)["threads"]
 SHARING_THREADS = CONFIG["threads"] * CONFIG["workers"]
 workflow.global_resources[f"device_{DEVICE}"] = 1
 
-# Read by the scripts, no reason to run a rule again.
+# The scripts read these settings; a change of them does not run a rule again.
 config["tracking"] = {
     "folder": str(TRACKING),
     "run": {
@@ -123,7 +123,7 @@ SECTIONS = {
 }
 
 
-# What sections name, and do not hold.
+# Digests of the data, files and libraries that sections name but do not contain.
 CONTENTS = {
     "data": lambda: data.fingerprint(CONFIG["data"]),
     "network": lambda: contents.network_content(SECTIONS["network"]["source"]),
@@ -137,7 +137,7 @@ CONTENTS = {
 
 @functools.cache
 def content(name):
-    """What a section names, as it was when the run was planned: rules find it in a file, wherever they run."""
+    """Digest of what a section names, computed when the run is planned; rules read the digest from a file."""
     path = PLANNED / f"{artifacts.digest([name, SECTIONS[name]])}.json"
     if not workflow.is_main_process and path.exists():
         return artifacts.read_json(path)["content"]
@@ -150,7 +150,7 @@ def content(name):
 
 
 def sections(*names):
-    """The configuration sections that a rule depends on, with what they name, and no other."""
+    """The configuration sections that a rule depends on, with the digests of what the sections name."""
 
     def value(wildcards):
         found = {name: SECTIONS[name] for name in names if name != "kept"}
@@ -163,24 +163,24 @@ def sections(*names):
 
 
 def pretrained(wildcards):
-    """The weights of the original network, where they are trained here."""
+    """The file of the original network's weights if the workflow trains them, else no file."""
     return f"results/{wildcards.model}/pretrained.pt" if TRAINED_HERE else []
 
 
 def training_metrics(wildcards):
-    """What the trainings of the original network and of the SuperNet say about themselves."""
+    """The files with the metrics of pretraining and finetuning."""
     names = ["pretrain", "finetune"] if TRAINED_HERE else ["finetune"]
     return [f"results/{wildcards.model}/{name}.json" for name in names]
 
 
 def comparison(wildcards):
-    """The comparison with uniform scaling, where `make compare` has been run."""
+    """The file of the comparison with uniform scaling if `make compare` has been run, else no file."""
     path = f"results/{wildcards.model}/{wildcards.device}/compare.csv"
     return path if os.path.exists(path) else []
 
 
 def look_at_pictures():
-    """Ends the run before its first rule where pictures cannot be used; a dry run does not read them."""
+    """Ends the run before its first rule if pictures cannot be used; a dry run does not read the pictures."""
     try:
         data.verify(CONFIG["data"])
     except AutoTailorError as error:
@@ -188,9 +188,9 @@ def look_at_pictures():
 
 
 def ask_device():
-    """Ends the run before its first rule where the device cannot be used by the rules that measure on it.
+    """Ends the run before its first rule if a rule measures on the device and the device cannot be used.
 
-    Before anything is trained, its runtime must also be able to write every operator of the space.
+    If the run trains, the device's runtime must also be able to write every operator of the space.
     """
     jobs = list(workflow.dag.needrun_jobs())
     if not any(f"device_{DEVICE}" in job.resources.keys() for job in jobs):
@@ -199,7 +199,7 @@ def ask_device():
     try:
         configuration.check_device(CONFIG)
         if not LUT and rules_to_run & {"pretrain", "finetune"}:
-            logger.info(f"Can {DEVICE} run every operator of {MODEL}? Compiling ...")
+            logger.info(f"Checking that {DEVICE} can run every operator of {MODEL} ...")
             compiled = Path(f"results/{MODEL}/compiled.pt")
             feasibility.check_operators(
                 CONFIG, None if "compile" in rules_to_run else compiled
@@ -212,7 +212,7 @@ def start_tracking():
     """Creates the store and the parent run before the first rule."""
     if not tracking.start(Path("mlflow.db"), TRACKING, RUN):
         logger.warning(
-            f"MLflow does not record this run now, see {TRACKING / 'recorder.log'}; the next one will."
+            f"MLflow does not record this run yet; the next run will. See {TRACKING / 'recorder.log'}"
         )
 
 

@@ -22,7 +22,7 @@ with stage(snakemake) as this:
             result = export.export(
                 net, subnet, statistics, Path(folder), splits.test, runtime, this.params["tolerance"], needed=needed
             )
-            for name_of_file in runtime.files:  # those of an earlier run
+            for name_of_file in runtime.files:  # an earlier run may have written them
                 (directory / name_of_file).unlink(missing_ok=True)
             for path in Path(folder).iterdir():
                 path.replace(directory / path.name)

@@ -26,7 +26,7 @@ with stage(snakemake) as this:
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
     if not measured:
-        print(f"latencies not measured: the LUT is somebody else's; leave out lut=... where {device.name} is at hand")
+        print(f"latencies are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=...")
     for row in table.to_dict("records"):
         keys = ("latency_ms_measured", "accuracy_measured", "size_mb", "memory_mb_measured")
         this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if row[key] == row[key]})

@@ -1,4 +1,4 @@
-"""Rule pretrain: the original network, trained from scratch where there is nothing to download."""
+"""Rule pretrain: trains the original network from scratch, where no trained weights are available."""
 
 import pandas as pd
 import torch

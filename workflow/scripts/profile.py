@@ -1,4 +1,4 @@
-"""Rule profile: each unique operator measured once on the device, or taken from somebody else's table."""
+"""Rule profile: measures each unique operator once on the device, or takes it from an imported table."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ with stage(snakemake) as this:
     where = snakemake.config["profile"]
     if this.params["imported"]:
         lut = profiling.read_table(Path(where["lut"]), device).select(features)
-        print(f"{len(features)} operators are those of {where['lut']}: not measured here")
+        print(f"{len(features)} operators are taken from {where['lut']} and not measured here")
     else:
         places = [row.places for row in operators]
         net = autotailor.load(snakemake.input.supernet)

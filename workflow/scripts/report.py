@@ -1,4 +1,4 @@
-"""Rule report: report.html, which opens by itself, and its figures."""
+"""Rule report: report.html, a file that needs no other files, and its figures."""
 
 import json
 from pathlib import Path

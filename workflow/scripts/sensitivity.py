@@ -1,4 +1,4 @@
-"""Rule sensitivity: the accuracy drop of each single modification, and how well their sum predicts."""
+"""Rule sensitivity: the accuracy drop of each single modification, and how well the sum of drops predicts."""
 
 import autotailor
 from stage import stage

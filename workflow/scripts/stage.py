@@ -1,4 +1,4 @@
-"""What the script of every rule has in common; the scripts themselves only call the package."""
+"""The common part of all rules' scripts; the scripts themselves only call the package."""
 
 import logging
 import os
@@ -18,8 +18,8 @@ from autotailor.sections import flatten
 from autotailor.work import Work
 
 WATCH_SECONDS = 1.0
-WORK = Path("results/.work").resolve()  # absolute: converters run in directories of their own
-KEPT = {".csv", ".json", ".html", ".svg"}  # artifacts that MLflow keeps too; weights stay in results
+WORK = Path("results/.work").resolve()  # absolute, because converters run in other directories
+KEPT = {".csv", ".json", ".html", ".svg"}  # artifacts that MLflow also keeps; weights stay in results
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Stage:
     """One running rule.
 
     Attributes:
-        params: the configuration sections it was given.
-        work: directory for checkpoints and journals, of this configuration and these inputs only.
-        run: its child run.
+        params: the rule's configuration sections.
+        work: directory of checkpoints and journals, for this configuration and these inputs only.
+        run: the rule's child run in MLflow.
     """
 
     params: dict
@@ -38,9 +38,9 @@ class Stage:
 
 
 def _watch(process: psutil.Process) -> None:
-    """Ends this process and its children when the Snakemake that started it is gone.
+    """Ends this process and its children when the Snakemake that started this process has ended.
 
-    A rule that outlives a killed Snakemake would work beside its own second run.
+    Otherwise a rule would outlive a killed Snakemake and work beside its own second run.
     """
     while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
         time.sleep(WATCH_SECONDS)
@@ -50,7 +50,7 @@ def _watch(process: psutil.Process) -> None:
 
 
 def _follow_snakemake() -> None:
-    """Starts the watch on the nearest ancestor that is a Snakemake."""
+    """Starts a thread that watches the nearest Snakemake among this process's ancestors."""
     for ancestor in psutil.Process().parents():
         if any("snakemake" in part for part in ancestor.cmdline()[:3]):
             threading.Thread(target=_watch, args=(ancestor,), daemon=True).start()
@@ -80,11 +80,15 @@ def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> 
 
 @contextmanager
 def stage(snakemake, *, computes=True, is_training=False):
-    """Runs the block as a rule: console, log, work directory, child run, provenance.
+    """Runs the block as a rule: with console, log, work directory, child run and provenance.
 
-    PyTorch gets the threads that the configuration gives to the rule, one otherwise: its sums depend on them. A rule
-    that does not compute (``computes``) spares the seconds in which PyTorch is imported. A training (``is_training``)
-    goes on where an earlier run was interrupted, under changed code, too: its checkpoints know what they belong to.
+    PyTorch gets the number of threads in the rule's configuration, or one, because floating-point sums depend on it.
+
+    Args:
+        snakemake: Snakemake's object for the script.
+        computes: whether the rule needs PyTorch; without PyTorch, seconds of importing are saved.
+        is_training: whether an interrupted run also continues after its code changed; checkpoints tell what they
+            belong to.
     """
     _follow_snakemake()
     logs.send_to(snakemake.log[0] if snakemake.log else None)

@@ -1,4 +1,4 @@
-"""Rule validate: whole SubNets, measured and predicted from the LUT."""
+"""Rule validate: latencies of whole SubNets, measured and predicted from the LUT."""
 
 import logging
 from pathlib import Path
@@ -30,11 +30,11 @@ with stage(snakemake) as this:
         this.run.metrics({"kendall_tau": tau, "mean_absolute_relative_error": error, "mean_absolute_raw_error": raw})
         print(
             f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%} "
-            f"({raw:.1%} where the machine's drift since profiling is not corrected)"
+            f"({raw:.1%} without correction of the machine's drift since profiling)"
         )
         promise = Promise.from_section(chosen["promise"])
         this.run.metrics({"share_within_promise": promise.share_within(table), "promise_kept": promise.is_kept(table)})
         log = logging.info if promise.is_kept(table) else logging.warning
         log("latency predictor: %s", promise.verdict(table))
     else:
-        print(f"not measured: the LUT is somebody else's; leave out lut=... where {device.name} is at hand")
+        print(f"SubNets are not measured, because the LUT is imported; to measure on {device.name}, leave out lut=...")

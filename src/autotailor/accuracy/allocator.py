@@ -1,7 +1,7 @@
-"""Freed memory stays with the process: training asks for the same large tensors again in every step.
+"""Lets the process keep freed memory, because every training step allocates the same large tensors again.
 
-By default glibc maps each of them anew and hands it back to the system, which then clears its pages for the next:
-about a fifth of a training step (``benchmarks/training.py``).
+By default glibc returns each large tensor's memory to the system and maps it again in the next step, and the system
+clears the mapped pages. This takes about a fifth of a training step (``benchmarks/training.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ LARGEST_INT = 2**31 - 1
 
 @cache
 def keep_freed_memory() -> bool:
-    """Tells glibc to keep what is freed, once for this process; returns whether it did (elsewhere nothing changes)."""
+    """Tells glibc, once for this process, to keep freed memory.
+
+    Returns:
+        Whether glibc accepted; with another C library nothing changes.
+    """
     if platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""BatchNorm recalibration: every SubNet that is evaluated or exported gets statistics of its own."""
+"""BatchNorm recalibration: every SubNet that is evaluated or exported gets its own statistics."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from autotailor.ir.supernet import SuperNet
 
 
 def resolution_of(subnet: SubNet) -> int:
-    """Resolution that a SubNet reads, pixels; 0 where the space leaves it alone."""
+    """Resolution of a SubNet's images, in pixels; 0 where the space has no variable for the resolution."""
     return int(subnet[RESOLUTION]) if RESOLUTION in subnet.space.positions else 0
 
 
 class Calibrator:
-    """The fixed calibration images: the first of the training stream's first epoch.
+    """Recalibrates BatchNorm on fixed images: the first images of the training stream's first epoch.
 
     Args:
-        data: whose training stream is used.
-        config: how many images, in what batches.
+        data: the splits; the training stream gives the images.
+        config: number of images, and their batch size.
     """
 
     def __init__(self, data: DataSplits, config: CalibrationConfig) -> None:
@@ -41,19 +41,22 @@ class Calibrator:
     def statistics(self, module: ElasticModule, subnet: SubNet) -> Statistics:
         """Means and variances of one SubNet's BatchNorm layers over all calibration images.
 
-        The module is left with that SubNet active and without statistics of its own.
+        Afterwards the SubNet is active in the module, and the module has no statistics set.
+
+        Raises:
+            AccuracyError: the network has re-inserted BatchNorm that ``adopt`` has not calibrated yet.
         """
         if placeholders(module.elastic.graph):
             raise AccuracyError(
-                f"network {module.elastic.graph.name}: BatchNorm was re-inserted and has not seen an image yet; "
-                f"calibrate the largest SubNet first (accuracy.adopt_statistics), finetune does so by itself"
+                f"network {module.elastic.graph.name}: BatchNorm was re-inserted and is not calibrated yet; "
+                f"call accuracy.adopt_statistics first (the rule finetune does so itself)"
             )
         return self._collect(module, subnet, stored=False)
 
     def adopt(self, net: SuperNet) -> SuperNet:
-        """The first calibration of a SuperNet with re-inserted BatchNorm, on its largest SubNet, which stays the same.
+        """Calibrates re-inserted BatchNorm on the largest SubNet, whose outputs stay the same.
 
-        Without any, the SuperNet is returned as it is.
+        A SuperNet without re-inserted BatchNorm is returned unchanged.
         """
         if not placeholders(net.graph):
             return net
@@ -73,7 +76,7 @@ class Calibrator:
 
 
 def calibrate(module: ElasticModule, subnet: SubNet, data: DataSplits, config: CalibrationConfig) -> Statistics:
-    """Statistics of one SubNet; for many SubNets make one ``Calibrator``."""
+    """Statistics of one SubNet; for many SubNets, make one ``Calibrator`` and call its ``statistics``."""
     return Calibrator(data, config).statistics(module, subnet)
 
 

@@ -22,5 +22,5 @@ class CalibrationConfig:
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
-        """Reads a section of the configuration; raises AccuracyError."""
+        """Reads a section of the configuration; raises AccuracyError for unknown keys and values out of range."""
         return read_section(cls, section, "calibration", AccuracyError)

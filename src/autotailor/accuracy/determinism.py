@@ -1,4 +1,4 @@
-"""The same numbers again: what training and evaluation ask of PyTorch."""
+"""Settings of PyTorch that make training and evaluation give the same numbers in every run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autotailor.accuracy.allocator import keep_freed_memory
 
 @contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Deterministic algorithms on a fixed number of threads; PyTorch's global state is put back afterwards."""
+    """Uses deterministic algorithms and a fixed number of threads; restores PyTorch's global state afterwards."""
     keep_freed_memory()
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

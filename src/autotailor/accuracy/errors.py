@@ -4,4 +4,4 @@ from autotailor.ir.errors import AutoTailorError
 
 
 class AccuracyError(AutoTailorError):
-    """Accuracies cannot be measured as configured, or not of this network."""
+    """Accuracies cannot be measured with this configuration, or of this network."""

@@ -19,12 +19,12 @@ BATCH = 256
 
 @torch.no_grad()
 def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> BoolArray:
-    """Whether each image of an evaluation set is classified rightly, ``[n]``.
+    """Whether each image of an evaluation set is classified correctly, ``[n]``.
 
     Args:
-        network: images to logits; put into evaluation mode.
-        images: the set.
-        resolution: that images are resized to; 0 leaves them as they are.
+        network: images to logits; it is put into evaluation mode.
+        images: the evaluation set.
+        resolution: side to which images are resized, in pixels; 0 leaves their size.
         batch_size: images per forward pass.
     """
     network.eval()
@@ -43,7 +43,7 @@ def evaluate(
     statistics: Statistics | None,
     batch_size: int = BATCH,
 ) -> BoolArray:
-    """Whether each image is classified rightly by a SubNet under given BatchNorm statistics: bool ``[n]``."""
+    """Whether a SubNet with given BatchNorm statistics classifies each image correctly: bool ``[n]``."""
     if not isinstance(module, ElasticModule):
         raise AccuracyError(f"expected an elastic module (SuperNet.module()), not {type(module).__name__}")
     module.activate(subnet)

@@ -1,4 +1,4 @@
-"""What the numbers of a training or an evaluation depend on, as one text: checkpoints and journals are known by it."""
+"""The fingerprint of everything that a training or an evaluation depends on; it identifies checkpoints and journals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A journal of evaluations: one line of JSON for each SubNet, so that an interrupted run goes on where it was."""
+"""A journal of evaluations: one line of JSON for each SubNet, so that an interrupted run evaluates no SubNet twice."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BoolArray = npt.NDArray[np.bool_]
 class Journal:
     """Correctness of each image for each SubNet id.
 
-    The first line holds a fingerprint of everything that the results depend on; a journal with another one is begun
-    anew, and said so. A last line that was cut off is dropped.
+    The first line holds a fingerprint of everything that the results depend on. A journal with another fingerprint is
+    emptied, with a warning. A last line that was cut off is dropped.
 
     Args:
-        path: of the file; its folder is made where it is missing.
+        path: of the file; its folder is made if missing.
         fingerprint: of network, data and parameters.
     """
 
@@ -35,13 +35,13 @@ class Journal:
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def _lines(self, fingerprint: str) -> list[str]:
-        """Header and the lines that can be kept."""
+        """The header and the file's valid lines, whose results are remembered."""
         header = json.dumps({"fingerprint": fingerprint})
         if not self.path.is_file():
             return [header]
         found = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         if not found or found[0] != header:
-            logger.warning("%s belongs to another network, data or parameters; it is begun anew", self.path)
+            logger.warning("%s belongs to another network, data or parameters; all SubNets are evaluated", self.path)
             return [header]
         kept = [header]
         for line in found[1:]:
@@ -56,11 +56,11 @@ class Journal:
         return kept
 
     def get(self, subnet: str) -> BoolArray | None:
-        """Correctness ``[n]`` of a SubNet, or None where it has not been evaluated."""
+        """Correctness ``[n]`` of a SubNet; None where the SubNet has not been evaluated."""
         return self._known.get(subnet)
 
     def add(self, subnet: str, right: BoolArray) -> None:
-        """Appends one SubNet's correctness and brings it to the disk."""
+        """Appends one SubNet's correctness, and waits until the line is on the disk."""
         line = json.dumps({"subnet": subnet, "images": len(right), "right": np.packbits(right).tobytes().hex()})
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")

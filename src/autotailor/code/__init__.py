@@ -1,7 +1,7 @@
-"""Code that a computation depends on: which files it can run, and what each of them means.
+"""The code that a computation depends on: the files that it can run, and a hash of the meaning of each file.
 
-A result has to be computed again when code that it came from changes. What that code is follows from the imports
-(``closure``), and a file counts by what it says (``meaning``): its comments, layout and docstrings do not matter.
+A result has to be computed again when the code behind it changes. The files behind it follow from the imports
+(``closure``). A file's hash covers its statements (``meaning``), but not its comments, layout and docstrings.
 """
 
 from autotailor.code.closure import Code, changed_modules

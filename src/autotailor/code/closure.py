@@ -1,8 +1,8 @@
-"""The files that a piece of code can run: the closure of its imports, by name and meaning.
+"""The files that a piece of code can run: the closure of its imports, each with a hash of its meaning.
 
-A file counts with all that it imports, in functions too, and with every package on the way there. A module that imports
-its names on first use counts with those of them that are used. What is not found in the given folders (libraries) does
-not count. A registry that imports every module of its folder counts with all of them.
+The closure holds everything that a file imports, also inside functions, and the packages of the imported modules. Of a
+module that imports its names on first use, only the used names are followed. A registry that imports every module of
+its folder brings all of them in. Modules outside the given folders (libraries) are left out.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class _Module:
     """A file of code.
 
     Attributes:
-        name: dotted; that of a package for its ``__init__``.
+        name: dotted; an ``__init__`` has the name of its package.
         path: of the file.
-        package: dotted name of the package that it is in, or is.
-        source: what it says.
+        package: dotted name of the package that holds the module; for an ``__init__``, of the package itself.
+        source: the file's meaning and references.
     """
 
     name: str
@@ -37,9 +37,10 @@ class Code:
     """Code in some folders.
 
     Args:
-        folders: where modules are looked for, first one first.
-        cache: a file that keeps what files say, by content; None: they are read anew by each process.
-        without: modules and packages that do not count.
+        folders: searched for modules, in this order.
+        cache: a file that keeps the results of parsing by the hash of the parsed file; with None, each process parses
+            all files again.
+        without: modules and packages that are left out.
     """
 
     def __init__(self, folders: Sequence[Path], cache: Path | None = None, without: Iterable[str] = ()) -> None:
@@ -52,8 +53,8 @@ class Code:
         """The files that some modules (dotted names) or scripts (paths) can run.
 
         Returns:
-            Dotted name of each module, or path of each other file from its folder, to twelve hexadecimal digits of what
-            it says; sorted by name.
+            Maps the dotted name of each module, or the relative path of each other file, to twelve hexadecimal digits
+            of the hash of its meaning; sorted by name.
         """
         walk = _Walk(self)
         for entry in entries:
@@ -66,7 +67,7 @@ class Code:
         return dict(sorted(walk.found.items()))
 
     def module(self, name: str) -> _Module | None:
-        """A module by its dotted name; None where the folders do not hold it or it does not count."""
+        """A module by its dotted name; None where the folders do not hold the module or ``without`` names it."""
         if name not in self._modules:
             counts = not any(name == other or name.startswith(f"{other}.") for other in self._without)
             self._modules[name] = self._find(name) if counts else None
@@ -83,7 +84,7 @@ class Code:
         return None
 
     def is_folder(self, name: str) -> bool:
-        """Whether a dotted name is that of a folder, which is a package without ``__init__`` where it holds modules."""
+        """Whether a dotted name names a folder; a folder of modules is a package even without ``__init__``."""
         return any(folder.joinpath(*name.split(".")).is_dir() for folder in self._folders)
 
     def children(self, package: str) -> list[str]:
@@ -97,7 +98,7 @@ class Code:
 
 
 class _Walk:
-    """One walk along references."""
+    """Follows references from module to module, and collects the modules on the way."""
 
     def __init__(self, code: Code) -> None:
         self.found: dict[str, str] = {}
@@ -105,7 +106,7 @@ class _Walk:
         self._code = code
 
     def enter(self, module: _Module) -> None:
-        """A module that is imported, with all that it refers to."""
+        """Adds an imported module, and queues every name that the module refers to."""
         if module.name in self.found:
             return
         self.found[module.name] = module.source.meaning[:12]
@@ -114,7 +115,7 @@ class _Walk:
         self.left += [_absolute(name, module.package) for name in module.source.names]
 
     def follow_all(self) -> None:
-        """The dotted names that are left, each once: packages, modules, names in them, or nothing of ours."""
+        """Follows each queued dotted name once; a name outside the folders ends there."""
         followed: set[str] = set()
         while self.left:
             name = self.left.pop()
@@ -127,7 +128,7 @@ class _Walk:
                 self._within(first, module, rest)
 
     def _within(self, name: str, module: _Module | None, rest: list[str]) -> None:
-        """The parts of a dotted name behind a module, or behind a folder of modules."""
+        """Follows the rest of a dotted name inside a module or a folder of modules."""
         if module is not None:
             self.enter(module)
         if not rest:
@@ -144,19 +145,19 @@ class _Walk:
             self._within(inner, submodule, further)
 
     def _names(self, module: _Module, part: str, further: list[str]) -> None:
-        """A name that a module has from elsewhere; its own need nothing more."""
+        """Queues the origin of a name that a module imports; the module's own names need nothing more."""
         source = module.source
         lazy = source.lazy if source.is_lazy else {}
         if part == ALL_NAMES:
             self.left += [_absolute(target, module.package) for target in lazy.values()]
             return
         target = _absolute(lazy.get(part) or source.bindings.get(part, ""), module.package)
-        if target and not f"{target}.".startswith(f"{module.name}.{part}."):  # else: that module, which is looked into
+        if target and not f"{target}.".startswith(f"{module.name}.{part}."):  # else a submodule, which `_within` enters
             self.left.append(".".join([target, *further]))
 
 
 def _absolute(name: str, package: str) -> str:
-    """A dotted name without leading dots; one dot is the package."""
+    """Resolves the leading dots of a relative name; one dot stands for the package."""
     bare = name.lstrip(".")
     level = len(name) - len(bare)
     if not level:
@@ -166,7 +167,7 @@ def _absolute(name: str, package: str) -> str:
 
 
 def _data_files(module: _Module) -> dict[str, str]:
-    """Files beside a module that are no Python, in folders that are no packages: templates, for instance."""
+    """Files beside a module that are not Python, such as templates, also in subfolders that are not packages."""
     folder = module.path.parent
     top = folder.parents[module.package.count(".")] if module.package else folder
     if not module.package:
@@ -187,5 +188,5 @@ def _content(path: Path) -> str:
 
 
 def changed_modules(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Names of what is new, gone, or says something else."""
+    """Names of the modules that are new, gone, or whose meaning changed."""
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

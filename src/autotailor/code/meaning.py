@@ -1,11 +1,12 @@
-"""What Python code says: its syntax tree without comments, layout and docstrings.
+"""The meaning of Python code: a hash of its syntax tree without comments, layout and docstrings.
 
-``ast.dump`` and ``ast.unparse`` write the same code differently in different Pythons. The walk of this file does not:
+``ast.dump`` and ``ast.unparse`` write the same code differently in different versions of Python. The walk in this file
+gives the same text in all versions:
 
-* fields that are empty, or that only some versions have, are left out (3.12 added ``type_params``; 3.13 leaves empty
-  fields out of ``ast.dump``);
-* the pieces of a formatted string are joined as far as they can be, since versions cut them differently;
-* constants are written by type and value.
+* It leaves out empty fields and fields that only some versions have (3.12 added ``type_params``; 3.13 leaves empty
+  fields out of ``ast.dump``).
+* It joins neighbouring pieces of a formatted string, because versions cut them differently.
+* It writes constants by type and value.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 UNSAID = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
-"""Fields that follow from the others, or that nothing runs."""
+"""Fields that follow from other fields, or that have no effect at run time."""
 
 
 def meaning(text: str) -> str:
-    """SHA-256 (hexadecimal) of what a text says: of its statements where it is Python, of itself where it is not."""
+    """SHA-256 (hexadecimal) of a text's meaning: of its statements where it is Python, else of the text itself."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # ValueError: null bytes
@@ -29,7 +30,7 @@ def meaning(text: str) -> str:
 
 
 def tree_meaning(tree: ast.AST) -> str:
-    """The same for a syntax tree."""
+    """SHA-256 (hexadecimal) of a syntax tree's meaning."""
     digest = hashlib.sha256()
     for piece in _pieces(tree):
         digest.update(piece.encode("utf-8", "surrogatepass"))
@@ -72,21 +73,21 @@ def _pieces(value: Any) -> Iterator[str]:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a field says nothing; a format specification without text is none."""
+    """Whether a field is empty; a format specification without text counts as empty."""
     if isinstance(value, ast.JoinedStr):
         return not list(_joined(value.values))
     return value is None or value == []
 
 
 def _is_silent(item: Any) -> bool:
-    """Whether a statement has no effect: a docstring (a string alone), or what only type checkers read."""
+    """Whether a statement has no effect: a docstring (a string alone), or a block for type checkers."""
     if isinstance(item, ast.Expr):
         return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
     return is_type_checking(item) and not item.orelse
 
 
 def _joined(parts: Iterable[ast.expr]) -> Iterator[ast.expr]:
-    """The parts of a formatted string, neighbouring texts as one, empty texts left out."""
+    """The parts of a formatted string, with neighbouring texts joined and empty texts left out."""
     text = ""
     for part in parts:
         if isinstance(part, ast.Constant):
@@ -101,7 +102,7 @@ def _joined(parts: Iterable[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _constant(value: object) -> Iterator[str]:
-    """Type and value; the length keeps texts apart from what follows them."""
+    """Type and value of a constant; the length of a text marks where it ends."""
     if isinstance(value, str):
         yield f"str{len(value)}:"
         yield value

@@ -1,15 +1,15 @@
-"""What one file of Python code refers to: the dotted names that it imports and uses, in functions too.
+"""The references of one Python file: the dotted names that it imports and uses, also inside functions.
 
-``from autotailor import data`` and, somewhere, ``data.load`` refer to ``autotailor.data.load``. Whether ``load`` is a
-module, a name of ``autotailor.data`` or a name that this package imports on first use, is for the closure to find out.
+A file with ``from autotailor import data`` and ``data.load`` refers to ``autotailor.data.load``. ``closure.py`` finds
+out whether ``load`` is a module, a name of ``autotailor.data``, or a name that this package imports on first use.
 
-Two endings have a meaning of their own:
+Two endings are special:
 
-* ``a.b.*``: all names of ``a.b`` may be used, since the module itself is handed on;
+* ``a.b.*``: all names of ``a.b`` may be used, because the code passes the module itself on.
 * ``a.b.**``: all modules of the package ``a.b`` are imported, as registries do (``pkgutil.iter_modules``).
 
-Imports under ``if TYPE_CHECKING:`` do not run. In a module that imports its names on first use (``__getattr__``) they
-say where these names live, and are kept apart.
+Imports under ``if TYPE_CHECKING:`` do not run. In a module that imports its names on first use (``__getattr__``), these
+imports tell where the names are defined, and are listed separately (``lazy``).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass
 class References:
-    """What a file refers to.
+    """The references of a file.
 
     Attributes:
-        names: dotted names; those that begin with dots are relative to the file's package.
-        bindings: module-level name to the dotted name that it was imported from.
-        lazy: name to the dotted name that it lives under, where the module imports it on first use.
+        names: dotted names; names that begin with dots are relative to the file's package.
+        bindings: maps each imported name of the module to its dotted name.
+        lazy: maps each name that the module imports on first use to its dotted name.
         is_lazy: whether the module has a ``__getattr__``.
-        reads_data: whether the module looks for files beside itself.
+        reads_data: whether the module reads files beside itself.
     """
 
     names: set[str] = field(default_factory=set)
@@ -47,14 +47,14 @@ class References:
 
 
 def references(tree: ast.Module) -> References:
-    """What the code of a module refers to."""
+    """The references of a module."""
     visitor = _Visitor()
     visitor.block(tree.body)
     return visitor.found
 
 
 class _Visitor(ast.NodeVisitor):
-    """Walks through a module; ``_scopes`` holds what names stand for in the functions around (None: a local value)."""
+    """Walks through a module; each scope maps a name to its dotted name, or to None for a local value."""
 
     def __init__(self) -> None:
         self.found = References()
@@ -62,7 +62,7 @@ class _Visitor(ast.NodeVisitor):
         self._in_getattr = False
 
     def block(self, body: list[ast.stmt]) -> None:
-        """Takes imports in before what uses them: a function may stand before an import that it needs."""
+        """Visits a block's imports first, because a function may be defined before an import that it uses."""
         for node in _own_nodes(body):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._bind(node)
@@ -83,7 +83,7 @@ class _Visitor(ast.NodeVisitor):
                     scope[alias.name.partition(".")[0]] = alias.name.partition(".")[0]
 
     def visit_If(self, node: ast.If) -> None:
-        """What only type checkers read says where lazy names live."""
+        """Reads the imports for type checkers, which tell where lazy names are defined."""
         if not is_type_checking(node):
             self.generic_visit(node)
             return
@@ -94,7 +94,7 @@ class _Visitor(ast.NodeVisitor):
             self.visit(statement)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """A function's own names hide those of the module."""
+        """Visits a function in a new scope, because the function's own names hide those of the module."""
         outermost = len(self._scopes) == 1
         self.found.is_lazy |= outermost and node.name == "__getattr__"
         before, self._in_getattr = self._in_getattr, self._in_getattr or (outermost and node.name == "__getattr__")
@@ -116,13 +116,13 @@ class _Visitor(ast.NodeVisitor):
         self.visit_FunctionDef(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """``__getattr__ = attach(...)`` makes a module lazy as a function of that name does."""
+        """Marks the module as lazy at ``__getattr__ = attach(...)``, which works like a function of that name."""
         names = {inner.id for target in node.targets for inner in ast.walk(target) if isinstance(inner, ast.Name)}
         self.found.is_lazy |= len(self._scopes) == 1 and "__getattr__" in names
         self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """``name.a.b``, whole."""
+        """Records ``name.a.b`` as one dotted name."""
         chain = self._chain(node)
         if chain is None:
             self.generic_visit(node)
@@ -130,13 +130,13 @@ class _Visitor(ast.NodeVisitor):
             self.found.names.add(chain)
 
     def visit_Name(self, node: ast.Name) -> None:
-        """A name alone: whatever it stands for is handed on."""
+        """Records a name without attributes: the code passes on the object, so all names in it may be used."""
         self.found.reads_data |= node.id == "__file__"
         if isinstance(node.ctx, ast.Load) and (target := self._target(node.id)):
             self.found.names.add(f"{target}.{ALL_NAMES}")
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Imports by functions, and files beside the module."""
+        """Records imports by function calls, and calls that read files beside the module."""
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         self.found.reads_data |= called in DATA_READERS
         if called in LISTERS and node.args and (package := self._package(node.args[0], "__path__")):
@@ -146,7 +146,7 @@ class _Visitor(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _import(self, name: ast.expr) -> None:
-        """``import_module`` of a literal, or of a literal package and a name that is found at run time."""
+        """Records ``import_module`` of a literal name, or of a package and a name known only at run time."""
         parts = name.values if isinstance(name, ast.JoinedStr) else [name]
         first = parts[0] if parts else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -158,7 +158,7 @@ class _Visitor(ast.NodeVisitor):
             self.found.names.add(_inside(package))
 
     def _package(self, node: ast.expr, attribute: str) -> str | None:
-        """The package of ``__path__`` or ``package.__path__``; the file's own is a dot."""
+        """The package in ``__path__`` or ``package.__path__``; the file's own package is a dot."""
         if isinstance(node, ast.Name):
             return "." if node.id == attribute else None
         if isinstance(node, ast.Attribute) and node.attr == attribute:
@@ -166,7 +166,7 @@ class _Visitor(ast.NodeVisitor):
         return None
 
     def _chain(self, node: ast.expr) -> str | None:
-        """Dotted name behind ``name.a.b``; empty where the name is a local value; None where it is no such chain."""
+        """Dotted name of a chain ``name.a.b``; "" where the name is a local value; None where it is no chain."""
         if isinstance(node, ast.Name):
             return self._target(node.id) or ""
         if isinstance(node, ast.Attribute):
@@ -175,7 +175,7 @@ class _Visitor(ast.NodeVisitor):
         return None
 
     def _target(self, name: str) -> str | None:
-        """The dotted name that a name stands for; None where it is no import."""
+        """The dotted name of an imported name; None where the name is not imported."""
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
@@ -183,12 +183,12 @@ class _Visitor(ast.NodeVisitor):
 
 
 def _inside(package: str) -> str:
-    """All modules of a package; of the file's own where it is a dot."""
+    """The reference to all modules of a package; a dot stands for the file's own package."""
     return f"{package.removesuffix('.')}.{ALL_MODULES}"
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """Name to the dotted name that it is imported from."""
+    """Maps each name that an import binds to its dotted name."""
     if isinstance(node, ast.Import):
         return {alias.asname: alias.name for alias in node.names if alias.asname}
     module = "." * node.level + (node.module or "")
@@ -197,7 +197,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
 
 
 def _own_nodes(body: list[ast.stmt]) -> list[ast.AST]:
-    """Nodes of a block that run in its own scope: not those of functions in it, nor what only type checkers read."""
+    """Nodes that run in a block's own scope, without the insides of functions and blocks for type checkers."""
     found: list[ast.AST] = []
     left: list[ast.AST] = list(body)
     while left:
@@ -211,5 +211,5 @@ def _own_nodes(body: list[ast.stmt]) -> list[ast.AST]:
 
 
 def _stored(body: list[ast.stmt]) -> list[str]:
-    """Names that a function gives values to."""
+    """Names to which a function assigns values."""
     return [node.id for node in _own_nodes(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]

@@ -1,4 +1,4 @@
-"""What files of code say and refer to; parsing takes a second, so that a cache keeps it by their content."""
+"""Meaning and references of source files; a cache keeps the results, because parsing all files takes a second."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from autotailor.code.meaning import meaning, tree_meaning
 from autotailor.code.references import References, references
 
 MOST = 2000
-"""Files that a cache keeps; where it holds more, those that are not used are dropped."""
+"""Files that a cache keeps; a larger cache drops the files that the current process did not use."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a file says and refers to; see ``references.References``.
+    """Meaning and references of a file; ``references.References`` describes the other attributes.
 
     Attributes:
         meaning: SHA-256 (hexadecimal) of its statements.
@@ -35,10 +35,10 @@ class Source:
 
 
 class Sources:
-    """Sources by path, each file read once.
+    """Sources by path; each file is read only once.
 
     Args:
-        cache: file that outlives the process; None: nothing does.
+        cache: file that keeps results for later processes; None keeps nothing.
     """
 
     def __init__(self, cache: Path | None) -> None:
@@ -48,7 +48,7 @@ class Sources:
         self._is_new = False
 
     def read(self, path: Path) -> Source:
-        """What a file says; nothing but its text where it is not Python."""
+        """Meaning and references of a file; a file that is not Python has no references."""
         if path not in self._read:
             content = path.read_bytes()
             key = hashlib.sha256(content).hexdigest()
@@ -59,7 +59,7 @@ class Sources:
         return self._read[path]
 
     def save(self) -> None:
-        """Brings the cache up to date; one that cannot be written is done without."""
+        """Updates the cache; an error while writing is ignored, because the cache only saves time."""
         if self._cache is None or not self._is_new:
             return
         known = self._known | self._used
@@ -74,7 +74,7 @@ class Sources:
 
     @cached_property
     def _known(self) -> dict[str, Source]:
-        """What the cache holds; nothing where it is of another version of this package or cannot be read."""
+        """Content of the cache; empty where it cannot be read or another version of this package wrote it."""
         if self._cache is None:
             return {}
         try:
@@ -87,7 +87,7 @@ class Sources:
 
 
 def parse(text: str) -> Source:
-    """What a text of code says and refers to."""
+    """Meaning and references of a text; a text that is not Python has no references."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -100,6 +100,6 @@ def _source(said: str, found: References) -> Source:
 
 
 def _version() -> str:
-    """Hash of the code that reads code."""
+    """Hash of this package's own code, which determines the content of the cache."""
     texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256(b"".join(texts)).hexdigest()

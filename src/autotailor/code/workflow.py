@@ -1,4 +1,4 @@
-"""The code of the workflow's rules: each rule runs its script, what ``stage.py`` does around it, and their imports."""
+"""The code of the workflow's rules: a rule runs its script, ``stage.py``, and everything that both import."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from autotailor.code.closure import Code
 
 CACHE = Path(".snakemake") / "autotailor" / "code.json"
 OBSERVERS = ("autotailor.code", "autotailor.logs", "autotailor.tracking")
-"""What only records how artifacts came about, and has no influence on them."""
+"""Modules that only record how artifacts are made and do not influence the artifacts."""
 
 
 def rule_code(root: Path) -> Code:
-    """The code of a checkout, to ask for the closure of a rule's script.
+    """The code of a checkout, from which ``rule_modules`` takes the closure of a rule's script.
 
     Args:
         root: folder of the checkout.
@@ -24,11 +24,11 @@ def rule_code(root: Path) -> Code:
 
 
 def rule_modules(code: Code, root: Path, rule: str) -> dict[str, str]:
-    """What a rule can run: module to the hash of what it says."""
+    """Maps each module that a rule can run to the hash of its meaning."""
     return code.closure(root / "workflow" / "scripts" / f"{rule}.py")
 
 
 def modules_digest(modules: Mapping[str, str]) -> str:
-    """Twelve hexadecimal digits of the SHA-256 of what ``rule_modules`` returned."""
+    """Twelve hexadecimal digits of the SHA-256 of a result of ``rule_modules``."""
     text = json.dumps(dict(modules), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

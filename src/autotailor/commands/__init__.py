@@ -1,1 +1,1 @@
-"""The command line: ``inspect``, ``doctor``, ``lut``, and the check of feasibility that a run starts with."""
+"""The command line: ``inspect``, ``doctor``, ``lut``, and the check of feasibility at the start of a run."""

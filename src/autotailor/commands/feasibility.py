@@ -1,8 +1,9 @@
-"""Whether a device can run a model's whole space: ``python -m autotailor.commands.feasibility``, when a run starts.
+"""Checks at the start of a run whether a device can run every SubNet of a model.
 
-Training takes hours and the device is needed behind it. What the device's runtime lacks is found in seconds: the
-network is compiled with whatever weights it has (random ones, where it is to be trained), its operators are enumerated
-and written. All that happens in a process of its own, because PyTorch would stay in the memory of the caller.
+Training takes hours, and the device is needed only after training. Whether the device's runtime lacks an operator can
+be found in seconds: the network is compiled (with random weights, where it is yet to be trained), and its operators
+are enumerated and written for the runtime. The check runs in its own process
+(``python -m autotailor.commands.feasibility``), because PyTorch would stay in the memory of the caller.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from autotailor.ir.supernet import SuperNet
 
 REFUSED = 3
-"""Exit code of the process where the answer is no: what it prints is the reason."""
+"""Exit code of the process where the device cannot run the model; the process then prints the reason."""
 
 
 class FeasibilityError(AutoTailorError):
@@ -29,21 +30,21 @@ class FeasibilityError(AutoTailorError):
 
 
 def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> None:
-    """Refuses a device whose runtime cannot run every SubNet of a model; nothing is asked of the device itself.
+    """Refuses a device whose runtime cannot run every SubNet of a model; the device itself is not contacted.
 
     Args:
-        config: the composed configuration (``config.compose``), its sections ``model`` and ``device``.
-        compiled: the compiled SuperNet, where it is there already; None: the source is compiled for this question.
+        config: the composed configuration (``config.compose``) with its sections ``model`` and ``device``.
+        compiled: file of the compiled SuperNet; with None, the model's source is compiled for this check.
 
     Raises:
-        FeasibilityError: everything that the runtime lacks, and which other runtime has it; or the source cannot be
-            compiled.
+        FeasibilityError: the runtime lacks operators, and the message lists them with runtimes that have them; or the
+            source cannot be compiled.
     """
     question = {"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)}
     done = subprocess.run(
         [sys.executable, "-m", "autotailor.commands.feasibility"],
         input=json.dumps(question),
-        stdout=subprocess.PIPE,  # the answer; progress goes where the caller's does
+        stdout=subprocess.PIPE,  # the reason; progress goes to the caller's standard error
         text=True,
         check=False,
     )
@@ -51,13 +52,13 @@ def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> 
         raise FeasibilityError(done.stdout.strip())
     if done.returncode != 0:
         raise FeasibilityError(
-            f"whether {config['device']['name']} can run {config['model']['name']} cannot be told: the process that "
-            f"compiles the network ended with exit code {done.returncode}, see above"
+            f"device {config['device']['name']}: it is unknown whether it can run {config['model']['name']}, because "
+            f"the process that compiles the network ended with exit code {done.returncode}; see its error above"
         )
 
 
 def structure(model: Mapping[str, Any]) -> SuperNet:
-    """The SuperNet of a model's configuration without its weights: they do not change what it consists of.
+    """The SuperNet of a model's configuration with random weights, because weights do not change its operators.
 
     Raises:
         AutoTailorError: the source cannot be compiled into the space.
@@ -78,7 +79,7 @@ def structure(model: Mapping[str, Any]) -> SuperNet:
 
 
 def refusal(question: Mapping[str, Any]) -> str:
-    """Why a device cannot run a model, empty where it can.
+    """The reason why a device cannot run a model; empty where it can.
 
     Args:
         question: the sections ``model`` and ``device``, and ``compiled``, the file of the compiled SuperNet or None.
@@ -96,7 +97,7 @@ def refusal(question: Mapping[str, Any]) -> str:
 
 
 def main() -> int:
-    """Reads the question as JSON; answers with the exit code, and with the reason."""
+    """Reads the question as JSON from standard input, prints the reason, and returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
     reason = refusal(json.load(sys.stdin))

@@ -1,4 +1,4 @@
-"""``python -m autotailor lut``: what the LUT store knows, as tables that go from one person to another."""
+"""``python -m autotailor lut``: lists, exports, imports and removes the measured operators of the LUT store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LutCommandError(AutoTailorError):
-    """The command line asks for something that the store does not have."""
+    """The options of ``lut`` are invalid, or the store does not hold what they name."""
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,8 +21,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "lut",
         help="list, export, import or remove measured operators",
-        description="Lists the devices that the LUT store knows, exports all operators of one as CSV, imports such a "
-        "table (runs on a device with the same fingerprint then measure only what is not in it), or removes some.",
+        description="Lists the devices of the LUT store, exports all operators of a device as CSV, imports such a "
+        "table (runs on a device with the same fingerprint then measure only operators that the table lacks), or "
+        "removes measurements.",
     )
     parser.add_argument("--store", type=Path, default=Path("luts"), metavar="FOLDER", help="profile.store (luts)")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -31,24 +32,24 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     export.add_argument("device", help="its fingerprint, or the beginning of it")
     export.add_argument("path", type=Path, metavar="TABLE.csv")
     export.set_defaults(run=write)
-    taken = actions.add_parser("import", help="take a table in; what is measured here counts more")
+    taken = actions.add_parser("import", help="add a table; measurements made here take precedence")
     taken.add_argument("path", type=Path, metavar="TABLE.csv")
     taken.set_defaults(run=read)
     removed = actions.add_parser(
         "remove",
-        help="take measurements out: of a device, of operators, or of an imported table",
-        description="Shows what answers to all that is given, asks, and removes it. Runs measure it again.",
+        help="remove measurements of a device, of operators, or of an imported table",
+        description="Shows the measurements that match all options, asks, and removes them. Runs measure them again.",
     )
-    removed.add_argument("device", nargs="?", help="its fingerprint, or the beginning of it; without: any device")
+    removed.add_argument("device", nargs="?", help="its fingerprint, or the beginning of it; default: all devices")
     removed.add_argument("--operator", metavar="KIND|ID", help="a kind of operators (Conv), or the beginning of an id")
     removed.add_argument("--from", dest="source", metavar="TABLE.csv", help="only rows imported from this file")
-    removed.add_argument("--imported", action="store_true", help="only imported rows, from whatever file")
+    removed.add_argument("--imported", action="store_true", help="only imported rows, from any file")
     removed.add_argument("--yes", action="store_true", help="do not ask")
     removed.set_defaults(run=remove)
 
 
 def show(options: argparse.Namespace) -> None:
-    """Prints a line for each device; raises LutCommandError where there is no store."""
+    """Prints a line for each device; raises LutCommandError where the store is missing."""
     from rich.console import Console
     from rich.table import Table
 
@@ -64,11 +65,11 @@ def show(options: argparse.Namespace) -> None:
     Console().print(table)
     for known in devices:
         for source, count in known.sources.items():
-            print(f"{known.fingerprint.id}: {count:,} of them imported from {source or 'a file that is not known'}")
+            print(f"{known.fingerprint.id}: {count:,} operators were imported from {source or 'an unknown file'}")
 
 
 def write(options: argparse.Namespace) -> None:
-    """Writes the CSV of one device; raises LutCommandError where the store does not know just one such."""
+    """Writes the CSV of one device; raises LutCommandError where not exactly one device of the store matches."""
     store = _store(options.store)
     chosen = _chosen(store, options.device)
     lut = store.lut(chosen)
@@ -81,7 +82,7 @@ def write(options: argparse.Namespace) -> None:
 
 
 def read(options: argparse.Namespace) -> None:
-    """Imports a CSV; the store is made where there is none. Raises LUTError where it is no table of a device."""
+    """Imports a CSV into the store, which is made if missing; raises LUTError where the CSV is not a LUT."""
     from autotailor.profiling.table.lut import LUT
     from autotailor.profiling.table.store import Store
 
@@ -91,10 +92,10 @@ def read(options: argparse.Namespace) -> None:
 
 
 def remove(options: argparse.Namespace) -> None:
-    """Removes measurements that are named, once they were shown and it was said that they should go.
+    """Shows the measurements that match the options, asks the user, and removes them.
 
     Raises:
-        LutCommandError: nothing is named, nothing answers to it, or nobody can be asked.
+        LutCommandError: no option selects measurements, no measurement matches, or the user cannot be asked.
     """
     from autotailor.profiling.table.removal import Remover, Selection
 
@@ -107,9 +108,7 @@ def remove(options: argparse.Namespace) -> None:
     remover = Remover(store, Selection(devices, options.operator, options.source, options.imported))
     found = remover.found()
     if not found:
-        raise LutCommandError(
-            f"LUT store {store.path}: nothing in it answers to that; see `python -m autotailor lut list`"
-        )
+        raise LutCommandError(f"LUT store {store.path}: no measurement matches; see `python -m autotailor lut list`")
     for part in found:
         names = ", ".join(Path(source).name or "an unknown file" for source in part.sources)
         tables = f"{part.imported:,} rows imported from {names}" if part.imported else "no imported rows"
@@ -120,19 +119,21 @@ def remove(options: argparse.Namespace) -> None:
         print("nothing was removed")
         return
     remover.remove()
-    print("removed; `snakemake --forcerun profile` measures what a model needs of it again")
+    print("removed; `snakemake --forcerun profile` measures the operators that a model needs again")
 
 
 def _is_wanted() -> bool:
-    """Asks the user; raises LutCommandError where nobody can answer."""
+    """Asks the user; raises LutCommandError where standard input is closed."""
     try:
         return input("Remove them? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError as error:
-        raise LutCommandError("lut remove: nobody can be asked here, and nothing was removed: add --yes") from error
+        raise LutCommandError(
+            "lut remove: nothing was removed, because nobody can be asked here; add --yes to remove without a question"
+        ) from error
 
 
 def _chosen(store: Store, beginning: str) -> str:
-    """The one device whose fingerprint begins so; raises LutCommandError where the store does not know just one."""
+    """The device whose fingerprint begins so; raises LutCommandError where not exactly one device does."""
     known = store.fingerprints()
     chosen = [fingerprint for fingerprint in known if fingerprint.startswith(beginning)]
     if len(chosen) != 1:
@@ -147,5 +148,5 @@ def _store(folder: Path) -> Store:
     from autotailor.profiling.table.store import FILE, Store
 
     if not (folder.expanduser() / FILE).exists():
-        raise LutCommandError(f"--store {folder}: no LUT store there; name the folder of profile.store")
+        raise LutCommandError(f"--store {folder}: the folder holds no LUT store; name the folder of profile.store")
     return Store(folder)

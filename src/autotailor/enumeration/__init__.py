@@ -1,4 +1,4 @@
-"""From a SuperNet to its unique operators.
+"""Enumeration of a SuperNet's unique fused operators.
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """

@@ -1,7 +1,8 @@
-"""SubNets that together hold every operator of a space: what runtimes that time operators in place run.
+"""Finds SubNets that together hold every operator of a space.
 
-Greedy: while an operator is missing, a SubNet that holds it is drawn, and changed one variable at a time as long as
-that adds operators that no SubNet chosen before holds, or needs less work for as many.
+Runtimes that time operators inside whole networks run these SubNets. The search is greedy: while an operator is
+missing, a SubNet with this operator is drawn at random. One variable of the SubNet at a time is then changed, as long
+as a change adds operators that no SubNet holds yet, or keeps their number with fewer MACs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from autotailor.ir.space.variable import Space
 from autotailor.ir.supernet import SuperNet
 
 DRAWS = 24
-"""SubNets drawn for each missing operator; the one that adds most is improved."""
+"""SubNets drawn for each missing operator; the one that adds the most operators is improved."""
 STEPS = 40
 
 
@@ -33,15 +34,16 @@ def cover(
     avoid: Collection[SubNet] = (),
     seed: int = 0,
 ) -> tuple[SubNet, ...]:
-    """SubNets that together hold the operators, deterministic in the seed.
+    """SubNets that together hold the operators; the same seed gives the same SubNets.
 
-    An operator that depends on sums over many variables may be missed (a DenseNet's widths): it is drawn by chance.
+    An operator whose sizes are sums over many variables (the widths of a DenseNet) is only found by chance, and may be
+    missing from the result.
 
     Args:
         net: the SuperNet.
         fusion: the runtime's rules.
-        operators: which ones, those that matter most first; all of the space when None.
-        avoid: SubNets that must not be among them (those that predictions are judged on).
+        operators: to hold, the most important first; all operators of the space when None.
+        avoid: SubNets that must not be in the result, because predictions are validated on them.
         seed: of the draws.
     """
     places = net.places(fusion)
@@ -67,7 +69,7 @@ def cover(
 
 
 class _Held:
-    """Which operators SubNets hold, as numbers."""
+    """Tells which operators SubNets hold; operators are given by their number."""
 
     def __init__(
         self,
@@ -93,9 +95,9 @@ class _Held:
         return found
 
     def gain(self, rows: IntArray, missing: npt.NDArray[np.bool_], operator: int) -> npt.NDArray[np.float64]:
-        """How many missing operators each SubNet holds, less their share of its work (below 1): ``[n]``.
+        """Number of missing operators that each SubNet holds, minus a penalty below 1 for its MACs: ``[n]``.
 
-        It is below 0 for those without the operator that is looked for, and for those to avoid.
+        SubNets without the wanted operator, and SubNets to avoid, have a gain of -1.
         """
         found = np.sort(self.operators(rows), axis=1)
         first = np.diff(found, axis=1, prepend=-1) != 0
@@ -105,7 +107,7 @@ class _Held:
         return np.asarray(np.where((found == operator).any(axis=1) & ~avoided, gains, -1.0))
 
     def draw(self, operator: int, rng: np.random.Generator) -> IntArray:
-        """Random SubNets that hold an operator, as far as variables alone decide it."""
+        """Random SubNets that hold an operator, unless sums over many variables decide about the operator."""
         rows = rng.integers(0, self.sizes, size=(DRAWS, len(self.sizes)))
         options = [
             (place, cell)
@@ -115,14 +117,14 @@ class _Held:
         ]
         for row in rows:
             place, cell = options[rng.integers(len(options))]
-            for name, choice in zip(place.variables, cell, strict=False):  # a derived sum is left to chance
+            for name, choice in zip(place.variables, cell, strict=False):  # derived sums stay random
                 self._set(row, name, int(choice), rng)
             if place.gate is not None:
                 self._open(row, place.gate.variable, place.gate.open_choices, rng)
         return canonical(self.space, rows)
 
     def _set(self, row: IntArray, name: str, choice: int, rng: np.random.Generator) -> None:
-        """Sets a variable, and opens what it needs."""
+        """Sets a variable, and opens the variable's gate."""
         row[self.space.positions[name]] = choice
         gate = self.space[name].gate
         if gate is not None:
@@ -136,7 +138,7 @@ class _Held:
     def improve(
         self, row: IntArray, missing: npt.NDArray[np.bool_], operator: int, rng: np.random.Generator
     ) -> IntArray:
-        """Changes one variable at a time while that adds missing operators, or takes away work."""
+        """Changes one variable at a time, while a change adds missing operators or reduces MACs."""
         best = self.gain(row[None], missing, operator)[0]
         for _ in range(STEPS):
             rows = np.repeat(row[None], self.sizes.sum(), axis=0)

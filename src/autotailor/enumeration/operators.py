@@ -1,4 +1,4 @@
-"""The distinct fused operators that any SubNet can contain (paper, section 4.2.1): deduced, nothing sampled or run."""
+"""The distinct fused operators that any SubNet can contain (paper, section 4.2.1), deduced without running a SubNet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UniqueOperator:
 
     Attributes:
         feature: the fused operator.
-        places: how many places of the network can hold it.
+        places: number of places in the network that can hold the operator.
     """
 
     feature: OperatorFeature
@@ -53,7 +53,7 @@ def read_operators(path: Path) -> tuple[UniqueOperator, ...]:
     """Reads ``operators.csv``.
 
     Raises:
-        EnumerationError: the file is missing, or a row's id is not that of its feature.
+        EnumerationError: the file is missing or is no such table, or a row's id does not match its feature.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""From a SubNet to files that run without autotailor."""
+"""Export of a SubNet to files that run without autotailor."""
 
 from autotailor.export.accuracy import accuracy_of_onnx
 from autotailor.export.export import ExportError, export

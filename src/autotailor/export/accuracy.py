@@ -1,4 +1,4 @@
-"""Accuracy of the very file that is shipped."""
+"""Accuracy of the exported ONNX file itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""export: one SubNet as ONNX, PyTorch and the runtime's own files, verified against the SuperNet."""
+"""The stage ``export``: writes a SubNet as ONNX, PyTorch and the runtime's files, and verifies all of them."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def export(
 
     Args:
         net: the trained SuperNet.
-        subnet: what to export.
-        directory: where the files go; made where it is missing.
+        subnet: to export.
         statistics: recalibrated BatchNorm statistics of this SubNet.
-        evaluation: where the images of the comparison come from (the first ones).
-        runtime: of the device; it converts the ONNX file into its own.
+        directory: of the files; made if missing.
+        evaluation: the evaluation set whose first images are compared.
+        runtime: of the device; it converts the ONNX file into the runtime's own files.
         tolerance: largest error allowed, relative to the largest logit.
-        needed: whether the runtime's own files must be there. Where another runtime measures, the files of one that
-            cannot run the network are left out, and the verification says why.
+        needed: whether the runtime's own files must be written. Where another runtime measures the network, files that
+            this runtime cannot write or run correctly are left out, and the verification gives the reason.
 
     Raises:
         ExportError: an exported file differs by more than the tolerance.
@@ -88,8 +88,8 @@ def export(
     if not verification.passed:
         worst = max(verification.comparisons, key=lambda c: c.max_relative_error)
         raise ExportError(
-            f"SubNet {subnet.id}: {worst.file} differs from the SuperNet by {worst.max_relative_error:.2e} relative, "
-            f"allowed is {tolerance:.0e}; {directory / VERIFICATION} holds the comparison"
+            f"SubNet {subnet.id}: {worst.file} differs from the SuperNet by a relative error of "
+            f"{worst.max_relative_error:.2e}, {tolerance:.0e} is allowed; see {directory / VERIFICATION}"
         )
     return verification
 
@@ -97,7 +97,14 @@ def export(
 def _converted(
     runtime: Runtime, directory: Path, images: Array, reference: Array, needed: bool, tolerance: float
 ) -> tuple[tuple[Comparison, ...], str]:
-    """The comparison of the runtime's own files; where they are not needed and wrong, none, and the reason."""
+    """Converts the ONNX file into the runtime's own files, and compares them with the SuperNet.
+
+    Returns:
+        The comparison and ""; or no comparison and the reason, where the files are wrong but not needed.
+
+    Raises:
+        ProfilingError: the runtime cannot run the network, and its files are needed.
+    """
     version = str(runtime.facts().get("version", "unknown"))
     name = f"model.{runtime.name}"
     try:
@@ -105,19 +112,19 @@ def _converted(
         found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference)
         if needed or found.max_relative_error <= tolerance:
             return (found,), ""
-        reason = f"{name} differs from the SuperNet by {found.max_relative_error:.2e} relative"
+        reason = f"{name} differs from the SuperNet by a relative error of {found.max_relative_error:.2e}"
     except ProfilingError as error:
         if needed:
             raise
         reason = str(error)
     for file in runtime.files:
         (directory / file).unlink(missing_ok=True)
-    logger.warning("exports are without the files of %s: %s", runtime.name, reason)
+    logger.warning("the export has no files of the runtime %s: %s", runtime.name, reason)
     return (), reason
 
 
 def describe_subnet(net: SuperNet, subnet: SubNet) -> dict[str, Any]:
-    """What ``subnet.json`` holds."""
+    """The content of ``subnet.json``."""
     row = subnet.to_array()
     return {
         "network": net.name,

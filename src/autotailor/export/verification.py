@@ -1,4 +1,4 @@
-"""An exported SubNet against the SuperNet it came from, number by number."""
+"""Compares an exported SubNet with its SuperNet, number by number."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``verification.json`` holds.
+    """The content of ``verification.json``.
 
     Attributes:
         subnet: id of the SubNet.
         tolerance: largest relative error allowed.
-        images: how the input is made, so that anyone can repeat the comparison by hand.
+        images: source and shape of the input, so that anyone can repeat the comparison by hand.
         reference: the SuperNet's logits for those images, ``[n, classes]``.
         comparisons: one for each exported file.
-        left_out: runtimes whose files are not among them, with the reasons.
+        left_out: maps each runtime whose files are left out to the reason.
     """
 
     subnet: str
@@ -54,7 +54,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether every file agrees."""
+        """Whether every file agrees with the SuperNet within the tolerance."""
         return all(c.max_relative_error <= self.tolerance for c in self.comparisons)
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def compare(file: str, runtime: str, version: str, run: Runner, images: Array, r
 
 
 def run_onnx(path: Path) -> Runner:
-    """An ONNX file in onnxruntime, image by image."""
+    """A function that runs an ONNX file in onnxruntime, image by image."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -90,7 +90,7 @@ def run_onnx(path: Path) -> Runner:
 
 
 def run_exported_program(path: Path) -> Runner:
-    """A saved ``torch.export`` program."""
+    """A function that runs a saved ``torch.export`` program."""
     module = torch.export.load(io.BytesIO(path.read_bytes())).module()
 
     def run(images: Array) -> Array:

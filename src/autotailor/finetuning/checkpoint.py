@@ -1,7 +1,7 @@
-"""Checkpoints of training: written whole or not at all, and never taken from another run's work.
+"""Checkpoints of training: written completely or not at all, and never mixed between runs.
 
-A checkpoint is known by what its numbers depend on (the fingerprint: parameters, data, initial weights) and by the
-version of training that can go on with it, not by the code: a training that was begun before an upgrade goes on.
+A checkpoint belongs to a run by its fingerprint (parameters, data, initial weights) and by the version of the
+checkpoint's format. The code does not count, so that a training continues after an upgrade of autotailor.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from autotailor.artifacts import atomic
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Version of training: raised when a state that an earlier autotailor wrote cannot be gone on with, or a step that is
-begun by one and finished by the other would be wrong."""
+"""Version of the format: raised when training cannot continue from a state that an earlier autotailor wrote, or when
+steps of both versions in one training would give wrong results."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One file that holds the whole state of an interrupted run.
+    """One file with the whole state of a training.
 
     Attributes:
         path: of the file.
-        fingerprint: of everything that the run depends on; a file with another one is not used.
+        fingerprint: of everything that the training depends on; a file with another fingerprint is not used.
     """
 
     path: Path
     fingerprint: str
 
     def read(self) -> dict[str, Any] | None:
-        """The state, or None where there is none of this run. What cannot be read is said and left aside."""
+        """The state; None where there is no file of this training. A file that cannot be used gives a warning."""
         if not self.path.is_file():
             return None
         try:
             content = torch.load(self.path, map_location="cpu", weights_only=True)
             recorded, state, version = content["fingerprint"], content["state"], content.get("format", FORMAT)
-        except Exception as error:  # torch.load raises whatever a broken file makes it trip over
+        except Exception as error:  # torch.load raises many kinds of errors for a damaged file
             logger.warning("%s cannot be read (%s); training starts over", self.path, type(error).__name__)
             return None
         if recorded != self.fingerprint:
@@ -52,7 +52,9 @@ class Checkpoint:
             logger.warning("%s was written by another version of training; training starts over", self.path)
             return None
         if (before := content.get("torch", torch.__version__)) != torch.__version__:
-            logger.warning("%s was written with PyTorch %s; %s goes on", self.path, before, torch.__version__)
+            logger.warning(
+                "%s was written with PyTorch %s; training continues with %s", self.path, before, torch.__version__
+            )
         return dict(state)
 
     def write(self, state: Mapping[str, Any]) -> None:

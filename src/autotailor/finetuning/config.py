@@ -24,7 +24,7 @@ def _check_numbers(owner: object, *names: str) -> None:
 
 
 def _text(config: Any) -> str:
-    """Name and value of each parameter that is part of the repr and has not its default value; nested ones alike."""
+    """Names and values of all parameters in the repr that differ from their defaults, including nested parameters."""
     said = [
         f"{field.name}={_text(value) if is_dataclass(value) else repr(value)}"
         for field in fields(config)
@@ -48,12 +48,12 @@ class LoopConfig:
         lr: peak learning rate; it rises linearly over ``warmup`` (a part of all steps) and falls as a half cosine.
         weight_decay: on weights with more than one axis.
         label_smoothing: of the cross entropy.
-        gradient_norm: gradients are scaled down to this norm; 0 leaves them alone.
-        seed: of everything random in training, beside the data's own seed.
-        threads: of PyTorch; floating-point sums depend on it.
-        precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.precision``), or ``auto``: what the
-            processor is fastest with.
-        checkpoint_seconds: time between checkpoints; it has no influence on the result.
+        gradient_norm: gradients of a larger norm are scaled down to this norm; 0 switches scaling off.
+        seed: of everything random in training; the data have their own seed.
+        threads: of PyTorch; floating-point sums depend on their number.
+        precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.precision``), or ``auto``, which chooses the
+            faster precision for the processor.
+        checkpoint_seconds: time between checkpoints; it does not influence the result.
     """
 
     epochs: int
@@ -81,15 +81,15 @@ class LoopConfig:
 
     @property
     def identity(self) -> str:
-        """Text of all parameters that have an influence on the result.
+        """Text of all parameters that influence the result.
 
-        Those that have their default value are left out: a parameter that a later version adds, with a default that
-        changes nothing, leaves a training that was begun before it as it is.
+        Parameters with their default values are left out, so that a later version may add a parameter, with a default
+        that changes nothing, and still continue a training that an earlier version began.
         """
         return _text(self._identified())
 
     def _identified(self: Config) -> Config:
-        """The same parameters, without what has no influence, with the precision that training really has."""
+        """The same parameters with the resolved precision, and without parameters that do not influence the result."""
         return replace(self, checkpoint_seconds=0.0, precision=resolve(self.precision))
 
     @classmethod
@@ -97,7 +97,7 @@ class LoopConfig:
         """Reads a section of the configuration; nested sections become nested parameters.
 
         Raises:
-            TrainingError: an unknown or missing key, or a value out of range.
+            TrainingError: a key is unknown or missing, or a value is out of range.
         """
         if not isinstance(section, Mapping):
             raise TrainingError(f"{cls.__name__}: expected a mapping of parameters, not {section!r}")
@@ -114,8 +114,8 @@ class DistillationConfig:
     """Learning from the original network.
 
     Attributes:
-        weight: of the teacher's soft labels; the true labels get the rest.
-        temperature: that both logits are divided by.
+        weight: of the teacher's soft labels, between 0 and 1; the true labels get the rest.
+        temperature: by which the logits of teacher and student are divided.
     """
 
     weight: float = 0.7
@@ -129,7 +129,7 @@ class DistillationConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(LoopConfig):
-    """Training of the original network from scratch, by labels alone."""
+    """Training of the original network from scratch, with labels and without a teacher."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,15 +137,15 @@ class FinetuneConfig(LoopConfig):
     """Weight-shared training.
 
     Attributes:
-        name: of the file in conf/finetune, for people.
-        strategy: which SubNets each step trains: a name of ``autotailor.finetuning.sampling``.
-        subnets: SubNets that each step trains (the sandwich counts the largest and the smallest).
-        workers: SubNets that run side by side; results do not depend on it.
+        name: of the file in conf/finetune, for the reader.
+        strategy: name of the sampling strategy (``autotailor.finetuning.sampling``) that draws each step's SubNets.
+        subnets: SubNets that each step trains, including the largest and the smallest one of the sandwich.
+        workers: SubNets that run side by side; results do not depend on their number.
         sort: whether channels are sorted by importance once before training.
-        distillation: from the original network; a strategy that distils in place uses it for the largest SubNet.
+        distillation: from the original network; a strategy with in-place distillation uses it for the largest SubNet.
         calibration: of every SubNet that is evaluated or exported.
-        accept_chance: go on where the original network knows nothing of the data (``autotailor.finetuning.teacher``);
-            it has no influence on the result.
+        accept_chance: whether training starts even where the original network classifies the data no better than
+            chance (``autotailor.finetuning.teacher``); it does not influence the result.
     """
 
     name: str = ""
@@ -155,7 +155,7 @@ class FinetuneConfig(LoopConfig):
     sort: bool = True
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
-    accept_chance: bool = field(default=False, repr=False)  # no part of ``identity``
+    accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
 
     @property
     def identity(self) -> str:
@@ -173,11 +173,12 @@ class ScaledConfig(LoopConfig):
     """Training of a uniformly scaled network for comparison.
 
     Attributes:
-        epochs: training goes on for at least so many epochs and at least ``images`` images.
-        images: at least as many as the SuperNet saw, pretraining included.
-        lrs: learning rates that are tried; the validation set decides. ``lr`` itself is not used.
-        resolution: that images are resized to; 0 leaves them as they are.
-        distillation: from the same teacher.
+        epochs: smallest number of epochs; training lasts until both ``epochs`` and ``images`` are reached.
+        images: smallest number of training images; for a fair comparison, as many as the SuperNet saw in pretraining
+            and finetuning together.
+        lrs: learning rates that are tried; the accuracy on the validation set decides. ``lr`` is not used.
+        resolution: side to which images are resized, in pixels; 0 leaves their size.
+        distillation: from the original network.
     """
 
     epochs: int = 0
@@ -194,4 +195,4 @@ class ScaledConfig(LoopConfig):
         if len(set(self.lrs)) != len(self.lrs):
             raise TrainingError(f"ScaledConfig.lrs: {self.lrs} lists a learning rate twice")
         if not self.epochs and not self.images:
-            raise TrainingError("ScaledConfig: set images to what the SuperNet saw, or epochs")
+            raise TrainingError("ScaledConfig: set images to the number of images that the SuperNet saw, or set epochs")

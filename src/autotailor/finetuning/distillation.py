@@ -1,4 +1,4 @@
-"""The loss of learning from labels and from a teacher."""
+"""Losses of training with labels and with a teacher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def label_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, ind
         logits: of one Softmax, or of one Sigmoid for each class.
         labels: the class of each image.
         smoothing: of the labels.
-        independent: a Sigmoid for each class: the sum of their binary cross entropies.
+        independent: whether each class has its own Sigmoid; the loss is then the sum of binary cross entropies.
     """
     if independent:
         classes = logits.shape[1]
@@ -40,9 +40,9 @@ def distillation_loss(
         teacher: logits ``[b, classes]``, without gradient.
         config: weight w and temperature T.
         smoothing: of the labels.
-        independent: each class has a Sigmoid of its own: both parts are sums over the classes, KL(teacher || logits)
-            that of yes and no. A common shift of all logits counts, so that a threshold on a probability keeps its
-            meaning.
+        independent: whether each class has its own Sigmoid. Both parts of the loss are then sums over the classes, and
+            KL compares the probabilities of yes and no. A common shift of all logits changes this loss, so that a
+            threshold on a probability keeps its meaning.
     """
     t = config.temperature
     if independent:
@@ -59,5 +59,5 @@ def distillation_loss(
 
 
 def _binary(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """Binary cross entropies, summed over the classes, averaged over the batch."""
+    """Binary cross entropies, summed over the classes and averaged over the batch."""
     return functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(1).mean()

@@ -1,4 +1,4 @@
-"""Fresh weights for a graph, so that a scaled network can be trained alone."""
+"""Random weights for a graph, from which a scaled network is trained for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that end training: the step at work is finished and kept first."""
+"""Signals that end training: training first finishes the current step and writes a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interruption:
-    """The signal that came in, if any."""
+    """Notes the first signal that arrives (``number``), so that the loop can act on it later."""
 
     def __init__(self) -> None:
         self.number: int | None = None
         self._before: dict[int, Any] = {}
 
     def listen(self) -> None:
-        """From now on a signal is noted; the second one acts at once, as it did before."""
-        if threading.current_thread() is threading.main_thread():  # others cannot receive signals
+        """From now on the first signal is only noted; a second signal acts at once."""
+        if threading.current_thread() is threading.main_thread():  # other threads cannot receive signals
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
 
     def restore(self) -> None:
-        """Signals act again as they did before."""
+        """Restores the handlers that were set before ``listen``."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
 
     def act(self) -> None:
-        """Does what the noted signal is for.
+        """Ends the process if a signal was noted.
 
         Raises:
-            KeyboardInterrupt: it was Ctrl-C.
-            SystemExit: it was SIGTERM.
+            KeyboardInterrupt: the signal was SIGINT (Ctrl-C).
+            SystemExit: the signal was SIGTERM.
         """
         if self.number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -49,7 +49,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Within this context signals that end the process are noted."""
+    """Inside this context, signals that would end the process are noted."""
     interruption = Interruption()
     interruption.listen()
     try:

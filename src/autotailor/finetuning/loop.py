@@ -1,8 +1,7 @@
-"""The training loop that all training shares: resumable at any step, with bit-equal results.
+"""The training loop of all kinds of training; it can continue from any step with bit-equal results.
 
-Nothing random is carried from step to step: the images depend on (seed, epoch, index), and everything else that is
-drawn in a step on (seed, step). So a checkpoint needs weights, optimizer, position and the losses so far; the
-random state of a step follows from its position.
+No random state is carried from step to step: the images depend on (seed, epoch, index), and all other random numbers of
+a step depend on (seed, step). A checkpoint therefore only holds weights, optimizer, position and the losses so far.
 """
 
 from __future__ import annotations
@@ -29,18 +28,20 @@ from autotailor.finetuning.interruption import interruptible
 
 logger = logging.getLogger(__name__)
 EPOCH_SHARE = 0.2
-"""Part of the time between checkpoints after which the end of an epoch is kept: fewer, yet at better places."""
+"""Share of the time between checkpoints after which the end of an epoch writes a checkpoint: the end of an epoch is a
+better place for a checkpoint than the middle of the next epoch."""
 Row = dict[str, float]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of training, as the function that computes gradients sees it.
+    """One step of training, the input of the function that computes gradients.
 
     Attributes:
-        images: ``[b, 3, R, R]``, channels last; labels: ``[b]``.
-        progress: part of the training that lies behind, 0 to 1.
-        random: draws of this step.
+        images: ``[b, 3, R, R]``, channels last.
+        labels: ``[b]``.
+        progress: share of the training that is done, 0 to 1.
+        random: generator of this step.
     """
 
     images: torch.Tensor
@@ -49,13 +50,13 @@ class Step:
     random: np.random.Generator
 
 
-# Adds gradients to the parameters and returns the loss.
+# A function that adds gradients to the parameters and returns the loss.
 StepFunction = Callable[[Step], float]
 
 
 @dataclass
 class _Position:
-    """Where training stands: the next step, and what was recorded so far."""
+    """The position of a training: the next step, and the losses so far."""
 
     epoch: int = 0
     batch: int = 0
@@ -64,17 +65,21 @@ class _Position:
 
 
 def learning_rate(config: LoopConfig, step: int, steps: int) -> float:
-    """Linear warm-up, then half a cosine down to 0, at one of ``steps`` steps."""
+    """Learning rate at a step: a linear warm-up times half a cosine that falls to 0 over all ``steps``."""
     warm = config.warmup * steps
     factor = min(1.0, (step + 1) / warm) if warm > 0 else 1.0
     return config.lr * factor * 0.5 * (1 + math.cos(math.pi * step / max(1, steps)))
 
 
 def make_optimizer(module: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
-    """Optimizer over a module's parameters; only those with more than one axis decay."""
+    """Optimizer over a module's parameters; weight decay applies only to those with more than one axis.
+
+    Raises:
+        TrainingError: the module has no trainable parameters.
+    """
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
-        raise TrainingError(f"{type(module).__name__} has no parameters that could be trained")
+        raise TrainingError(f"{type(module).__name__} has no trainable parameters; set requires_grad of its weights")
     groups: list[dict[str, Any]] = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
@@ -94,22 +99,22 @@ def train(
     identity: str,
     title: str,
 ) -> list[Row]:
-    """Trains a module in place, going on from a checkpoint where there is one.
+    """Trains a module in place, and continues from a checkpoint of the same training if there is one.
 
     Args:
-        module: whose parameters are trained and whose whole state is checkpointed.
-        stream: the images.
+        module: whose parameters are trained; checkpoints hold its whole state.
+        stream: of training images.
         config: of the loop.
         step: adds the gradients of one batch.
         path: of the checkpoint.
-        identity: fingerprint of all that the run depends on.
-        title: of the progress bar.
+        identity: fingerprint of everything that the training depends on.
+        title: of the progress bar and of messages.
 
     Returns:
         One row for each epoch: epoch, loss (mean over its steps), lr (of its last step).
 
     Raises:
-        TrainingError: the loss is no longer a finite number, or there is nothing to train.
+        TrainingError: the loss is no longer a finite number, or the module has no trainable parameters.
     """
     with deterministic(config.threads):
         return _Loop(module, stream, config, step, Checkpoint(path, identity), title).run()
@@ -135,7 +140,7 @@ class _Loop:
         self._saved = 0.0
 
     def run(self) -> list[Row]:
-        """All epochs that are left."""
+        """Runs the remaining epochs."""
         self._restore()
         at = self._position
         self._saved = time.monotonic()
@@ -148,7 +153,7 @@ class _Loop:
                     self._save_after(self._config.checkpoint_seconds)
                     if interruption.number:
                         self._save()
-                        logger.warning("%s was interrupted; the next run goes on where it stopped", self._title)
+                        logger.warning("%s was interrupted; the next run continues at this step", self._title)
                         interruption.act()
                 self._end_epoch()
                 self._save_after(EPOCH_SHARE * self._config.checkpoint_seconds)
@@ -156,7 +161,7 @@ class _Loop:
         return at.history
 
     def _save_after(self, seconds: float) -> None:
-        """Writes a checkpoint where the last one is as old as that."""
+        """Writes a checkpoint if the last one is at least this old."""
         if time.monotonic() - self._saved >= seconds:
             self._save()
 
@@ -211,7 +216,7 @@ class _Loop:
         self._module.load_state_dict(state["module"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._position = _Position(**state["position"])
-        logger.info("%s goes on at epoch %d, step %d", self._title, self._position.epoch, self._position.batch)
+        logger.info("%s continues at epoch %d, step %d", self._title, self._position.epoch, self._position.batch)
 
 
 def _progress() -> Progress:

@@ -1,6 +1,6 @@
-"""Mixed precision of training: convolutions in bfloat16 where the processor computes in it, the rest in float32.
+"""Mixed precision of training: convolutions in bfloat16 where the processor supports it, the rest in float32.
 
-Weights, their gradients' sums, normalisation statistics and the loss stay in float32, and so does every evaluation.
+Weights, sums of gradients, normalisation statistics and the loss stay in float32. Evaluation uses float32 throughout.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def resolve(precision: str) -> str:
-    """``auto`` is ``bf16`` where the processor has instructions for it (AVX512-BF16), else ``fp32``."""
+    """Resolves ``auto``: ``bf16`` where the processor has instructions for it (AVX512-BF16), else ``fp32``."""
     if precision != "auto":
         return precision
     import torch
@@ -24,9 +24,9 @@ def resolve(precision: str) -> str:
 
 
 def forward(network: nn.Module, images: torch.Tensor, precision: str) -> torch.Tensor:
-    """Logits float32 ``[n, classes]`` of a network that is trained in a precision of ``PRECISIONS``.
+    """Logits float32 ``[n, classes]`` of a network, computed in one of ``PRECISIONS``.
 
-    Casts are not cached: SubNets run side by side on the same weights.
+    Casts of weights are not cached, because SubNets run side by side on the same weights.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Rule pretrain: the original network from scratch, where there is nothing to download."""
+"""Rule pretrain: trains the original network from scratch, where no trained weights are available."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class PretrainResult:
 
 
 def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workdir: Path) -> PretrainResult:
-    """Trains a network by labels, in place; goes on from ``workdir/pretrain.ckpt`` where that is of this run.
+    """Trains a network with labels, in place; continues from ``workdir/pretrain.ckpt`` if that is of this training.
 
     Args:
-        network: images ``[n, 3, R, R]`` to logits ``[n, classes]``, with the weights that training starts from.
+        network: images ``[n, 3, R, R]`` to logits ``[n, classes]``, with initial weights.
         data: the splits.
         config: of the training.
-        workdir: for the checkpoint; made where it is missing.
+        workdir: folder of the checkpoint; made if missing.
 
     Raises:
         TrainingError: the network does not fit the data, or training cannot go on.
@@ -75,7 +75,7 @@ def accuracies(network: nn.Module, data: DataSplits, threads: int, resolution: i
 
 
 def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> dict[str, float]:
-    """``loss`` of the last epoch, and ``images`` seen in all of them."""
+    """``loss`` of the last epoch, and the number of ``images`` seen in all epochs."""
     per_epoch = data.train.num_batches(batch_size) * min(batch_size, len(data.train))
     return {
         "loss": history[-1]["loss"] if history else float("nan"),
@@ -107,6 +107,6 @@ def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> 
         )
     if (outputs >= 0).all() and (outputs.sum(1) - 1).abs().max() < SHARES:
         raise TrainingError(
-            f"{type(network).__name__} returns probabilities, and training wants logits; leave its Softmax out "
-            f"(autotailor sets aside only the Softmax of a compiled network)"
+            f"{type(network).__name__} returns probabilities, but training needs logits; remove its Softmax "
+            f"(autotailor sets the Softmax aside only in a compiled network)"
         )

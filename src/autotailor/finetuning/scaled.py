@@ -1,4 +1,4 @@
-"""For comparison: the same network scaled uniformly and trained alone, by the same teacher, as well as it can be."""
+"""Uniformly scaled networks for comparison: the same network, scaled and trained alone with the same teacher."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def train_scaled(
     workdir: Path,
     independent: bool = False,
 ) -> ScaledResult:
-    """Trains one network for each learning rate and keeps the one that is best on the validation set.
+    """Trains one network for each learning rate, and keeps the most accurate one on the validation set.
 
     Args:
         factory: the uniformly scaled network (images to logits), untrained; it is called once for each learning rate
             and draws its weights under ``config.seed``.
         teacher: the original network (images at the data's resolution to logits).
-        data: the splits; the test set is looked at once, with the network that was kept.
+        data: the splits; only validation accuracy decides which network is kept.
         config: of the training.
-        workdir: for one checkpoint per learning rate; made where it is missing.
-        independent: each class has a Sigmoid of its own (``distillation_loss``).
+        workdir: folder of one checkpoint per learning rate; made if missing.
+        independent: whether each class has its own Sigmoid (``distillation_loss``).
 
     Raises:
         TrainingError: a network does not fit the data, or training cannot go on.
@@ -84,7 +84,7 @@ def _train_one(
     workdir: Path,
     independent: bool,
 ) -> tuple[nn.Module, list[Row]]:
-    """One network at one learning rate."""
+    """Trains one network with one learning rate."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         network = factory()

@@ -1,8 +1,8 @@
-"""Whether the original network knows the user's data, asked before it teaches for hours.
+"""Checks, before hours of training, that the original network can classify the user's data.
 
-A trained network that is right no more often than by chance was trained, most often, on other class numbers, another
-normalisation of pixels or BGR images. Each of these leaves a trace that can be looked for: predictions that are right
-under another order of the classes, or under another normalisation.
+A trained network with an accuracy no better than chance was most often trained with another order of the classes,
+another normalisation of pixels, or BGR images. Each of these causes can be found: the predictions become right under
+another order of the classes, or with another normalisation of the images.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ IntArray = npt.NDArray[np.int64]
 Colours = tuple[float, float, float]
 
 LEVEL = 1e-3  # of significance
-GAIN = 0.1  # part of the images; what other classes or pixels must gain to be worth a word
-MOSTLY = 0.5  # part of the images that are right under another order of the classes, where that is the cause
-CONTENT = 0.8  # part of the images; a network that is right for more is not asked about other normalisations
-TRIED = 256  # images that other normalisations are tried on
-FOLDS = 10  # parts of the images; the order of the classes for one is found on the others
+GAIN = 0.1  # accuracy that another order of classes or other pixels must gain to be reported
+MOSTLY = 0.5  # accuracy under another order of the classes from which that order counts as the cause
+CONTENT = 0.8  # accuracy from which other normalisations are not tried
+TRIED = 256  # number of images for trying other normalisations
+FOLDS = 10  # number of parts of the images; the class order for a part is found on the other parts
 LISTED = 8  # classes in a message
 NORMALISATIONS: dict[str, tuple[Colours, Colours]] = {
     "pixels from 0 to 1": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
@@ -42,7 +42,7 @@ NORMALISATIONS: dict[str, tuple[Colours, Colours]] = {
 
 @dataclass(frozen=True)
 class Answers:
-    """What a network says about labelled images.
+    """The predictions of a network for labelled images.
 
     Attributes:
         predicted, labels: class of each image, ``[n]``.
@@ -57,12 +57,12 @@ class Answers:
 
     @property
     def right(self) -> BoolArray:
-        """Whether each image is classified rightly, ``[n]``."""
+        """Whether each image is classified correctly, ``[n]``."""
         return np.asarray(self.predicted == self.labels)
 
     @property
     def chance(self) -> float:
-        """Part of the images that would be right if predictions had nothing to do with labels (Cohen, 1960)."""
+        """Share of the images that would be right if predictions were independent of labels (Cohen, 1960)."""
         said, true = (np.bincount(x, minlength=self.classes) / len(x) for x in (self.predicted, self.labels))
         return float(said @ true)
 
@@ -71,7 +71,7 @@ class Answers:
         return _exceeds(self.right.mean(), self.chance, len(np.unique(self.groups)))
 
     def matched(self) -> BoolArray:
-        """Whether each image is right under the best other order of the classes, which other images say, ``[n]``."""
+        """Whether each image is right under the best order of the classes, found on the other folds, ``[n]``."""
         fold = np.unique(self.groups, return_inverse=True)[1].ravel() % FOLDS
         right = np.zeros(len(self.labels), dtype=np.bool_)
         for part in range(FOLDS):
@@ -80,10 +80,14 @@ class Answers:
         return right
 
     def order(self, rows: BoolArray | slice = slice(None)) -> IntArray:
-        """The data's class for each class of the network that makes most of some images right, ``[classes]``."""
+        """The order of the classes with the most correct predictions for some images, ``[classes]``.
+
+        Returns:
+            For each class of the network, the class of the data.
+        """
         from scipy.optimize import linear_sum_assignment
 
-        confusion = 1e-3 * np.eye(self.classes)  # classes that say nothing stay where they are
+        confusion = 1e-3 * np.eye(self.classes)  # classes without predictions keep their number
         np.add.at(confusion, (self.predicted[rows], self.labels[rows]), 1.0)
         return np.asarray(linear_sum_assignment(confusion, maximize=True)[1], dtype=np.int64)
 
@@ -98,7 +102,7 @@ def _exceeds(share: float, expected: float, count: int) -> bool:
 
 @torch.no_grad()
 def ask(network: nn.Module, images: EvaluationSet, classes: int, resolution: int = 0) -> Answers:
-    """Classes that a network gives to the images of an evaluation set."""
+    """The network's predictions for the images of an evaluation set."""
     network.eval()
     predicted = [_classify(network, batch, resolution) for batch, _ in images.batches(BATCH)]
     return Answers(np.concatenate(predicted), images.labels, images.groups, classes)
@@ -111,17 +115,17 @@ def _classify(network: nn.Module, images: torch.Tensor, resolution: int) -> IntA
 
 
 def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool) -> BoolArray:
-    """Correctness of the original network on the validation set, ``[n]``, where it is a teacher worth having.
+    """Checks the original network on the validation set, and returns the correctness of each image, ``[n]``.
 
     Args:
         teacher: the original network, images to logits.
-        data: the user's.
-        resolution: that images are resized to; 0 leaves them as they are.
-        accept_chance: only warn.
+        data: of the user.
+        resolution: side to which images are resized, in pixels; 0 leaves their size.
+        accept_chance: whether a failed check only gives a warning.
 
     Raises:
-        TrainingError: it is right no more often than chance, or it would be right much more often under another order
-            of the classes or another normalisation.
+        TrainingError: the network's accuracy is no better than chance, or would be much better with another order of
+            the classes or another normalisation.
     """
     answers = ask(teacher, data.validation, data.num_classes, resolution)
     complaint = _complaint(answers, teacher, data, resolution)
@@ -133,7 +137,7 @@ def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chanc
 
 
 def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int) -> str:
-    """What is wrong with a teacher, with the cause where one is found; empty where nothing is."""
+    """The reason to refuse a teacher, with the cause if one is found; "" where the teacher is good."""
     found = f"the original network is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
     matched = answers.matched()
     moved = _better(matched, answers)
@@ -146,13 +150,14 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
         return ""
     found = f"{found}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
     return (
-        f"{found}; is it trained on these classes, in this order (folders are sorted by name), on images normalised by "
-        f"mean {_short(data.mean)} and std {_short(data.std)}, of {resolution or data.resolution} pixels, in RGB?"
+        f"{found}; check that it was trained on these classes, in this order (folders are sorted by name), and on RGB "
+        f"images of {resolution or data.resolution} pixels, normalised by mean {_short(data.mean)} and std "
+        f"{_short(data.std)}"
     )
 
 
 def _better(other: BoolArray, answers: Answers) -> bool:
-    """Whether other answers for the same images gain more than chance (McNemar, 1947) and more than little."""
+    """Whether other answers for the same images gain significantly (McNemar, 1947) and by at least ``GAIN``."""
     won, lost = int((other & ~answers.right).sum()), int((answers.right & ~other).sum())
     if other.mean() - answers.right.mean() < GAIN:
         return False
@@ -161,14 +166,14 @@ def _better(other: BoolArray, answers: Answers) -> bool:
 
 
 def _moved(order: IntArray) -> str:
-    """Classes of the network with the number that the data gives them."""
+    """The classes of the network that have another number in the data."""
     moved = [f"{said} is {true}" for said, true in enumerate(order.tolist()) if said != true]
     return "the network's class " + ", ".join(moved[:LISTED]) + (" ..." if len(moved) > LISTED else "") + " in the data"
 
 
 @torch.no_grad()
 def _other_pixels(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int) -> str:
-    """The normalisation or order of colours under which the network knows the images; empty where none is found."""
+    """A normalisation or order of colours with which the network classifies the images; "" where none is found."""
     chosen = np.unique(np.linspace(0, len(answers.labels) - 1, TRIED).astype(np.int64))
     pixels = _pixels(data, chosen)
     now = Answers(answers.predicted[chosen], answers.labels[chosen], answers.groups[chosen], answers.classes)

@@ -1,4 +1,4 @@
-"""Rule finetune: weight-shared training of a SuperNet, the original network teaching."""
+"""Rule finetune: weight-shared training of a SuperNet, with the original network as teacher."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class FinetuneResult:
 
 
 def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: Path) -> FinetuneResult:
-    """Trains the shared weights of a SuperNet; goes on from ``workdir/finetune.ckpt`` where that is of this run.
+    """Trains the shared weights of a SuperNet; continues from ``workdir/finetune.ckpt`` if that is of this training.
 
     Args:
-        net: the SuperNet; its largest SubNet, as handed in, is the teacher. It is not changed.
+        net: the SuperNet; it is not changed. Its largest SubNet, before training, is the teacher.
         data: the splits.
         config: of the training.
-        workdir: for the checkpoint; made where it is missing.
+        workdir: folder of the checkpoint; made if missing.
 
     Raises:
-        TrainingError: the SuperNet does not fit the data or its original network knows nothing of them, the strategy
-            is unknown, or training cannot go on.
+        TrainingError: the SuperNet does not fit the data, its original network cannot classify the data, the strategy
+            is unknown, or the loss is no longer a finite number.
     """
     strategy = sampling.create(config.strategy, net.space, stages_of(net.space, net.stages), config.subnets)
     teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
@@ -86,10 +86,10 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
 
 
 class WeightSharing:
-    """One step: the gradients of all SubNets that the strategy drew, averaged.
+    """One step of training: averages the gradients of all SubNets that the strategy draws.
 
-    SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters. Their gradients
-    are added in the order of the draw, so that the result does not depend on the number of workers.
+    SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters. Gradients are added
+    in the order of the draw, so that the result does not depend on the number of workers.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class WeightSharing:
             view.look_at(self._module)
         teaching = self._strategy.in_place and subnets[0] == self._largest
         first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
-        original = self._pool.submit(self._original, batch.images)  # beside the first SubNet's pass
+        original = self._pool.submit(self._original, batch.images)  # runs beside the first SubNet
 
         def run(position: int) -> tuple[float, Gradients]:
             try:

@@ -1,1 +1,1 @@
-"""Rule measure: exported SubNets beside what was predicted, and the uniformly scaled network."""
+"""Rules measure and compare: exported SubNets, predicted and measured, and uniformly scaled networks."""

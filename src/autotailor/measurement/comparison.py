@@ -1,4 +1,4 @@
-"""``compare.csv``: the original network scaled uniformly in width and trained alone, as well as it can be."""
+"""``compare.csv``: the original network, scaled uniformly in width and trained alone with the best learning rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from autotailor.profiling import DeviceConfig, convert, measure_networks
 from autotailor.sections import read_section
 from autotailor.statistics import accuracy
 
-# subnets: names of the exported SubNets that the network is compared with, separated by spaces
+# The column subnets holds the names of the exported SubNets that a network is compared with, separated by spaces.
 COLUMNS = (
     "name",
     "subnets",
@@ -43,7 +43,7 @@ SAME = 1.05  # latencies whose ratio is at most this count as equal
 
 
 class ComparisonError(AutoTailorError):
-    """The section ``compare`` is not what it should be."""
+    """The section ``compare`` is invalid."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class CompareConfig:
     """Section ``compare``.
 
     Attributes:
-        names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each gets
-            a network of ``widths`` that is not faster than it, see ``_matches``.
+        names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each SubNet
+            is compared with a network of ``widths`` that is not faster, see ``_matches``.
         widths: factors of all channel counts to choose from.
-        seeds: each network is trained once with each.
-        lrs: learning rates that are tried for each; the validation set decides.
+        seeds: each network is trained once with each seed.
+        lrs: learning rates that are tried for each network; the accuracy on the validation set decides.
     """
 
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ class CompareConfig:
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> CompareConfig:
-        """Reads a section of the configuration; raises ComparisonError."""
+        """Reads a section of the configuration; raises ComparisonError for unknown or missing keys."""
         return read_section(cls, section, "compare", ComparisonError)
 
 
@@ -85,15 +85,19 @@ def compare(
     Args:
         original: the SuperNet as compiled; its largest SubNet, the original network, is the teacher.
         data: the splits.
-        config: what to compare with.
-        training: of the SuperNet; the scaled networks share its loop and its teacher.
+        config: section ``compare`` of the configuration.
+        training: of the SuperNet; the scaled networks are trained with the same parameters and the same teacher.
         summary: ``summary.csv``: the exported SubNets with their measured latency.
-        images: that the SuperNet saw, pretraining included; each scaled network sees at least as many.
-        device: where latencies are measured.
-        workdir: for checkpoints and converted networks.
+        images: number of images that the SuperNet saw in pretraining and finetuning; each scaled network sees at least
+            as many.
+        device: on which latencies are measured.
+        workdir: folder of checkpoints and converted networks.
 
     Returns:
-        One row for each width and seed, see ``COLUMNS``.
+        One row for each width and seed, with the columns of ``COLUMNS``.
+
+    Raises:
+        ComparisonError: an exported SubNet of ``config.names`` does not exist.
     """
     divisor = int((original.space_config or {}).get("divisor", 8))
     graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
@@ -118,20 +122,21 @@ def compare(
 
 
 def _matches(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> dict[str, float]:
-    """SubNet name to the width at its latency; what cannot be matched exactly favours the scaled network.
+    """Maps the name of each SubNet to the width of the scaled network at its latency.
 
-    Of the networks that are not faster than the SubNet, those within ``SAME`` of the fastest count as equally fast
-    (narrow networks hardly get faster by getting narrower), and the widest of them is taken; where all are faster, the
-    widest of all.
+    Where no width has the same latency, the choice favours the scaled network. Of the networks that are not faster than
+    the SubNet, those within ``SAME`` of the fastest count as equally fast, because narrow networks hardly get faster by
+    getting narrower, and the widest of them is taken. Where all networks are faster than the SubNet, the widest is
+    taken.
 
     Raises:
-        ComparisonError: an exported SubNet of that name does not exist.
+        ComparisonError: an exported SubNet of a name does not exist.
     """
     table = summary.set_index("name")
     wanted = tuple(names) or tuple(n for n in table.index if n not in ("largest", "original"))
     unknown = sorted(set(wanted) - set(table.index))
     if unknown:
-        raise ComparisonError(f"compare.names: {unknown} are no exported SubNets; those are {sorted(table.index)}")
+        raise ComparisonError(f"compare.names: {unknown} are not exported; exported are {sorted(table.index)}")
     return {name: _match(latencies, float(table.loc[name, "latency_ms_measured"])) for name in wanted}  # type: ignore[arg-type]
 
 
@@ -142,7 +147,7 @@ def _match(latencies: Mapping[float, float], target: float) -> float:
 
 
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:
-    """The SuperNet's training, for one network."""
+    """The parameters of the SuperNet's training, for one scaled network."""
     shared = (
         "batch_size",
         "optimizer",

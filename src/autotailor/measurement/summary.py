@@ -34,24 +34,24 @@ from autotailor.statistics import accuracy
 logger = logging.getLogger(__name__)
 
 Networks = Mapping[str, tuple[Path, tuple[int, ...]]]
-"""Name to the folder with a network's files and the shape of its input."""
+"""Maps a network's name to the folder with its files and to the shape of its input."""
 ORIGINAL = "original"
 ROUNDS = 5
 SECONDS_EACH = 1.0
-"""Of measuring each network in each round."""
+"""Seconds for which each network is measured in each round."""
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What is predicted of a SubNet.
+    """The predicted metrics of SubNets.
 
     Attributes:
         accuracy: percent.
         latency: milliseconds.
         parameters: millions.
         macs: millions.
-        memory: peak of an inference, MiB, without what a process takes for a network of nothing.
-        energy: above idle, mJ; None: the device has no sensor.
+        memory: peak of an inference, MiB, without the memory that a process takes for an empty network.
+        energy: above idle, mJ; None where the device has no sensor.
     """
 
     accuracy: Metric
@@ -67,9 +67,9 @@ def predictions(net: SuperNet, accuracy_of: Metric, lut: LUT, device: DeviceConf
 
     Args:
         net: the SuperNet.
-        accuracy_of: its SubNets, from the sensitivities.
+        accuracy_of: accuracy of the SuperNet's SubNets, from the sensitivities.
         lut: of the device.
-        device: for its fusion rules.
+        device: whose runtime gives the fusion rules.
 
     Raises:
         GraphError: the LUT lacks an operator.
@@ -88,12 +88,12 @@ def predictions(net: SuperNet, accuracy_of: Metric, lut: LUT, device: DeviceConf
 
 
 def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Path:
-    """The original network as ONNX and in the runtime's files.
+    """Writes the original network as ONNX and as the runtime's files.
 
     Args:
-        net: the SuperNet as compiled: its largest SubNet is the original network.
-        device: for its runtime.
-        directory: where the files go.
+        net: the SuperNet as compiled; its largest SubNet is the original network.
+        device: whose runtime converts the network.
+        directory: of the files.
 
     Returns:
         Path of the ONNX file.
@@ -116,20 +116,20 @@ def summarise(
     """One row for each exported SubNet and one for the original network.
 
     Args:
-        predictions: the metrics; accuracy is that of the validation set.
-        subnets: name to SubNet.
-        models: name to ONNX file, beside the files of the runtime; ``original`` among them.
+        predictions: the predicted metrics; accuracy is predicted for the validation set.
+        subnets: SubNets by name.
+        models: ONNX files by name, including ``original``; the runtime's files lie beside each.
         test: the test set.
-        device: where latencies are measured, all networks interleaved.
-        lut: corrects the machine's drift since it was measured; None: the device is not at hand, latencies are not
-            measured and their columns stay empty.
+        device: on which latencies are measured, all networks interleaved.
+        lut: its anchor operator corrects the machine's drift since the LUT was measured. With None, the device is not
+            available; latencies are not measured, and their columns stay empty.
 
     Returns:
         Columns name, subnet (id), latency_ms_predicted, latency_ms_measured (scaled by the anchor operator to the
-        machine's speed while the LUT was measured), latency_ms_standard_error, latency_ms_raw (as it came),
+        machine's speed while the LUT was measured), latency_ms_standard_error, latency_ms_raw (not scaled),
         accuracy_predicted, accuracy_measured (test set, percent), accuracy_standard_error (clustered by base
         image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an
-        inference above that of a network of nothing), energy_mj_predicted (above idle; empty without a sensor).
+        inference minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
     networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
@@ -152,7 +152,11 @@ def summarise(
 
 
 def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:
-    """The original has the shape of the largest SubNet, so its latency is predicted, its accuracy is not."""
+    """Predictions of the SubNets and the original network.
+
+    The original network has the shape of the largest SubNet, but other weights. Therefore its latency is predicted,
+    and its accuracy is not.
+    """
     rows = {**subnets, ORIGINAL: largest(predictions.latency.space)}
     array = np.stack([subnet.to_array() for subnet in rows.values()])
     is_original = np.array([name == ORIGINAL for name in rows])
@@ -171,7 +175,7 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
 
 
 def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
-    """Latency (ms) with its standard error and as it came, and peak memory of an inference (MiB); NaN without a LUT."""
+    """Latency (ms), scaled with its standard error and not scaled, and peak memory (MiB); all NaN without a LUT."""
     table = pd.DataFrame({"name": list(networks)})
     table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
     if lut is not None:
@@ -185,7 +189,7 @@ def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | Non
 
 
 def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
-    """Peak memory of an inference (MiB), above that of a network of nothing; NaN where the device does not tell."""
+    """Peak memory of an inference minus that of an empty network (MiB); NaN where the device does not report it."""
     try:
         baseline = measure_baseline(session)
         return {name: use.running_mb - baseline for name, use in measure_memory(networks, session).items()}
@@ -195,7 +199,7 @@ def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
 
 
 def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:
-    """Accuracy of ONNX files on the test set (percent) with its standard error, and their size (MB)."""
+    """Accuracy of ONNX files on the test set (percent) with its standard error, and the files' size (MB)."""
     rows = [
         (name, *accuracy(accuracy_of_onnx(path, test), test.groups), path.stat().st_size / 1e6)
         for name, path in models.items()

@@ -1,4 +1,4 @@
-"""Reporting: artifacts to ``report.html``, figures, and the table that a run prints at its end.
+"""Reporting: makes ``report.html``, the figures, and the table at the end of a run from the artifacts.
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """

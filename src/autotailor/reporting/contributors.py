@@ -1,4 +1,4 @@
-"""Where SubNets spend their time: the LUT's entries, place by place."""
+"""The contributors to a SubNet's latency: the LUT's entry for each place of the network."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class PlaceLike(Protocol):
         """Name of the place."""
 
     def feature(self, subnet: SubNet) -> OperatorFeature | None:
-        """Its operator in a SubNet, None where its block is removed."""
+        """The place's operator in a SubNet; None where the place's block is removed."""
 
 
 def describe(feature: OperatorFeature) -> str:
-    """Kind of an operator in few words: ``Conv 3×3``, ``Depthwise 5×5``, ``Gemm``."""
+    """Short description of an operator: ``Conv 3×3``, ``Depthwise 5×5``, ``Gemm``."""
     if feature.kind != "Conv" or not feature.weights or len(feature.weights[0]) != 4:
         return feature.kind
     out, per_group, height, width = feature.weights[0]
@@ -41,7 +41,7 @@ def contributors(
     Args:
         places: ``net.places(fusion)``.
         latencies: feature id to ms, ``LUT.latencies()``.
-        subnets: by name, for instance ``read_budgets``.
+        subnets: SubNets by name, for instance from ``read_budgets``.
 
     Returns:
         Columns name, subnet (id), place, kind, operator (id), latency_ms: ``contributors.csv``.

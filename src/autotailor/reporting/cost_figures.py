@@ -1,4 +1,4 @@
-"""Figures of what modifications cost in accuracy and what operators cost in time."""
+"""Figures of the accuracy drops of modifications and of the latencies of operators."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _drops(axes: Axes, rows: pd.DataFrame, line: int, color: str, kind: str, see
 
 
 def contributors_figure(tables: Tables) -> Figure:
-    """Where SubNets spend their time: by kind of operator, and place by place."""
+    """Latency of SubNets by kind of operator, and of the slowest places."""
     table = tables.needed("contributors")
     names = list(dict.fromkeys(table["name"]))
     first = LARGEST if LARGEST in names else names[0]

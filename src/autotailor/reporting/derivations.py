@@ -1,7 +1,6 @@
-"""Numbers that the report computes from artifacts, each by name, so that a reader (and a test) can follow it.
+"""Numbers that the report computes from artifacts. Each has a name, so that a reader and a test can check it.
 
-A derivation takes the tables and, where it speaks of one row, its name. It answers NaN where its inputs are
-absent.
+A derivation takes the tables and, if it is about one row, the name of the row. It returns NaN where a table is missing.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class Derivation:
-    """A number, the inputs it comes from, and what it means.
+    """A number of the report.
 
     Attributes:
-        inputs: names of the tables, as in ReportInputs.
-        meaning: for the tooltip.
-        compute: tables and row name to the number.
+        inputs: names of the tables from which the number is computed, as in ReportInputs.
+        meaning: of the number, for the tooltip.
+        compute: from the tables and the name of a row to the number.
     """
 
     inputs: tuple[str, ...]
@@ -46,9 +45,9 @@ def reference(tables: Tables) -> str:
 
 
 def featured(tables: Tables) -> str:
-    """The SubNet that the report speaks of first: the most accurate at half the reference's latency or less.
+    """The SubNet at the head of the report: the most accurate one with at most half of the reference's latency.
 
-    The fastest one where none is that fast.
+    Where no SubNet is that fast, the fastest SubNet is taken.
     """
     summary = tables.needed("summary")
     column = latency_column(summary)
@@ -61,12 +60,12 @@ def featured(tables: Tables) -> str:
 
 
 def latency_column(summary: pd.DataFrame) -> str:
-    """Measured latency where every row has one, else predicted."""
+    """The column of measured latencies if every row has one, else of predicted latencies."""
     return "latency_ms_measured" if summary["latency_ms_measured"].notna().all() else "latency_ms_predicted"
 
 
 def accuracy_column(summary: pd.DataFrame) -> str:
-    """Measured accuracy where every row has one, else predicted."""
+    """The column of measured accuracies if every row has one, else of predicted accuracies."""
     return "accuracy_measured" if summary["accuracy_measured"].notna().all() else "accuracy_predicted"
 
 
@@ -77,7 +76,7 @@ def scaled_means(compare: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of(table: str, function: Callable[[pd.DataFrame], float]) -> Callable[[Tables, str], float]:
-    """A derivation from one table."""
+    """The function of a derivation that needs one table."""
 
     def compute(tables: Tables, row: str) -> float:
         found = tables.table(table)
@@ -87,7 +86,7 @@ def _of(table: str, function: Callable[[pd.DataFrame], float]) -> Callable[[Tabl
 
 
 def _lut_operators(tables: Tables, row: str) -> float:
-    """The LUT holds the anchor, too, which no network needs to contain."""
+    """Counts only the space's operators, because the LUT also holds the anchor operator."""
     lut, operators = tables.table("lut"), tables.table("operators")
     if lut is None:
         return NAN
@@ -110,7 +109,7 @@ def _latency_error(tables: Tables, row: str) -> float:
 
 
 def _scaled_accuracy(tables: Tables, row: str) -> float:
-    """Accuracy of the scaled network at a SubNet's latency, as the comparison matched them; mean over seeds."""
+    """Mean accuracy over seeds of the scaled network that the comparison matched with a SubNet."""
     compare = tables.table("compare")
     if compare is None:
         return NAN
@@ -132,13 +131,13 @@ def _contribution(tables: Tables, row: str) -> float:
 
 
 def promised(tables: Tables) -> Promise | None:
-    """What the configuration promises of the latency predictor; None where it was not handed in."""
+    """The accuracy of the latency predictor that the configuration promises; None without a configuration."""
     section = (tables.document("configuration") or {}).get("validate", {}).get("promise")
     return Promise.from_section(section) if section else None
 
 
 def promise_broken(tables: Tables) -> bool:
-    """Whether a validation is there, and fewer SubNets are predicted well than promised."""
+    """Whether there is a validation, and it shows fewer well predicted SubNets than promised."""
     validation, promise = tables.table("validation"), promised(tables)
     return validation is not None and promise is not None and not promise.is_kept(validation)
 
@@ -178,7 +177,7 @@ DERIVATIONS: dict[str, Derivation] = {
     ),
     "latency_raw_error": Derivation(
         ("validation",),
-        "median of the absolute relative error, the machine's drift since profiling not corrected",
+        "median of the absolute relative error, without correction of the machine's drift since profiling",
         _of("validation", lambda t: t["raw_error"].abs().median()),
     ),
     "latency_bias": Derivation(
@@ -212,7 +211,7 @@ DERIVATIONS: dict[str, Derivation] = {
         _of("lut", lambda t: (t["standard_error"] / t["latency_ms"].where(t["latency_ms"] > 0)).median()),
     ),
     "operator_places": Derivation(
-        ("operators",), "places that use them", _of("operators", lambda t: t["places"].sum())
+        ("operators",), "places that use the operators", _of("operators", lambda t: t["places"].sum())
     ),
     "sensitivity_rows": Derivation(("sensitivity",), "modifications measured", _of("sensitivity", len)),
     "sensitivity_error": Derivation(

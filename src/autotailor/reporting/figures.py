@@ -26,7 +26,7 @@ from autotailor.reporting.style import (
 
 
 def absent_figure() -> Figure:
-    """What stands for a figure that there are no numbers for."""
+    """The placeholder of a figure without numbers."""
     with house_style():
         figure = canvas(9.2, 1.2)
         figure.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY)
@@ -70,7 +70,7 @@ def front_figure(tables: Tables) -> Figure:
 
 
 def _subnets(tables: Tables, axes: Axes) -> None:
-    """Exported SubNets: predicted hollow, measured filled, joined."""
+    """Exported SubNets: a hollow point for the prediction, a filled one for the measurement, joined by a line."""
     summary = tables.needed("summary")
     subnets = summary[summary.index != ORIGINAL]
     for _, row in subnets.iterrows():
@@ -130,7 +130,7 @@ def _points(axes: Axes, rows: pd.DataFrame, marker: str, color: str, label: str,
 
 
 def _scaled(tables: Tables, axes: Axes) -> None:
-    """Uniformly scaled networks: every seed, and a line through the means."""
+    """Uniformly scaled networks: a point for each seed, and a line through the means."""
     compare = tables.table("compare")
     if compare is None:
         return
@@ -153,7 +153,7 @@ def _scaled(tables: Tables, axes: Axes) -> None:
 
 
 def latency_figure(tables: Tables) -> Figure:
-    """Predicted against measured latency, and the relative errors beside the noise of measuring."""
+    """Predicted against measured latency, and the relative errors beside the noise floor."""
     validation = tables.needed("validation")
     with house_style():
         figure = canvas(9.2, 4.4)

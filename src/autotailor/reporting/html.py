@@ -1,4 +1,4 @@
-"""``report.html``: one file that opens by itself."""
+"""Writes ``report.html``: a single file that needs no other files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FIGURES: Mapping[str, tuple[str, Callable[[Tables], Figure]]] = {
     "sensitivity": ("sensitivity", cost_figures.sensitivity_figure),
     "contributors": ("contributors", cost_figures.contributors_figure),
 }
-"""Name of each figure, the table it needs, and who draws it."""
+"""Maps the name of each figure to the table that the figure needs and to the function that draws it."""
 
 
 def build_report(inputs: ReportInputs, path: Path) -> None:
-    """Writes the report, whole or not at all.
+    """Writes the report; an interrupted write leaves no file.
 
     Raises:
         ReportError: an artifact cannot be read or lacks a column.
@@ -39,7 +39,7 @@ def build_report(inputs: ReportInputs, path: Path) -> None:
 
 
 def write_figure(name: str, inputs: ReportInputs, path: Path) -> None:
-    """Writes one figure (a name of FIGURES) as SVG; one that says so where its table is absent or empty."""
+    """Writes one figure (a name of FIGURES) as SVG; a placeholder where the figure's table is missing or empty."""
     tables = Tables(inputs)
     needed, draw = FIGURES[name]
     write_svg(figures.absent_figure() if tables.table(needed) is None else draw(tables), path)
@@ -79,18 +79,18 @@ def render(inputs: ReportInputs) -> str:
 
 
 def _has(tables: Tables, name: str) -> bool:
-    """Whether an input is there and has something in it."""
+    """Whether an input exists and is not empty."""
     return bool(tables.table(name) is not None if name in tables.names else tables.document(name))
 
 
 def _figure(tables: Tables, name: str, alt: str) -> Markup:
-    """A figure inside the page; as an image, so that no two figures share their ids."""
+    """A figure inside the page, as an image, because the ids of several inline SVGs would collide."""
     data = base64.b64encode(svg(FIGURES[name][1](tables))).decode()
     return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(alt, data)
 
 
 def _featured_label(tables: Tables) -> str:
-    """What the featured SubNet is."""
+    """Description of the featured SubNet."""
     if derivations.DERIVATIONS["speedup"].compute(tables, derivations.featured(tables)) >= 2:
         return "faster: the most accurate SubNet at half the latency or less"
     return "faster: the fastest SubNet exported"
@@ -115,7 +115,7 @@ def _configuration(tables: Tables) -> dict[str, list[tuple[str, ...]]]:
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Paths of all values that are no dictionaries; empty ones are left out."""
+    """Paths of all values in nested dictionaries, without null values."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, str(key)))

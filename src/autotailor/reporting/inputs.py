@@ -1,4 +1,4 @@
-"""What the report is built from: artifacts on disk, and nothing else."""
+"""The inputs of the report: artifacts on disk, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ from autotailor.ir.errors import AutoTailorError
 
 
 class ReportError(AutoTailorError):
-    """An artifact that the report is built from is missing or is not what it should be."""
+    """An artifact that the report needs is missing or invalid."""
 
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """Paths of the artifacts; None where an optional one was not made.
+    """Paths of the artifacts; None where an optional artifact was not made.
 
     Attributes:
         model: name of the model, for the title.
         device: name of the device, for the title.
         pareto: front of the search, predicted (``pareto.csv``).
-        summary: the exported SubNets, predicted and measured. A row named ``original`` is the network that
-            came in.
-        validation: predicted against measured latency of SubNets that the predictor never saw.
+        summary: the exported SubNets, predicted and measured. The row named ``original`` is the original network.
+        validation: predicted against measured latency of SubNets that were not used in profiling.
         accuracy_validation: predicted against measured accuracy.
         sensitivity: accuracy drop of each single modification.
         baseline: accuracy of the unmodified SuperNet (``sensitivity.json``).
         operators: the unique operators of the space.
-        lut: their latency on the device.
+        lut: latencies of the operators on the device.
         contributors: latency of the exported SubNets by place (see ``contributors``).
         compare: uniformly scaled networks trained alone.
-        yardstick: the genetic search measured with the exact front (``search.json``).
+        yardstick: distance of the genetic front from the exact front (``search.json``).
         space: the search space (``space.json``).
         timings: seconds of each stage (``stage``, ``seconds``).
         configuration: the composed configuration as JSON.
@@ -105,7 +104,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 class Tables:
-    """The artifacts, read. Absent ones are None."""
+    """Reads the artifacts; missing ones are None."""
 
     def __init__(self, inputs: ReportInputs) -> None:
         self.inputs = inputs
@@ -114,28 +113,32 @@ class Tables:
     names = tuple(COLUMNS)
 
     def file(self, name: str) -> str:
-        """File name of an input, as ``data-source`` says it."""
+        """File name of an input, for ``data-source``."""
         path: Path = getattr(self.inputs, name)
         return path.name
 
     def table(self, name: str) -> pd.DataFrame | None:
-        """A CSV artifact: its rows under ``KEYS``; None where it is absent or has no rows."""
+        """A CSV artifact, with its rows indexed by ``KEYS``; None where it is missing or has no rows."""
         return self._tables[name]
 
     def needed(self, name: str) -> pd.DataFrame:
-        """A CSV artifact that must be there."""
+        """A CSV artifact that the report cannot do without.
+
+        Raises:
+            ReportError: the artifact is missing or has no rows.
+        """
         found = self.table(name)
         if found is None:
             raise ReportError(f"{name}.csv: expected a table with rows for the report; run the rule that writes it")
         return found
 
     def number(self, name: str, row: str, column: str) -> float:
-        """One number of a CSV artifact, NaN where the cell is empty."""
+        """One number of a CSV artifact; NaN where the cell is empty."""
         value: Any = self.needed(name).loc[row, column]
         return float(value)
 
     def document(self, name: str) -> Any | None:
-        """A JSON artifact, None where it is absent."""
+        """A JSON artifact; None where it is missing."""
         path: Path | None = getattr(self.inputs, name)
         if path is None:
             return None

@@ -1,4 +1,4 @@
-"""HTML marks: every number and name in the report says which artifact it comes from."""
+"""HTML marks: every number and name in the report carries the artifact from which it comes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ABSENT = Markup('<span class="absent">–</span>')
 
 
 def shown(value: Any, spec: str) -> str:
-    """A value as the report shows it: Python's format, with a proper minus sign for numbers."""
+    """A value as text: by Python's format, with a typographic minus sign in numbers."""
     if spec == "s":
         return str(value)
     return format(value, spec).replace("-", "−")
@@ -26,11 +26,11 @@ def is_absent(value: Any) -> bool:
 
 
 class Marker:
-    """Makes marked spans: ``data-source`` names the artifact, the other attributes the place in it.
+    """Makes marked spans: ``data-source`` names the artifact, the other attributes the position in it.
 
-    - ``data-row``, ``data-column``: a cell of a CSV (rows are named by the KEYS of its table);
-    - ``data-path``: a value of a JSON document, keys joined with ``/``;
-    - ``data-derivation``, ``data-row``: one of DERIVATIONS, for one row where it speaks of one.
+    - ``data-row``, ``data-column``: a cell of a CSV (KEYS names the columns that identify a row).
+    - ``data-path``: a value of a JSON document, as its keys joined by ``/``.
+    - ``data-derivation``, ``data-row``: one of DERIVATIONS, with the row if the derivation is about one row.
 
     ``data-format`` is the format of the text, ``s`` for names.
     """
@@ -39,7 +39,7 @@ class Marker:
         self.tables = tables
 
     def cell(self, table: str, row: str, column: str, spec: str = "s") -> Markup:
-        """One cell of a CSV; a dash where it is empty."""
+        """One cell of a CSV; a dash where the cell is empty."""
         found = self.tables.needed(table)
         value: Any = found.loc[row, column] if column in found.columns else None
         value = value.item() if hasattr(value, "item") else value
@@ -49,7 +49,7 @@ class Marker:
         return _span(shown(value, spec), spec, **source)
 
     def derived(self, name: str, spec: str, row: str = "") -> Markup:
-        """One derived number; a dash where its inputs are absent."""
+        """One derived number; a dash where its inputs are missing."""
         derivation = DERIVATIONS[name]
         if any(getattr(self.tables.inputs, table) is None for table in derivation.inputs):
             return ABSENT
@@ -60,7 +60,7 @@ class Marker:
         return _span(shown(value, spec), spec, source=sources, derivation=name, row=row, title=derivation.meaning)
 
     def json(self, document: str, path: tuple[str, ...], spec: str = "s") -> Markup:
-        """One value of a JSON artifact; a dash where it is absent."""
+        """One value of a JSON artifact; a dash where the value is missing."""
         value = self.tables.document(document)
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""How the report's figures look."""
+"""The style of the report's figures."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ STYLE: dict[Any, Any] = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Figures made inside look like the report."""
+    """Inside this context, figures have the report's style."""
     with mpl.rc_context(rc=STYLE):
         yield
 
 
 def canvas(width: float, height: float) -> Figure:
-    """An empty figure, in inches, that no window manager knows of."""
+    """An empty figure of a size in inches, without a window."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG, the same bytes for the same data."""
+    """The figure as SVG; the same data give the same bytes."""
     stream = io.BytesIO()
     with house_style():
         figure.savefig(stream, format="svg", metadata={"Date": None})
@@ -65,7 +65,7 @@ def svg(figure: Figure) -> bytes:
 
 
 def write_svg(figure: Figure, path: Path) -> None:
-    """Writes an SVG file whole or not at all."""
+    """Writes an SVG file; an interrupted write leaves no file."""
     content = svg(figure)
     with atomic(path) as temporary:
         temporary.write_bytes(content)
@@ -77,6 +77,6 @@ def diagonal(axes: Axes, low: float, high: float, label: str) -> None:
 
 
 def padded(low: float, high: float, share: float = 0.05) -> tuple[float, float]:
-    """A range with some air at both ends."""
+    """A range with a margin at both ends."""
     air = (high - low) * share or abs(high) * share or 1.0
     return low - air, high + air

@@ -1,4 +1,4 @@
-"""What a run prints at its end."""
+"""The table that a run prints at its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def print_front(
     report: Path | None = None,
     console: Console | None = None,
 ) -> None:
-    """Prints the front, where the time went, and where the report is.
+    """Prints the front, the seconds of each stage, and the path of the report.
 
     Args:
         summary: ``summary.csv``.
@@ -70,7 +70,7 @@ def _stages(timings: pd.DataFrame) -> Table:
 
 
 def _number(value: Any, digits: int, error: Any = None) -> str:
-    """A number with its standard error where there is one, a dash where there is no number."""
+    """A number, with its standard error if that is known; a dash where there is no number."""
     if value is None or math.isnan(value):
         return "–"
     text = f"{value:.{digits}f}"

@@ -1,4 +1,4 @@
-"""Search: metrics to Pareto front (paper, section 4.3.2).
+"""Search for the Pareto front of accuracy and latency (paper, section 4.3.2).
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """

@@ -21,12 +21,15 @@ def neighbours(space: Space, indices: IntArray) -> IntArray:
 
 
 def beam_search(objectives: Objectives, width: int) -> IntArray:
-    """SubNets met while shrinking the largest one modification at a time: ``[n, variables]``, distinct.
+    """Shrinks the largest SubNet by one modification at a time.
 
-    Each step modifies every SubNet of the beam in every way that lowers its latency and keeps the ``width``
-    results that lost least accuracy for each millisecond saved, measured from the largest SubNet. Terms are
-    additive, so that a partly modified network already says what a modification is worth. Ends where nothing
+    Each step tries all single modifications of the beam's SubNets that lower latency, and keeps the ``width`` results
+    that lose the least accuracy per millisecond saved, both relative to the largest SubNet. Terms are additive, so
+    that the price of a modification can be judged in a partly modified network. The search ends where no modification
     lowers latency.
+
+    Returns:
+        All SubNets of all beams, distinct: ``[n, variables]``.
     """
     space = objectives.space
     start = largest(space).to_array()[None]
@@ -51,7 +54,7 @@ def beam_search(objectives: Objectives, width: int) -> IntArray:
 
 
 def best_at_budgets(objectives: Objectives, indices: IntArray, budgets: int) -> IntArray:
-    """The most accurate of ``indices`` ``[n, variables]`` at each of so many latency budgets."""
+    """The most accurate of ``indices`` ``[n, variables]`` at each of ``budgets`` latency budgets, spread evenly."""
     latency, accuracy = objectives.latency.predict(indices), objectives.accuracy.predict(indices)
     order = np.lexsort((-accuracy, latency))
     best = np.maximum.accumulate(accuracy[order])

@@ -1,4 +1,4 @@
-"""Latency budgets to the SubNets that are exported."""
+"""Latency budgets, for each of which one SubNet is exported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Budgets = int | Sequence[float | str]
 
 
 def budget_names(budgets: Budgets) -> tuple[str, ...]:
-    """Names of the SubNets that these budgets export, known before anything runs: ``budget_01`` ..."""
+    """Names of the exported SubNets, ``budget_01`` ..., which depend only on the number of budgets."""
     count = budgets if isinstance(budgets, int) else len(budgets)
     return tuple(f"budget_{k:02d}" for k in range(1, count + 1))
 
@@ -26,18 +26,18 @@ def latency_budgets(objectives: Objectives, front: Front, budgets: Budgets) -> d
     """Named latency budgets in ms.
 
     Args:
-        objectives: the latency metric says what the largest SubNet takes.
-        front: gives the other end of the reachable range, its fastest SubNet.
-        budgets: a number n spreads n budgets evenly from the fastest SubNet (included) to the largest (left
-            out, it is exported anyway), the tightest first; a list gives each budget in ms, or as ``"50%"``
-            of the largest's latency.
+        objectives: the latency metric gives the latency of the largest SubNet.
+        front: its fastest SubNet is the lower end of the range.
+        budgets: a number n spreads n budgets evenly from the fastest SubNet to the largest SubNet, the tightest first.
+            The fastest SubNet is included; the largest is left out, because it is always exported. A list gives each
+            budget in ms, or as a share such as ``"50%"`` of the largest SubNet's latency.
 
     Raises:
-        SearchError: a budget is none of these.
+        SearchError: ``budgets`` is neither a number nor a list of budgets above 0.
     """
     low, high = float(front.latency[0]), float(objectives.latency.predict(largest(front.space).to_array())[0])
     if isinstance(budgets, bool) or (isinstance(budgets, int) and budgets < 0):
-        raise SearchError(f"export.budgets: {budgets!r}, expected a number of budgets or a list of them")
+        raise SearchError(f"export.budgets: {budgets!r}, expected a number of budgets or a list of budgets")
     if isinstance(budgets, int):
         values = [low + (high - low) * k / budgets for k in range(budgets)]
     else:
@@ -65,5 +65,5 @@ def write_budgets(path: Path, named: Mapping[str, SubNet]) -> None:
 
 
 def read_budgets(path: Path, space: Space) -> dict[str, SubNet]:
-    """Reads ``write_budgets``."""
+    """Reads a file of ``write_budgets``."""
     return {name: SubNet.from_assignment(space, a) for name, a in read_json(path)["subnets"].items()}

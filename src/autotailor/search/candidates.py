@@ -1,8 +1,8 @@
-"""Candidates for a budget: predicted to be good, and different from each other.
+"""Candidates for a budget: SubNets with good predictions that differ from each other.
 
-The predictor adds up what single modifications cost; SubNets that combine many cheap ones are where it is most wrong,
-and a search finds exactly those. So before a budget's SubNet is exported, some candidates are measured on the
-validation set, and the best of them is taken.
+The predictor sums the accuracy drops of single modifications. It is least accurate for SubNets that combine many cheap
+modifications, and a search finds exactly such SubNets. Therefore some candidates are measured on the validation set
+before a budget's SubNet is exported, and the most accurate candidate is exported.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from autotailor.search.front import Front, Objectives
 
 DRAWS = 40_000
 CLOSE = 0.8  # candidates use at least this share of the budget
-APART = 0.3  # and differ from each other in at least this share of the variables
+APART = 0.3  # candidates differ from each other in at least this share of the variables
 
 
 def candidates(objectives: Objectives, front: Front, budget_ms: float, count: int, seed: int) -> list[SubNet]:
-    """At most ``count`` SubNets within a budget: the front's own, the smallest, then others by predicted accuracy.
+    """At most ``count`` SubNets within a budget: the front's, the smallest, then others by predicted accuracy.
 
-    The smallest is predicted worst of all, having every modification; yet training strategies favour it.
+    The smallest SubNet has all modifications and the lowest prediction. It is a candidate nevertheless, because
+    training strategies favour it.
 
     Args:
-        objectives: what is predicted.
+        objectives: predicted accuracy and latency.
         front: of the search.
         budget_ms: largest latency.
-        count: how many; each of the others differs from those before it in at least ``APART`` of the variables.
+        count: largest number of candidates. Each of the others differs from all candidates before it in at least
+            ``APART`` of the variables.
         seed: of the draws.
     """
     best = front.at(budget_ms, "budget")
@@ -48,7 +50,7 @@ def candidates(objectives: Objectives, front: Front, budget_ms: float, count: in
 
 
 def _draw(space: Space, best: SubNet, random: np.random.Generator) -> IntArray:
-    """Distinct SubNets: half drawn freely, half mutations of the best; each keeps a random share of its origin."""
+    """Distinct SubNets: half modify the largest, half the best SubNet, each in a random share of the variables."""
     choices = np.array([len(v.choices) for v in space])
     origin = np.where(
         (np.arange(DRAWS) % 2 == 0)[:, None], largest(space).to_array()[None, :], best.to_array()[None, :]

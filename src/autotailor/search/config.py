@@ -22,13 +22,13 @@ class SearchConfig:
         generations: generations of NSGA-II.
         crossover_eta: distribution index of simulated binary crossover (SBX).
         mutation_eta: distribution index of polynomial mutation (PM).
-        beam_width: states that the beam search keeps at each step; 0 starts from random SubNets alone.
-        points: latency budgets spread over the reachable range, hence the most rows of the front.
-        candidates: SubNets per exported budget that are measured on the validation set before one is chosen; 1 trusts
-            the prediction.
-        exact: ``auto`` computes the exact front where the space allows it, ``always`` insists, ``never``
-            leaves it out.
-        exact_points: largest partial front of the exact search; longer ones are thinned, which is reported.
+        beam_width: SubNets that the beam search keeps at each step; 0 starts from random SubNets alone.
+        points: latency budgets spread over the reachable range; the front has at most one row for each.
+        candidates: SubNets per exported budget that are measured on the validation set before one is chosen; with 1,
+            the SubNet with the best prediction is exported.
+        exact: ``auto`` computes the exact front where the space allows it, ``always`` fails where it does not,
+            ``never`` leaves the exact front out.
+        exact_points: largest partial front of the exact search; longer ones are thinned, and the error is reported.
         exact_table: largest elimination table, in entries, that the exact search may build.
     """
 
@@ -62,6 +62,6 @@ class SearchConfig:
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> SearchConfig:
-        """Reads the section ``search``; keys left out stand at their default, ``name`` is ignored."""
+        """Reads the section ``search``; missing keys have their default value, ``name`` is ignored."""
         values = {key: value for key, value in section.items() if key != "name"}
         return read_section(cls, values, "search", SearchError)

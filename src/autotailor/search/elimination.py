@@ -1,13 +1,14 @@
 """The exact front by variable elimination over additive terms.
 
-Accuracy and latency are sums of tables over few variables. To eliminate a variable, all tables that mention
-it are added up over the variables they share with it (the clique); for each assignment of the rest (the
-separator) the partial fronts of the variable's choices are united, and what another point beats is dropped: a
-partial assignment that is slower and less accurate stays so whatever the rest does, because the rest only
-adds. What is left at the end is the front of the whole space: stage after stage, as in dynamic programming,
-since a stage talks to the next through its width alone.
+Accuracy and latency are sums of tables over few variables. To eliminate a variable, all tables that mention the
+variable are added up over the variables that occur in them (the clique). For each assignment of the other variables of
+the clique (the separator), the partial fronts of the variable's choices are united, and dominated points are dropped.
+Dropping is safe: a partial assignment that is slower and less accurate than another one stays so, whatever the other
+variables are, because their terms are only added. After the last variable, the front of the whole space is left. The
+elimination proceeds from stage to stage, as in dynamic programming, because a stage shares only its width with the
+next one.
 
-A removed block's variables may only stand at their default, so that every SubNet is met once, in canonical
+The variables of a removed block may only have their default choice, so that every SubNet occurs once, in canonical
 form.
 """
 
@@ -31,12 +32,12 @@ LATENCY, LOSS = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class ExactFront:
-    """The optimum under the predictors.
+    """The optimal front under the predictors.
 
     Attributes:
-        front: its SubNets.
-        slack_ms: 0 where the front is exact; otherwise, every SubNet of the space is matched by one of the
-            front that is at least as accurate and at most this much slower (both predicted).
+        front: of the whole space.
+        slack_ms: 0 where the front is exact. Otherwise, for every SubNet of the space, the front holds a SubNet that
+            is at least as accurate and at most this much slower (both predicted).
     """
 
     front: Front
@@ -45,7 +46,7 @@ class ExactFront:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Latency and loss (negated accuracy) ``[choices ..., 2]``; infinite where canonical form forbids."""
+    """Latency and loss (negated accuracy) ``[choices ..., 2]``; latency is infinite outside the canonical form."""
 
     scope: tuple[int, ...]
     values: FloatArray
@@ -53,18 +54,18 @@ class _Table:
 
 @dataclass(frozen=True, eq=False)
 class _Message:
-    """Partial fronts of what has been eliminated, for each assignment of ``scope``."""
+    """Partial fronts of the eliminated variables, for each assignment of ``scope``."""
 
     scope: tuple[int, ...]
     fronts: dict[tuple[int, ...], Partial]
 
     def at(self, assignment: dict[int, int]) -> Partial:
-        """The partial front under an assignment of (at least) the scope."""
+        """The partial front for an assignment of at least the variables of the scope."""
         return self.fronts[tuple(assignment[v] for v in self.scope)]
 
 
 def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int = 200_000) -> ExactFront:
-    """All SubNets of the space that no other one beats (see the module's text).
+    """All SubNets of the space that no other SubNet dominates (see the module's docstring).
 
     Args:
         objectives: accuracy and latency, sums of terms over one space.
@@ -93,7 +94,7 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
 
 
 def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table]:
-    """Terms of both metrics, and the canonical form, as tables; one for each set of variables."""
+    """Terms of both metrics, and the conditions of the canonical form, as one table for each set of variables."""
     values: dict[tuple[int, ...], FloatArray] = {}
 
     def add(scope: tuple[int, ...], column: int, table: FloatArray) -> None:
@@ -115,7 +116,7 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
 
 
 def _metric_tables(metric: Metric, max_table: int) -> Iterable[tuple[tuple[int, ...], FloatArray]]:
-    """Scope (columns, rising, the gate's included) and values of each term; constants are left out."""
+    """Scope (sorted columns, including the gate's) and values of each term; constant terms are left out."""
     space = metric.space
     for term in metric.terms:
         scope = tuple(sorted(space.positions[name] for name in term.scope))
@@ -135,7 +136,7 @@ def _shape(space: Space, scope: Sequence[int]) -> tuple[int, ...]:
 
 
 def _grid(space: Space, scope: tuple[int, ...]) -> IntArray:
-    """All assignments of a scope, the rest at its default: ``[product of choices, variables]``."""
+    """All assignments of a scope, other variables at their default: ``[product of choices, variables]``."""
     shape = _shape(space, scope)
     grid = np.tile(np.array([v.default for v in space], dtype=np.int64), (int(np.prod(shape)), 1))
     grid[:, list(scope)] = np.indices(shape).reshape(len(scope), -1).T
@@ -143,7 +144,7 @@ def _grid(space: Space, scope: tuple[int, ...]) -> IntArray:
 
 
 def _elimination_order(space: Space, tables: Iterable[_Table], max_table: int) -> list[int]:
-    """Variables in the order of the smallest next table (the usual greedy rule)."""
+    """The order of elimination; each step takes the variable with the smallest table (greedy)."""
     linked: dict[int, set[int]] = {v: set() for v in range(len(space))}
     for table in tables:
         for v in table.scope:
@@ -169,7 +170,11 @@ def _elimination_order(space: Space, tables: Iterable[_Table], max_table: int) -
 def _eliminate(
     space: Space, variable: int, tables: list[_Table], messages: list[_Message], max_points: int
 ) -> _Message:
-    """Message over the separator: for each assignment the united partial fronts of the variable's choices."""
+    """Eliminates a variable.
+
+    Returns:
+        The message over the separator: for each assignment, the united partial fronts of the variable's choices.
+    """
     clique = sorted({variable}.union(*(t.scope for t in tables), *(m.scope for m in messages)))
     separator = [v for v in clique if v != variable]
     total = np.zeros((*_shape(space, clique), 2))

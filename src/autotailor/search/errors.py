@@ -6,4 +6,4 @@ from autotailor.ir.errors import AutoTailorError
 
 
 class SearchError(AutoTailorError):
-    """A search is asked for something that its metrics, its space or its configuration cannot give."""
+    """The metrics, the space or the configuration of a search are invalid, or no SubNet meets a budget."""

@@ -1,4 +1,4 @@
-"""The Pareto front: accuracy up, latency down."""
+"""The Pareto front of high accuracy and low latency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """What is traded: accuracy (percent, up) against latency (ms, down); ``further`` ones are reported."""
+    """The objectives: accuracy (percent, maximised) and latency (ms, minimised); ``further`` is only reported."""
 
     accuracy: Metric
     latency: Metric
@@ -42,10 +42,10 @@ class Objectives:
 
 
 def non_dominated(latency: FloatArray, accuracy: FloatArray) -> IntArray:
-    """Rows ``[k]`` of the points that no other point beats, by rising latency; of equal points the first.
+    """Rows ``[k]`` of the points that no other point dominates, by rising latency; of equal points the first.
 
-    Both inputs have shape ``[n]``. Latency and accuracy rise strictly along the result. Differences below
-    1e-9, such as another order of summation makes, are none.
+    Both inputs have shape ``[n]``. Latency and accuracy rise strictly along the result. Values are rounded to 1e-9,
+    so that another order of summation does not change the result.
     """
     latency, accuracy = np.round(latency, 9), np.round(accuracy, 9)
     order = np.lexsort((-accuracy, latency))
@@ -56,15 +56,15 @@ def non_dominated(latency: FloatArray, accuracy: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Front:
-    """SubNets that no other known one beats, by rising latency (and so by rising accuracy).
+    """SubNets that no other known SubNet dominates, by rising latency, which is also rising accuracy.
 
     Attributes:
         space: the space of the SubNets.
         indices: choice indices ``[n, variables]``, canonical.
         accuracy: predicted accuracy ``[n]``, percent.
         latency: predicted latency ``[n]``, ms.
-        further: column name (``macs_m``) to predicted values ``[n]``.
-        found_by: for each SubNet who found it: ``genetic``, ``exact`` or ``both``.
+        further: maps column names (``macs_m``) to predicted values ``[n]``.
+        found_by: for each SubNet, the search that found it: ``genetic``, ``exact`` or ``both``.
     """
 
     space: Space
@@ -76,7 +76,7 @@ class Front:
 
     @classmethod
     def of(cls, objectives: Objectives, indices: IntArray, found_by: str) -> Front:
-        """Keeps what is not dominated among canonical choice indices ``[n, variables]``."""
+        """The front of the SubNets with canonical choice indices ``[n, variables]``."""
         latency, accuracy = objectives.latency.predict(indices), objectives.accuracy.predict(indices)
         rows = non_dominated(latency, accuracy)
         kept = indices[rows]
@@ -102,7 +102,7 @@ class Front:
             raise SearchError(
                 f"{name} of {budget_ms:.4g} ms: the fastest SubNet of this space is predicted at "
                 f"{self.latency[0]:.4g} ms; "
-                f"expected a budget of at least that: raise the budget, or offer smaller choices in "
+                f"raise the budget to at least this latency, or offer smaller choices in "
                 f"model.space"
             )
         return row
@@ -112,13 +112,13 @@ class Front:
         return SubNet.from_array(self.space, self.indices[self.position(budget_ms, name)])
 
     def take(self, rows: IntArray) -> Front:
-        """The front of some rows ``[k]``, rising."""
+        """The part of the front in some rows ``[k]``, given in rising order."""
         further = {name: values[rows] for name, values in self.further.items()}
         found_by = tuple(self.found_by[row] for row in rows)
         return Front(self.space, self.indices[rows], self.accuracy[rows], self.latency[rows], further, found_by)
 
     def spread(self, points: int) -> Front:
-        """The best SubNet at each of ``points`` latency budgets spread evenly over the front's range."""
+        """The most accurate SubNet at each of ``points`` latency budgets, spread evenly over the front's range."""
         if len(self) <= points:
             return self
         budgets = np.linspace(self.latency[0], self.latency[-1], points)
@@ -142,13 +142,13 @@ class Front:
         )
 
     def write(self, path: Path) -> None:
-        """Writes ``pareto.csv``, whole or not at all."""
+        """Writes ``pareto.csv``; an interrupted write leaves no file."""
         with atomic(path) as temporary:
             self.frame().to_csv(temporary, index=False, lineterminator="\n")
 
     @classmethod
     def read(cls, path: Path, space: Space) -> Front:
-        """Reads ``write``."""
+        """Reads a file of ``write``."""
         import pandas as pd
 
         table = pd.read_csv(path, dtype={"subnet": str})
@@ -166,7 +166,7 @@ class Front:
 
 
 def merge(genetic: Front, exact: Front) -> Front:
-    """The best of two fronts over one space, each SubNet with who found it."""
+    """The front of the SubNets of two fronts over one space; ``found_by`` tells which search found each SubNet."""
     names: dict[bytes, str] = {row.tobytes(): "genetic" for row in genetic.indices}
     for row in exact.indices:
         names[row.tobytes()] = "both" if row.tobytes() in names else "exact"

@@ -35,14 +35,14 @@ class CanonicalRepair(RoundingRepair):  # type: ignore[misc]
 
 
 class Evaluator:
-    """Predicts SubNets, each once; remembers all it has seen."""
+    """Predicts each SubNet once, and remembers the predictions of all SubNets."""
 
     def __init__(self, objectives: Objectives) -> None:
         self.objectives = objectives
         self.cache: dict[bytes, tuple[float, float]] = {}
 
     def __call__(self, indices: IntArray) -> FloatArray:
-        """Latency and negated accuracy ``[n, 2]`` (less is better) of ``indices`` ``[n, variables]``."""
+        """Latency and negated accuracy ``[n, 2]``, both minimised, of ``indices`` ``[n, variables]``."""
         keys = [row.tobytes() for row in indices]
         fresh = {key: i for i, key in enumerate(keys) if key not in self.cache}
         if fresh:
@@ -52,7 +52,7 @@ class Evaluator:
         return np.array([self.cache[key] for key in keys])
 
     def best(self) -> IntArray:
-        """Choice indices ``[k, variables]`` of the non-dominated SubNets among all seen."""
+        """Choice indices ``[k, variables]`` of the non-dominated SubNets among all predicted ones."""
         values = np.array(list(self.cache.values()))
         rows = non_dominated(values[:, 0], -values[:, 1])
         keys = list(self.cache)
@@ -77,7 +77,7 @@ def initial_population(objectives: Objectives, config: SearchConfig, rng: np.ran
 
 
 def genetic_front(objectives: Objectives, config: SearchConfig) -> Front:
-    """Front of all SubNets that NSGA-II looked at; the same for the same metrics and configuration."""
+    """Front of all SubNets that NSGA-II predicted; the same metrics and configuration give the same front."""
     space = objectives.space
     evaluator = Evaluator(objectives)
     start = initial_population(objectives, config, np.random.default_rng(config.seed))
@@ -103,7 +103,7 @@ def genetic_front(objectives: Objectives, config: SearchConfig) -> Front:
 
 
 def _evaluate(algorithm: Any, problem: Problem, population: Population, evaluator: Evaluator) -> None:
-    """Predicts one generation and hands it back."""
+    """Predicts one generation, and tells the algorithm the predictions."""
     values = evaluator(np.asarray(population.get("X"), dtype=np.int64))
     algorithm.evaluator.eval(StaticProblem(problem, F=values), population)
     algorithm.tell(infills=population)

@@ -1,4 +1,4 @@
-"""Rule search: metrics to Pareto front (paper, section 4.3.2)."""
+"""Rule search: the genetic and the exact search for the Pareto front (paper, section 4.3.2)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Yardstick:
-    """How far the genetic search is from the optimum under the same predictors; None where that is unknown.
+    """The distance of the genetic front from the exact front under the same predictors; None where it is unknown.
 
     Attributes:
         genetic_subnets: SubNets on the genetic front.
         exact_subnets: SubNets on the exact front.
         hypervolume_ratio: hypervolume of the genetic front over that of the exact one, in (0, 1].
-        largest_gap: most accuracy, in points, that the genetic front leaves behind at any latency budget.
-        mean_gap: the same, on average over the budgets.
-        slack_ms: 0 where the yardstick is exact, else its bound in latency (see ExactFront).
-        reason: why there is no yardstick; empty where there is one.
+        largest_gap: largest loss of accuracy, in points, of the genetic front at any latency budget.
+        mean_gap: mean loss of accuracy, in points, over all latency budgets.
+        slack_ms: 0 where the exact front is exact, else the bound of its error in latency (see ExactFront).
+        reason: why there is no exact front; empty where there is one.
     """
 
     genetic_subnets: int
@@ -45,13 +45,13 @@ class Yardstick:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What the search found.
+    """The results of both searches.
 
     Attributes:
-        front: the best of both searches at ``points`` latency budgets spread over the reachable range.
-        genetic: all of the genetic front.
-        exact: all of the exact front, where the space allows one.
-        yardstick: the first measured with the second.
+        front: the merged fronts of both searches, at ``points`` latency budgets spread over the reachable range.
+        genetic: the whole genetic front.
+        exact: the whole exact front; None where it was not computed.
+        yardstick: distance of the genetic front from the exact front.
     """
 
     front: Front
@@ -60,7 +60,7 @@ class SearchResult:
     yardstick: Yardstick
 
     def write(self, pareto: Path, yardstick: Path | None = None) -> None:
-        """Writes ``pareto.csv`` and, next to it, the yardstick as JSON; each whole or not at all."""
+        """Writes ``pareto.csv`` and the yardstick as JSON; an interrupted write leaves no file."""
         self.front.write(pareto)
         if yardstick is not None:
             write_json(yardstick, asdict(self.yardstick))
@@ -75,11 +75,11 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     """Searches a space for the most accurate SubNets at every latency.
 
     Args:
-        objectives: accuracy and latency, and metrics to report beside them.
+        objectives: accuracy, latency, and further metrics to report.
         config: section ``search`` of the configuration.
 
     Raises:
-        SearchError: a metric is not finite, or ``search.exact=always`` on a space that is too coupled for it.
+        SearchError: a metric is not finite, or ``search.exact=always`` and the terms couple too many variables.
     """
     config = config or SearchConfig()
     _check(objectives)
@@ -92,7 +92,7 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
 
 
 def _check(objectives: Objectives) -> None:
-    """Every number of every table is finite."""
+    """Raises SearchError unless all numbers of all tables are finite."""
     for metric in (objectives.accuracy, objectives.latency, *objectives.further):
         for term in metric.terms:
             if not np.isfinite(term.table).all():
@@ -104,7 +104,7 @@ def _check(objectives: Objectives) -> None:
 
 
 def _exact(objectives: Objectives, config: SearchConfig) -> tuple[ExactFront | None, str]:
-    """The exact front, or why there is none."""
+    """The exact front and ""; or None and the reason."""
     if config.exact == "never":
         return None, "search.exact=never"
     try:
@@ -117,7 +117,7 @@ def _exact(objectives: Objectives, config: SearchConfig) -> tuple[ExactFront | N
 
 
 def _yardstick(genetic: Front, exact: ExactFront, points: int) -> Yardstick:
-    """Measures the genetic front with the exact one."""
+    """Measures the distance of the genetic front from the exact front."""
     best = exact.front
     low = max(genetic.latency[0], best.latency[0])
     budgets = np.linspace(low, max(genetic.latency[-1], best.latency[-1]), points)
@@ -135,8 +135,8 @@ def _yardstick(genetic: Front, exact: ExactFront, points: int) -> Yardstick:
 def hypervolume_ratio(front: Front, best: Front) -> float:
     """Hypervolume of ``front`` over that of ``best``.
 
-    The reference lies 10 % beyond the worst of either front. Both objectives are scaled by the range
-    of both fronts together, so that units do not matter.
+    The reference point lies 10 % beyond the worst values of both fronts. Each objective is scaled by its range over
+    both fronts, so that units do not matter.
     """
     sides = [np.stack([f.latency, -f.accuracy], axis=1) for f in (front, best)]
     together = np.concatenate(sides)
@@ -148,5 +148,5 @@ def hypervolume_ratio(front: Front, best: Front) -> float:
 
 
 def _scaled(values: FloatArray, low: FloatArray, span: FloatArray) -> FloatArray:
-    """Objectives scaled to 0..1."""
+    """Scales objectives to 0..1."""
     return (values - low) / span

@@ -1,4 +1,4 @@
-"""Partial fronts: what variable elimination has decided so far."""
+"""Partial fronts: non-dominated assignments of the variables that were eliminated so far."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LARGEST_PRODUCT = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """Partial assignments that no other one beats, by rising latency and falling loss.
+    """Partial assignments that no other one dominates, by rising latency and falling loss.
 
     Attributes:
         latency: sum of the eliminated terms ``[k]``, ms.
         loss: negated accuracy of the eliminated terms ``[k]``.
-        choices: choice indices ``[k, variables]``, 0 where not yet decided.
-        slack: upper bound, ms, of what thinning has cost so far.
+        choices: choice indices ``[k, variables]``, 0 for variables that are not decided yet.
+        slack: upper bound of the latency that thinning has added so far, ms.
     """
 
     latency: FloatArray
@@ -35,19 +35,19 @@ class Partial:
         return len(self.latency)
 
     def extended(self, variable: int, choice: int, latency: float, loss: float) -> Partial:
-        """With one more variable decided, at a cost."""
+        """The same assignments with one more variable decided, whose choice adds latency and loss."""
         choices = self.choices.copy()
         choices[:, variable] = choice
         return Partial(self.latency + latency, self.loss + loss, choices, self.slack)
 
 
 def nothing(variables: int) -> Partial:
-    """Nothing decided, at no cost: neutral to ``product``."""
+    """The neutral element of ``product``: no variable is decided, latency and loss are 0."""
     return Partial(np.zeros(1), np.zeros(1), np.zeros((1, variables), dtype=np.int16))
 
 
 def union(parts: list[Partial], variables: int, max_points: int) -> Partial:
-    """What no other point beats among partial fronts over the same variables; empty where there are none."""
+    """The front of the points of several partial fronts over the same variables; empty without partial fronts."""
     if not parts:
         empty = np.empty(0)
         return Partial(empty, empty, np.empty((0, variables), dtype=np.int16))
@@ -59,7 +59,7 @@ def union(parts: list[Partial], variables: int, max_points: int) -> Partial:
 
 
 def product(a: Partial, b: Partial, max_points: int) -> Partial:
-    """What no other point beats among all sums of a point of each; their variables are disjoint."""
+    """The front of all sums of a point of ``a`` and a point of ``b``, whose variables are disjoint."""
     while len(a) * len(b) > _LARGEST_PRODUCT:
         a, b = (thinned(a, len(a) // 2), b) if len(a) > len(b) else (a, thinned(b, len(b) // 2))
     latency = np.add.outer(a.latency, b.latency).ravel()
@@ -70,9 +70,9 @@ def product(a: Partial, b: Partial, max_points: int) -> Partial:
 
 
 def thinned(part: Partial, max_points: int) -> Partial:
-    """At most ``max_points + 1`` points: of each latency bin the one of least loss, and the fastest of all.
+    """Keeps at most ``max_points + 1`` points: the one with the least loss of each latency bin, and the fastest.
 
-    A dropped point is matched by a kept one of no greater loss that is at most one bin slower.
+    For every dropped point, a point is kept that has no greater loss and is at most one bin slower.
     """
     if len(part) <= max_points:
         return part

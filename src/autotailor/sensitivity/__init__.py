@@ -1,4 +1,4 @@
-"""What each modification costs in accuracy, and how well the sum of costs predicts whole SubNets.
+"""The accuracy drop of each modification, and how well the sum of drops predicts the accuracy of whole SubNets.
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """

@@ -20,7 +20,7 @@ class SensitivityConfig:
         validate_subnets: random SubNets whose predicted accuracy is compared with the measured one, on the test set.
         seed: of those SubNets.
         threads: of PyTorch.
-        workers: SubNets that are evaluated side by side; results do not depend on it.
+        workers: SubNets that are evaluated side by side; results do not depend on their number.
         calibration: BatchNorm recalibration, the same as in finetuning.
     """
 
@@ -40,7 +40,7 @@ class SensitivityConfig:
         """Reads a section of the configuration.
 
         Raises:
-            SensitivityError: an unknown key, or a value out of range.
+            SensitivityError: a key is unknown, or a value is out of range.
         """
         values: Mapping[str, Any] = section
         if isinstance(section, Mapping) and "calibration" in section:

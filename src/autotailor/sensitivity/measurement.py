@@ -33,13 +33,13 @@ VALIDATION_COLUMNS = ("subnet", "assignment", "predicted", "measured", "standard
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """What single modifications cost, on the validation set.
+    """Accuracy drops of single modifications on the validation set.
 
     Attributes:
         rows: variable, choice, accuracy_drop (points; negative where accuracy rose), standard_error (points,
             paired, clustered by base image). One row per modification; the unmodified choices have 0 and 0.
         baseline: accuracy of the largest SubNet, percent.
-        baseline_standard_error: of it, points.
+        baseline_standard_error: standard error of the baseline, points.
     """
 
     rows: pd.DataFrame
@@ -52,9 +52,10 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
 
     Args:
         net: the trained SuperNet.
-        data: its validation set is used.
+        data: the splits; the validation set is used.
         config: parameters.
-        journal: goes on from here where it is of the same network, data and parameters.
+        journal: file of finished evaluations; SubNets in it are not evaluated again if the file belongs to the same
+            network, data and parameters.
     """
     base = net.largest()
     singles = {
@@ -72,15 +73,15 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
 
 
 def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric:
-    """Accuracy in percent: baseline minus the sum of drops (paper, eq. 3); blocks that depth removed do not count.
+    """Accuracy in percent: baseline minus the sum of drops (paper, eq. 3), without drops of blocks that depth removed.
 
     Args:
         space: of the SuperNet.
-        rows: columns variable, choice, accuracy_drop; every modification that is not a default.
+        rows: columns variable, choice, accuracy_drop, with one row for every modification.
         baseline: accuracy of the largest SubNet, percent.
 
     Raises:
-        SensitivityError: a modification is missing, occurs twice, is not of the space, or has no finite drop.
+        SensitivityError: a modification is missing, occurs twice, is not in the space, or has no finite drop.
     """
     if missing := [c for c in COLUMNS[:3] if c not in rows.columns]:
         raise SensitivityError(f"sensitivities lack the columns {missing}; found {list(rows.columns)}")
@@ -94,12 +95,14 @@ def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric
         Term((v.name,), -np.array([_drop(drops, v, i) for i in range(len(v.choices))]), v.gate, v.name) for v in space
     )
     if drops:
-        raise SensitivityError(f"sensitivities of another space: {sorted(drops)[0]} is none of its modifications")
+        raise SensitivityError(
+            f"sensitivities: {sorted(drops)[0]} is not a modification of this space; run the sensitivity rule again"
+        )
     return Metric("accuracy", "%", space, terms, float(baseline))
 
 
 def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int) -> float:
-    """Takes one drop out of the table; 0 for the unmodified choice."""
+    """Removes one drop from the table and returns it; 0 for the unmodified choice."""
     found = drops.pop((variable.name, float(variable.choices[index])), None)
     if index == variable.default:
         return 0.0
@@ -111,7 +114,7 @@ def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int)
 
 
 def validation_subnets(net: SuperNet, config: SensitivityConfig) -> tuple[SubNet, ...]:
-    """The SubNets that ``validate_accuracy`` is meant for: distinct, uniform, drawn from ``config.seed``."""
+    """Random SubNets for ``validate_accuracy``: distinct, uniform over the space, drawn from ``config.seed``."""
     random = np.random.default_rng(config.seed)
     wanted = min(config.validate_subnets, net.space.num_distinct)
     found: dict[SubNet, None] = {}
@@ -128,10 +131,10 @@ def validate_accuracy(
     config: SensitivityConfig,
     journal: Path,
 ) -> pd.DataFrame:
-    """Predicted against measured accuracy of whole SubNets, on the test set.
+    """Compares predicted and measured accuracy of whole SubNets on the test set.
 
-    Predicted is the *test* accuracy of the largest SubNet minus the sum of drops measured on the *validation* set:
-    the sum is under test, not the difference between two sets of images.
+    The prediction is the *test* accuracy of the largest SubNet minus the sum of drops measured on the *validation* set,
+    so that the comparison tests the sum of drops and not the difference between two sets of images.
 
     Returns:
         subnet (id), assignment (JSON), predicted (percent), measured (percent), standard_error (points, of the
@@ -168,10 +171,10 @@ def _evaluate_all(
     path: Path,
     title: str,
 ) -> dict[str, BoolArray]:
-    """Correctness by SubNet id, each SubNet recalibrated; what the journal knows is not evaluated again."""
+    """Correctness by SubNet id, after recalibration; SubNets in the journal are not evaluated again."""
     wanted = {subnet.id: subnet for subnet in subnets}
     if any(subnet.space != net.space for subnet in wanted.values()):
-        raise SensitivityError(f"{title}: a SubNet is not of the space of {net.name}")
+        raise SensitivityError(f"{title}: a SubNet does not belong to the space of {net.name}; sample it from this net")
     module = net.module().eval()
     identity = fingerprint(
         [title, repr((config.calibration, config.batch_size)), data.fingerprint, repr(largest(net.space))],
@@ -199,7 +202,7 @@ class _Evaluator:
             self._views.put(module.replica())
 
     def all(self, subnets: Sequence[SubNet]) -> Iterator[tuple[SubNet, BoolArray]]:
-        """Correctness of each SubNet, in order, as they come."""
+        """Yields each SubNet with its correctness ``[n]``, in order, as soon as it is evaluated."""
         with ThreadPoolExecutor(self._config.workers) as pool:
             yield from zip(subnets, pool.map(self._one, subnets), strict=True)
 

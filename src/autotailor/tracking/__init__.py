@@ -1,10 +1,10 @@
 """Tracking with MLflow: experiment = model, parent run = (model, device, configuration), child run = rule.
 
-Importing and opening MLflow takes seconds, and several processes that open a fresh store at once crash in its
-migrations. So rules only append lines to a journal of their own (``journal``), and one *recorder* process, started
-before the first rule, creates the store and the parent run and then writes what the journals say (``recorder``,
-``reader``, ``store``). Journals that a crash left behind are written by the next recorder. What identifies a device
-or a user is not told (``private``); nothing is sent anywhere (``store``, ``ui``); a store that was moved finds its
+Importing and opening MLflow takes seconds, and several processes that open a new store at once crash in its
+migrations. Therefore each rule only appends lines to its own journal (``journal``). One *recorder* process, started
+before the first rule, creates the store and the parent run, and writes the journals into the store (``recorder``,
+``reader``, ``store``). The next recorder writes journals that a crash left behind. Facts that identify a device or a
+user are left out (``private``), no data are sent anywhere (``store``, ``ui``), and a store that was moved finds its
 artifacts again (``anchors``).
 """
 

@@ -1,4 +1,4 @@
-"""Runs the recorder: ``python -m autotailor.tracking OWNER_PID ORDER_JSON``; started by ``recorder.start``."""
+"""Runs the recorder: ``python -m autotailor.tracking OWNER_PID ORDER_JSON``; ``recorder.start`` calls this command."""
 
 from __future__ import annotations
 

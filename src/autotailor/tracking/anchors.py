@@ -1,8 +1,8 @@
-"""Where the store looks for artifacts, after its folder was moved or copied.
+"""Corrects the addresses of artifacts in a store whose folder was moved or copied.
 
-MLflow writes the absolute address of each experiment's artifacts into its tables, and makes relative ones absolute. A
-folder with ``mlflow.db`` and ``mlruns`` that moves elsewhere therefore shows runs without artifacts, and the next
-recorder would write into the old place. The tables are corrected before the store is used.
+MLflow writes the absolute address of each experiment's artifacts into its tables, and makes relative addresses
+absolute. Without a correction, a folder with ``mlflow.db`` and ``mlruns`` that was moved would show runs without
+artifacts, and the next recorder would write artifacts into the old folder.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def artifact_root(database: Path) -> Path:
 def anchor(database: Path) -> int:
     """Makes the store's experiments and runs look for their artifacts in ``mlruns`` beside the store.
 
-    Experiments that are not the recorder's (their artifacts lie elsewhere than in a folder ``mlruns/NAME``) stay as
-    they are. The correction is one transaction: it happens whole or not at all.
+    Experiments whose artifacts do not lie in a folder ``mlruns/NAME`` were not made by the recorder, and stay
+    unchanged. The correction is one transaction, so that an interruption leaves the store as it was.
 
     Args:
-        database: the SQLite file; nothing is done where there is none.
+        database: the SQLite file; a missing file is left missing.
 
     Returns:
         The number of experiments that were corrected.
 
     Raises:
-        sqlite3.Error: the file is no SQLite store of MLflow.
+        sqlite3.Error: the file is not a SQLite store of MLflow.
     """
     if not database.exists():
         return 0

@@ -1,4 +1,4 @@
-"""Journals: what one rule has to tell, one JSON object per line. MLflow is not needed to write them."""
+"""Journals: the events of one rule, one JSON object per line. Writing a journal does not need MLflow."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ JOURNALS = "journals"
 
 @dataclass(frozen=True)
 class RunKey:
-    """What identifies a parent run.
+    """The identity of a parent run.
 
     Attributes:
-        model: name of the model, also the experiment's.
+        model: name of the model and of the experiment.
         device: name of the device.
         config_hash: hash of the whole configuration.
         params: the whole configuration, flattened.
@@ -37,7 +37,7 @@ class RunKey:
 
 
 def milliseconds() -> int:
-    """Time since the epoch, as MLflow counts it."""
+    """Time since the epoch in milliseconds, MLflow's unit."""
     return time.time_ns() // 1_000_000
 
 
@@ -65,28 +65,28 @@ class Child:
         self._stream.flush()
 
     def start(self, run: RunKey, tags: Mapping[str, str], params: Mapping[str, Any]) -> None:
-        """Who it is: the parent's key, tags, and the rule's parameters, flattened."""
+        """Writes the identity of the run: the parent's key, tags, and the rule's parameters, flattened."""
         host = {"pid": os.getpid(), "host": platform.node()}
         parent = {**asdict(run), "params": public(run.params)}
         self._append("start", **host, run=parent, tags=public(tags), params=public(params))
 
     def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        """Metrics, at a step for those that form a curve."""
+        """Writes metrics; metrics that form a curve have a step."""
         self._append("metrics", values={key: float(value) for key, value in values.items()}, step=step)
 
     def artifact(self, path: Path) -> None:
-        """A finished file to keep with the run."""
+        """Writes the path of a finished file that is kept with the run."""
         self._append("artifact", path=str(path.resolve()))
 
     def end(self, status: str) -> None:
-        """``FINISHED`` or ``FAILED``."""
+        """Writes the final status, ``FINISHED`` or ``FAILED``, and closes the journal."""
         self._append("end", status=status)
         self._stream.close()
 
 
 @contextmanager
 def child(folder: Path, run: RunKey, tags: Mapping[str, str], params: Mapping[str, Any]) -> Iterator[Child]:
-    """The child run of a rule: started, and ended with the status that the block earns.
+    """Starts the child run of a rule, and ends it as ``FAILED`` where the block raises, else as ``FINISHED``.
 
     Args:
         folder: the tracking folder, see ``recorder.start``.

@@ -1,8 +1,8 @@
-"""Keys that MLflow takes: letters, digits, spaces and ``_ - . : /`` only, and none that a file system would shorten.
+"""Keys that MLflow accepts: letters, digits, spaces and ``_ - . : /`` only, and no path that is not normalised.
 
 A character that MLflow refuses becomes ``_xHHHH_``, its code point in hexadecimal, as in the names of XML elements
-(``XmlConvert.EncodeName``); the underscore of a key that looks like such a code already becomes ``_x005F_``. So
-different keys stay different, and whoever knows the rule reads the key back.
+(``XmlConvert.EncodeName``). An underscore that already begins such a code becomes ``_x005F_``. Different keys
+therefore stay different, and every key can be decoded.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _REFUSED = re.compile(r"[^/\w.\- :]")
 
 
 def legal(key: str) -> str:
-    """The key as MLflow takes it: ``width.*`` becomes ``width._x002A_``; a legal key stays as it is.
+    """Encodes a key for MLflow: ``width.*`` becomes ``width._x002A_``; a legal key stays unchanged.
 
     Args:
-        key: any key but the empty one, for which MLflow has no place.
+        key: any key that is not empty; MLflow accepts no empty keys.
 
     Returns:
-        At most 250 characters; of a longer key its begin and a hash of the whole.
+        At most 250 characters; a longer key is cut and gets a hash of the whole key as its end.
     """
     name = _REFUSED.sub(_coded, _CODE.sub("_x005F_", key))
     if posixpath.normpath(name) != name or name.startswith(("/", "..")):
@@ -36,5 +36,5 @@ def legal(key: str) -> str:
 
 
 def _coded(found: re.Match[str]) -> str:
-    """One refused character as the code that stands for it."""
+    """The code of one refused character."""
     return f"_x{ord(found.group()):04X}_"

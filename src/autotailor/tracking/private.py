@@ -1,7 +1,7 @@
-"""What tracking and reports do not tell: how to reach a device, and who the user is.
+"""Removes private facts from tracking and reports: how to reach a device, and the name of the user.
 
-Stores and reports are copied, shown and shared. A device's address, its serial number and the path of the key that
-opens it identify a person's machines and are of no use to a reader; a path in a home folder names its user.
+Stores and reports are copied and shared. A device's address, its serial number and the path of its key identify a
+person's machines and are of no use to a reader; a path in a home folder contains the user's name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PRIVATE = frozenset({"address", "serial", "key", "password", "token"})
-"""Last parts of the configuration's keys that are left out."""
+"""Configuration keys that end in one of these names are left out."""
 
 _HOMES = re.compile(r"(?<![\w.])(/home|/Users)/[^/\s'\"]+")
 
@@ -27,7 +27,7 @@ def public(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """A value as others may see it."""
+    """A value without private keys and home folders."""
     if isinstance(value, Mapping):
         return public(value)
     if isinstance(value, (list, tuple)):
@@ -36,6 +36,6 @@ def _shown(value: Any) -> Any:
 
 
 def _without_own_home(text: str) -> str:
-    """A text without this user's home folder, wherever that is; a home folder of / hides nothing."""
+    """A text with ``~`` in place of this user's home folder; a home folder of / is not replaced."""
     home = str(Path.home()).rstrip("/")
     return re.sub(rf"(?<![\w.]){re.escape(home)}(?=/|$)", "~", text) if home else text

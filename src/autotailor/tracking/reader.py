@@ -1,9 +1,9 @@
 """Reads journals into the store, each line once.
 
-Several recorders may follow the same journals: two models run in one folder, or a recorder was killed and its
-successor goes on. One of them reads at a time, and how far a journal was written lies beside it. A recorder that is
-killed between writing a line and noting that it did leaves a line that is written again; the store takes it for what
-it is, because a journal never makes two runs and MLflow keeps the same metric of the same time once.
+Several recorders may follow the same journals, when two models run in one folder or when a recorder was killed. Only
+one recorder reads at a time, and a file beside each journal holds the number of lines that are in the store. If a
+recorder is killed after it wrote a line and before it noted the number, the next recorder writes the line again. This
+does no harm, because a journal never makes two runs, and MLflow keeps the same metric of the same time only once.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Reader:
     def read(self) -> bool:
         """Writes every complete line that has not been written yet.
 
-        What fails for the moment (a locked store, a full disk) waits, with all that follows it in its journal, for
-        the next call; what is refused for good is left out, with a line on the console.
+        After a temporary failure (a locked store, a full disk), the rest of the journal waits for the next call. A line
+        that MLflow refuses permanently is left out, with a message on the console.
 
         Returns:
-            Whether nothing waits.
+            Whether no line waits.
         """
         done = True
         with self._lock:
@@ -59,7 +59,7 @@ class Reader:
         return done
 
     def _follow(self, path: Path) -> None:
-        """Writes what is new in one journal."""
+        """Writes the new lines of one journal, and removes the journal after its last line."""
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
         note = path.with_suffix(PROGRESS)
         if not lines or self._journal(path, lines[0]) is None:
@@ -79,7 +79,7 @@ class Reader:
             self._runs.pop(path, None)
 
     def _journal(self, path: Path, first: str) -> tuple[str, str, str] | None:
-        """The child run, its parent and the rule of a journal; None where no run can be made of it."""
+        """The child run, its parent and the rule of a journal; None where the journal's first line makes no run."""
         if path not in self._runs:
             try:
                 start = json.loads(first)
@@ -90,7 +90,7 @@ class Reader:
                 if not self._hopeless(error):
                     raise
                 aside = path.with_suffix(ASIDE)
-                print(f"no run can be made of {path.name}, it is now {aside.name}: {error}", flush=True)
+                print(f"{path.name} cannot be made into a run and was renamed to {aside.name}: {error}", flush=True)
                 path.replace(aside)
                 path.with_suffix(PROGRESS).unlink(missing_ok=True)
                 return None
@@ -98,7 +98,7 @@ class Reader:
         return self._runs[path]
 
     def _write(self, path: Path, number: int, text: str) -> bool:
-        """Writes one line, or says why it never will; True when it was the last."""
+        """Writes one line, or prints why it is left out; returns whether the line was the last."""
         try:
             return self._apply(path, json.loads(text))
         except Exception as error:
@@ -108,7 +108,7 @@ class Reader:
             return False
 
     def _apply(self, path: Path, line: dict[str, Any]) -> bool:
-        """Writes one line; True when it was the last."""
+        """Writes one line; returns whether the line was the last."""
         child, parent, rule = self._runs[path]
         match line["event"]:
             case "metrics":
@@ -123,13 +123,13 @@ class Reader:
         return False
 
     def _hopeless(self, error: Exception) -> bool:
-        """Whether trying again cannot help: the line is no journal's line, or MLflow refuses what it says."""
+        """Whether another attempt would fail, too: the line is invalid, or MLflow refuses its content."""
         from autotailor.tracking.store import refused_for_good
 
         return isinstance(error, (ValueError, TypeError, KeyError, AttributeError)) or refused_for_good(error)
 
     def _complain(self, path: Path, error: Exception) -> None:
-        """Says once what keeps a journal waiting."""
+        """Prints an error that keeps a journal waiting, once for each new error."""
         text = f"{type(error).__name__}: {error}"
         if self._trouble.get(path) != text:
             self._trouble[path] = text
@@ -138,7 +138,7 @@ class Reader:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of this machine runs; one that has ended but was not waited for does not."""
+    """Whether a process of this machine runs; a zombie (ended, but not waited for) does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -146,5 +146,5 @@ def alive(pid: int) -> bool:
 
 
 def _orphaned(start: dict[str, Any]) -> bool:
-    """Whether the rule that started a journal on this machine is gone."""
+    """Whether the process that started a journal ran on this machine and has ended."""
     return bool(start["host"] == platform.node()) and not alive(int(start["pid"]))

@@ -1,9 +1,8 @@
-"""The recorder: one process that opens the store and writes what the rules' journals say.
+"""The recorder: one process that opens the store and writes the rules' journals into the store.
 
-``start`` waits until the store and the parent run exist, so that no rule runs before them and nothing of it
-disturbs a measurement. The recorder ends when ``stop`` asks for it or when the process that started it is gone,
-after it has read all journals. Tracking is never a reason to lose work: a recorder that cannot do its job says so,
-and the journals wait for the next one.
+``start`` waits until the store and the parent run exist, so that the work of creating them disturbs no measurement. The
+recorder ends after ``stop``, or when the process that started the recorder has ended; before, it reads all journals. A
+failure of the recorder fails no rule: the recorder's log gives the reason, and the journals wait for the next recorder.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from autotailor.tracking.reader import Reader, alive
 POLL_SECONDS = 0.5
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 60.0
-LAST_SECONDS = 30.0  # for what could not be written before the end; the next recorder goes on
+LAST_SECONDS = 30.0  # for lines that still wait at the end; the next recorder writes the rest
 
 
 def start(database: Path, folder: Path, run: RunKey) -> bool:
@@ -36,7 +35,7 @@ def start(database: Path, folder: Path, run: RunKey) -> bool:
         run: the parent run.
 
     Returns:
-        Whether it runs; if not, its log says why, and the journals wait.
+        Whether the recorder runs. If it does not, ``recorder.log`` gives the reason, and the journals wait.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"ready-{os.getpid()}"
@@ -71,7 +70,7 @@ def stop(folder: Path, status: str) -> None:
 
 
 def follow(owner: int, database: Path, folder: Path, run: RunKey) -> None:
-    """The recorder's life: open, follow the journals, close."""
+    """Runs the recorder: opens the store, follows the journals, and closes the parent run at the end."""
     from autotailor.tracking.store import Store
 
     store = Store(database, folder / "store.lock", _tell)
@@ -95,5 +94,5 @@ def follow(owner: int, database: Path, folder: Path, run: RunKey) -> None:
 
 
 def _tell(sentence: str) -> None:
-    """One line in the recorder's log."""
+    """Prints one line into the recorder's log."""
     print(sentence, flush=True)

@@ -38,9 +38,9 @@ def store_uri(database: Path) -> str:
 
 
 def refused_for_good(error: Exception) -> bool:
-    """Whether MLflow would refuse the same again: a bad key or value, a run that is deleted.
+    """Whether MLflow would refuse the same write again: because of an invalid key or value, or a deleted run.
 
-    A store that is locked, full or damaged is no reason to drop what was to be written.
+    A store that is locked, full or damaged is no such reason: the write may succeed later.
     """
     cause = error.__cause__
     if isinstance(cause, (ValueError, TypeError, OverflowError)):  # a value that SQLite cannot hold
@@ -54,12 +54,12 @@ class Store:
     """One SQLite store, with the artifacts in ``mlruns`` beside it."""
 
     def __init__(self, database: Path, lock: Path, tell: Callable[[str], None] = print) -> None:
-        """Opens the store; creates it whole or not at all.
+        """Opens the store, and creates it if missing; an interrupted creation leaves no file.
 
         Args:
             database: the SQLite file.
-            lock: lock file for what must not happen twice: creating the store, an experiment, a run.
-            tell: takes a sentence about what MLflow refused and the store left out.
+            lock: file that locks the creation of the store, of an experiment and of a run, so that none is made twice.
+            tell: takes a sentence about each entry that is left out because MLflow refuses it.
         """
         self._lock = FileLock(lock)
         self._root = artifact_root(database)
@@ -68,11 +68,11 @@ class Store:
             if not database.exists():
                 _create(database)
             elif anchor(database):
-                tell(f"{database} was moved here: its runs look for their artifacts in {self._root} now")
+                tell(f"{database} was moved: the addresses of its artifacts now point to {self._root}")
             self.client = MlflowClient(store_uri(database))
 
     def experiment(self, model: str) -> str:
-        """Identifier of the model's experiment, created when there is none, restored where it was deleted."""
+        """Identifier of the model's experiment, which is created if missing, and restored if deleted."""
         with self._lock:
             found: Experiment | None = self.client.get_experiment_by_name(model)
             if found is None:
@@ -82,7 +82,7 @@ class Store:
             return str(found.experiment_id)
 
     def parent(self, run: RunKey) -> str:
-        """Identifier of the parent run of (model, device, configuration), created when there is none."""
+        """Identifier of the parent run of (model, device, configuration), which is created if missing."""
         experiment = self.experiment(run.model)
         tags = {"device": run.device, "config_hash": run.config_hash, "autotailor.kind": "parent"}
         with self._lock:
@@ -102,7 +102,7 @@ class Store:
             found = self._find(experiment, {JOURNAL: journal})
             if found is None:
                 found = self._create_child(experiment, parent, start, journal)
-        self._log_params(found, start["params"])  # again after a crash: the same values change nothing
+        self._log_params(found, start["params"])  # a repetition after a crash changes nothing
         return found, parent
 
     def _create_child(self, experiment: str, parent: str, start: Mapping[str, Any], journal: str) -> str:
@@ -115,21 +115,21 @@ class Store:
         return str(created.info.run_id)
 
     def log_metrics(self, run_id: str, values: Mapping[str, float], time: int, step: int) -> None:
-        """Metrics of a run; values that are not numbers are left out, MLflow cannot hold them."""
+        """Writes metrics of a run; NaN is left out, because MLflow cannot store it."""
         metrics = [Metric(legal(key), value, time, step) for key, value in values.items() if value == value]
         self._log(metrics, METRICS_PER_BATCH, lambda batch: self.client.log_batch(run_id, metrics=batch))
 
     def log_artifact(self, run_id: str, path: Path) -> None:
-        """Copies a file to the run's artifacts, if it is still there and may be read."""
+        """Copies a file to the run's artifacts; a file that is gone or may not be read is left out."""
         if not path.is_file():
             return
         if not os.access(path, os.R_OK):
-            self._tell(f"{path} may not be read: it is not kept with the run")
+            self._tell(f"{path} is not kept with the run: this user may not read it")
             return
         self.client.log_artifact(run_id, str(path))
 
     def end(self, run_id: str, status: str, time: int | None = None) -> None:
-        """Sets the final status and the end."""
+        """Sets the final status and the end time of a run."""
         self.client.set_terminated(run_id, status=status, end_time=time or milliseconds())
 
     def _find(self, experiment: str, tags: Mapping[str, str]) -> str | None:
@@ -139,12 +139,12 @@ class Store:
         return str(runs[0].info.run_id) if runs else None
 
     def _log_params(self, run_id: str, params: Mapping[str, Any]) -> None:
-        """Parameters that others may see."""
+        """Writes the parameters of a run, without private ones."""
         entries = [Param(legal(key), str(value)[:MAX_PARAM]) for key, value in sorted(public(params).items())]
         self._log(entries, PARAMS_PER_BATCH, lambda batch: self.client.log_batch(run_id, params=batch))
 
     def _log(self, entities: Sequence[Entity], size: int, log: Callable[[Sequence[Entity]], object]) -> None:
-        """Writes in batches; of a batch that MLflow refuses, everything but what it refuses."""
+        """Writes entities in batches; where MLflow refuses a batch, one by one without the refused entities."""
         for first in range(0, len(entities), size):
             batch = entities[first : first + size]
             try:
@@ -153,7 +153,7 @@ class Store:
                 if not refused_for_good(error):
                     raise
                 if len(batch) == 1:
-                    self._tell(f"MLflow refuses {batch[0].key!r}, it is left out: {_first_line(error)}")
+                    self._tell(f"{batch[0].key!r} is left out, because MLflow refuses it: {_first_line(error)}")
                 else:
                     self._log(batch, 1, log)
 
@@ -163,7 +163,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _create(database: Path) -> None:
-    """Creates the tables in a temporary file that then takes the store's name: a crash leaves no half store."""
+    """Creates the tables in a temporary file and renames it, so that a crash leaves no incomplete store."""
     database.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".mlflow.", dir=database.parent) as folder:
         temporary = Path(folder) / database.name

@@ -1,6 +1,6 @@
-"""MLflow's own pages about a store: ``python -m autotailor.tracking.ui mlflow.db [arguments of mlflow ui]``.
+"""Serves MLflow's pages for a store: ``python -m autotailor.tracking.ui mlflow.db [arguments of mlflow ui]``.
 
-They send nothing to MLflow's makers, and a store that was moved shows its artifacts.
+Telemetry of MLflow is switched off, and the addresses of artifacts are corrected if the store was moved.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 from autotailor.tracking.anchors import anchor
 
 SETTINGS = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-"""No telemetry, and none of the seven helper processes that MLflow starts for jobs that nobody gives it."""
+"""Switch off telemetry, and the seven helper processes that MLflow starts for jobs, which autotailor does not use."""
 
 
 def main() -> None:
-    """Corrects the store's addresses and becomes MLflow's server."""
+    """Corrects the store's addresses, and replaces this process by MLflow's server."""
     database = Path(sys.argv[1])
     if not database.is_file():
-        sys.exit(f"autotailor: no store {database.resolve()}; the first run of the workflow writes it")
+        sys.exit(f"autotailor: there is no store {database.resolve()}; the first run of the workflow writes it")
     try:
         anchor(database)
     except sqlite3.Error as error:
-        sys.exit(f"autotailor: {database.resolve()} is no MLflow store ({error}); move it away, runs write a new one")
+        sys.exit(f"autotailor: {database.resolve()} is not an MLflow store ({error}); move it, runs write a new one")
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     address = f"sqlite:///{database.resolve()}"

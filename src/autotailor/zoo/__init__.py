@@ -1,6 +1,6 @@
-"""Networks of our own: two small enough to be trained on the embedded default data, three of the paper's.
+"""Networks of this package: two small ones that are trained on the default data, and three of the paper.
 
-They are plain ``nn.Module`` classes: nothing in them knows of autotailor, as a user's own network would not.
+They are plain ``nn.Module`` classes that know nothing of the compiler, like a user's own network.
 """
 
 from autotailor.zoo.elasticvit import ElasticViT, elasticvit

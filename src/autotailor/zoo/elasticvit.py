@@ -1,14 +1,15 @@
-"""ElasticViT's network at its maximum: the paper's LeViT.
+"""The largest network of ElasticViT, which the paper calls LeViT.
 
 Tang et al., *ElasticViT: Conflict-aware Supernet Training for Deploying Fast Vision Transformer on Diverse Mobile
-Devices*, ICCV 2023: a stem, 2 stages of inverted residuals and 4 of transformer blocks, in the largest depths, widths,
-kernels, expand ratios, V scales and MLP ratios of the authors' published space. Attention is LeViT's (Graham et al.,
-ICCV 2021): queries, keys and values of a head side by side in one projection, values wider than keys, a learned bias
-for each distance between two places of the map, an activation before the projection. As in ElasticViT, values pass a
-depthwise 3x3 convolution, and a stage begins with an inverted residual that changes width and resolution.
+Devices*, ICCV 2023. The network has a stem, 2 stages of inverted residuals and 4 stages of transformer blocks, with the
+largest depths, widths, kernels, expand ratios, V scales and MLP ratios of the authors' published space. The attention
+is that of LeViT (Graham et al., ICCV 2021): one projection gives queries, keys and values of each head side by side,
+values are wider than keys, each distance between two positions of the map has a learned bias, and an activation comes
+before the output projection. As in ElasticViT, values pass a depthwise 3x3 convolution, and a stage begins with an
+inverted residual that changes width and resolution.
 
-Two things are simpler than in the authors' code: LayerNorm normalises each token by itself, and a distance is
-LeViT's (|dy|, |dx|) instead of Swin's signed one.
+Two things are simpler than in the authors' code: LayerNorm normalises each token separately, and distances are LeViT's
+(|dy|, |dx|) instead of Swin's signed ones.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class InvertedResidual(nn.Module):
 
 
 class Attention(nn.Module):
-    """LeViT's attention over the places of a map of ``side`` x ``side``, with a depthwise 3x3 on the values."""
+    """LeViT's attention over the positions of a map of ``side`` x ``side``, with a depthwise 3x3 on the values."""
 
     offsets: torch.Tensor
 
@@ -90,14 +91,14 @@ class Attention(nn.Module):
 
 
 def _offsets(side: int) -> torch.Tensor:
-    """Index of (|dy|, |dx|) for each two places of a map: ``[side * side, side * side]``."""
+    """Index of (|dy|, |dx|) for each pair of positions of a map: ``[side * side, side * side]``."""
     places = torch.cartesian_prod(torch.arange(side), torch.arange(side))
     distance = (places[:, None] - places[None, :]).abs()
     return distance[..., 0] * side + distance[..., 1]
 
 
 class TransformerBlock(nn.Module):
-    """x + attention, then x + MLP, each behind a LayerNorm."""
+    """x + attention(LayerNorm(x)), then x + MLP(LayerNorm(x))."""
 
     def __init__(self, width: int, side: int) -> None:
         super().__init__()
@@ -108,13 +109,13 @@ class TransformerBlock(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Tokens ``[n, places, width]`` to the same shape."""
+        """Tokens ``[n, positions, width]`` to the same shape."""
         x = x + self.attention(self.norm1(x))
         return cast(torch.Tensor, x + self.mlp(self.norm2(x)))
 
 
 class TransformerStage(nn.Module):
-    """A gated inverted residual that changes width and resolution, then transformer blocks over the map's places."""
+    """A gated inverted residual that changes width and resolution, then transformer blocks over the map's positions."""
 
     def __init__(self, inputs: int, outputs: int, blocks: int, stride: int, side: int) -> None:
         super().__init__()
@@ -134,7 +135,7 @@ class ElasticViT(nn.Module):
 
     def __init__(self, num_classes: int = 1000, resolution: int = RESOLUTION) -> None:
         super().__init__()
-        self.default_cfg = {"input_size": (3, resolution, resolution)}  # as timm's networks say it
+        self.default_cfg = {"input_size": (3, resolution, resolution)}  # timm's networks give their input size so
         channels, separable = STEM
         self.stem = conv_bn(3, channels, 3, 2, activation=nn.Hardswish())
         blocks: list[nn.Module] = [InvertedResidual(channels, channels, KERNEL, expansion=1) for _ in range(separable)]
@@ -163,7 +164,7 @@ class ElasticViT(nn.Module):
 
 
 def _halved(side: int) -> int:
-    """Side of a map behind a stride of 2."""
+    """Side of a map after a stride of 2."""
     return -(-side // 2)
 
 
@@ -172,11 +173,11 @@ def elasticvit(num_classes: int = 1000, resolution: int = RESOLUTION, seed: int 
 
     Args:
         num_classes: outputs of the classifier.
-        resolution: side of the images in pixels; it sizes the tables of attention biases.
+        resolution: side of the images in pixels; the tables of attention biases depend on it.
         seed: of the initial weights.
 
     Raises:
-        ZooError: an argument makes no network.
+        ZooError: an argument is out of range.
     """
     check_arguments("elasticvit", num_classes)
     if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 33:

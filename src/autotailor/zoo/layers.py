@@ -1,4 +1,4 @@
-"""What the networks of the zoo share: channel rounding, convolution with BatchNorm, seeded initial weights."""
+"""Parts that the networks of the zoo share: channel rounding, convolution with BatchNorm, seeded initial weights."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class ZooError(AutoTailorError):
-    """A network of the zoo cannot be built as asked."""
+    """An argument of a network of the zoo is out of range."""
 
 
 def scale_channels(channels: int, width: float, divisor: int) -> int:
-    """Channel count of a uniformly scaled network: nearest multiple of ``divisor``, at least one of it."""
+    """Channel count of a uniformly scaled network: the nearest multiple of ``divisor``, at least ``divisor``."""
     return max(divisor, int(channels * width / divisor + 0.5) * divisor)
 
 
@@ -64,7 +64,7 @@ class SqueezeExcitation(nn.Module):
 
 
 def seeded(make: Callable[[], Network], seed: int) -> Network:
-    """A network with all weights drawn from ``seed`` alone; the global random state is left as it was.
+    """Makes a network whose weights depend on ``seed`` alone; the global random state does not change.
 
     He initialisation for convolutions; linear layers get a standard deviation of 0.01; biases are zero.
     """

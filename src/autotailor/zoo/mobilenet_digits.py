@@ -61,7 +61,7 @@ class MobileNetDigits(nn.Module):
 
 
 def mobilenet_digits(num_classes: int = 10, width: float = 1.0, seed: int = 0) -> MobileNetDigits:
-    """The MobileNet of the embedded default, untrained.
+    """A small MobileNetV2 for the default data, untrained.
 
     Args:
         num_classes: outputs of the classifier.
@@ -69,7 +69,7 @@ def mobilenet_digits(num_classes: int = 10, width: float = 1.0, seed: int = 0) -
         seed: of the initial weights.
 
     Raises:
-        ZooError: an argument makes no network.
+        ZooError: an argument is out of range.
     """
     check_arguments("mobilenet_digits", num_classes, width)
     return seeded(lambda: MobileNetDigits(num_classes, width), seed)

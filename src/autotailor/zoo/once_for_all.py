@@ -1,8 +1,8 @@
-"""Once-for-All's MobileNetV3 and ProxylessNAS at their maximum: depth 4, kernel 7, expand ratio 6.
+"""The largest MobileNetV3 and ProxylessNAS of Once-for-All: depth 4, kernel 7, expand ratio 6.
 
-Cai et al., *Once for All: Train One Network and Specialize it for Efficient Deployment*, ICLR 2020; widths, strides,
-activations and gates as in the authors' ``OFAMobileNetV3`` and ``OFAProxylessNASNets`` with width 1.0. Both are plain
-networks here: that they are the largest SubNets of a space is for the compiler to find out.
+Cai et al., *Once for All: Train One Network and Specialize it for Efficient Deployment*, ICLR 2020. Widths, strides,
+activations and gates are those of the authors' ``OFAMobileNetV3`` and ``OFAProxylessNASNets`` with width 1.0. Both are
+plain networks here; the compiler proposes their spaces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Activation = Callable[[], nn.Module]
 
 @dataclass(frozen=True)
 class Stage:
-    """A run of inverted residuals; the first one strides."""
+    """A sequence of inverted residuals; the first one has the stride."""
 
     width: int
     stride: int
@@ -71,7 +71,7 @@ class InvertedResidual(nn.Module):
 
 
 def inverted_residuals(inputs: int, stages: Sequence[Stage], epsilon: float) -> nn.Sequential:
-    """All blocks of some stages, one after the other."""
+    """The blocks of all stages, one after another."""
     blocks: list[nn.Module] = []
     for stage in stages:
         for index in range(stage.blocks):
@@ -81,7 +81,7 @@ def inverted_residuals(inputs: int, stages: Sequence[Stage], epsilon: float) -> 
 
 
 class MobileNetV3OFA(nn.Module):
-    """Stem and a separable block of 16 channels, 5 stages of 4 blocks, MobileNetV3's head behind the pooling."""
+    """Stem and a separable block of 16 channels, 5 stages of 4 blocks, and MobileNetV3's head after the pooling."""
 
     def __init__(self, num_classes: int = 1000) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class MobileNetV3OFA(nn.Module):
 
 
 class ProxylessNASOFA(nn.Module):
-    """Stem of 32, a separable block of 16 channels, 5 stages of 4 blocks and one of a single block, 1x1 head."""
+    """Stem of 32 channels, a separable block of 16, 5 stages of 4 blocks, one stage of one block, and a 1x1 head."""
 
     def __init__(self, num_classes: int = 1000) -> None:
         super().__init__()
@@ -121,20 +121,20 @@ class ProxylessNASOFA(nn.Module):
 
 
 def mobilenetv3_ofa(num_classes: int = 1000, seed: int = 0) -> MobileNetV3OFA:
-    """Once-for-All's MobileNetV3 at its maximum, untrained, for images of 224.
+    """Once-for-All's largest MobileNetV3, untrained, for images of 224 pixels.
 
     Args:
         num_classes: outputs of the classifier.
         seed: of the initial weights.
 
     Raises:
-        ZooError: an argument makes no network.
+        ZooError: an argument is out of range.
     """
     check_arguments("mobilenetv3_ofa", num_classes)
     return seeded(lambda: MobileNetV3OFA(num_classes), seed)
 
 
 def proxylessnas(num_classes: int = 1000, seed: int = 0) -> ProxylessNASOFA:
-    """Once-for-All's ProxylessNAS at its maximum, untrained, for images of 224; see ``mobilenetv3_ofa``."""
+    """Once-for-All's largest ProxylessNAS, untrained, for images of 224 pixels; see ``mobilenetv3_ofa``."""
     check_arguments("proxylessnas", num_classes)
     return seeded(lambda: ProxylessNASOFA(num_classes), seed)

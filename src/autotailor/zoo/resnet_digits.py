@@ -59,7 +59,7 @@ class ResNetDigits(nn.Module):
 
 
 def resnet_digits(num_classes: int = 10, width: float = 1.0, seed: int = 0) -> ResNetDigits:
-    """The ResNet of the embedded default, untrained.
+    """The ResNet of the default configuration, untrained.
 
     Args:
         num_classes: outputs of the classifier.
@@ -67,7 +67,7 @@ def resnet_digits(num_classes: int = 10, width: float = 1.0, seed: int = 0) -> R
         seed: of the initial weights.
 
     Raises:
-        ZooError: an argument makes no network.
+        ZooError: an argument is out of range.
     """
     check_arguments("resnet_digits", num_classes, width)
     return seeded(lambda: ResNetDigits(num_classes, width), seed)

@@ -46,7 +46,7 @@ def test_a_table_goes_from_one_store_into_another(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--store", "nowhere", "list"], "--store nowhere: no LUT store there"),
+        (["--store", "nowhere", "list"], "--store nowhere: the folder holds no LUT store"),
         (["export", "", "table.csv"], "2 devices begin with ''; known are: .*, .*lut list"),
         (["export", "xyz", "table.csv"], "0 devices begin with 'xyz'"),
         (["import", "nothing.csv"], r"nothing\.csv: cannot be read"),
@@ -85,7 +85,7 @@ def test_an_imported_table_is_removed_again(tmp_path: Path, capsys: pytest.Captu
     before = Store(tmp_path / "ours")
     assert len(before.lut(device.id)) == 4
     assert main(["lut", "--store", str(tmp_path / "ours"), "list"]) == 0
-    assert f"{device.id}: 3 of them imported from {tmp_path / 'theirs' / 'bad.csv'}" in capsys.readouterr().out
+    assert f"{device.id}: 3 operators were imported from {tmp_path / 'theirs' / 'bad.csv'}" in capsys.readouterr().out
     assert main(["lut", "--store", str(tmp_path / "ours"), "remove", "--from", "bad.csv", "--yes"]) == 0
     assert "3 rows imported from bad.csv" in capsys.readouterr().out
     assert {row.feature for row in Store(tmp_path / "ours").lut(device.id)} == {relu(1), relu(2)}
@@ -130,7 +130,7 @@ def test_a_kind_is_removed_on_all_devices_but_only_what_was_imported(tmp_path: P
     [
         ([], "name a device, --operator, --from or --imported"),
         (["xyz", "--yes"], "0 devices begin with 'xyz'"),
-        (["--from", "other.csv", "--yes"], "nothing in it answers to that"),
+        (["--from", "other.csv", "--yes"], "no measurement matches"),
         (["--operator", "Relu"], "nobody can be asked here.*add --yes"),
     ],
 )

@@ -151,7 +151,7 @@ class TestFirstCalibration:
         self, net: autotailor.SuperNet, adopted: autotailor.SuperNet, tmp_path: Path
     ) -> None:
         data = tiny_data.splits()
-        with pytest.raises(accuracy.AccuracyError, match="has not seen an image"):
+        with pytest.raises(accuracy.AccuracyError, match="is not calibrated yet"):
             accuracy.calibrate(net.module().eval(), net.smallest(), data, CALIBRATION)
         smallest = adopted.smallest()
         statistics = accuracy.calibrate(adopted.module().eval(), smallest, data, CALIBRATION)

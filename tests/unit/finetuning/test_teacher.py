@@ -126,7 +126,7 @@ def test_an_untrained_network_does_not_teach(tmp_path: Path) -> None:
     net = autotailor.compile(networks.TinyResNet().eval(), networks.SPACES["resnet"], resolution=32)
     calibration = CalibrationConfig(images=32, batch_size=16)
     config = FinetuneConfig(epochs=1, batch_size=16, calibration=calibration, subnets=3)
-    with pytest.raises(TrainingError, match=r"is it trained on these classes.*mean \[0, 0, 0\].*32 pixels, in RGB\?"):
+    with pytest.raises(TrainingError, match=r"trained on these classes.*RGB images of 32 pixels.*mean \[0, 0, 0\]"):
         finetune(net, tiny_data.splits(fail_at=(0, 0)), config, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -135,7 +135,7 @@ def test_the_configuration_lets_it_teach_all_the_same(caplog: pytest.LogCaptureF
     torch.manual_seed(3)
     with caplog.at_level(logging.WARNING):
         question(networks.TinyResNet().eval(), tiny_data.splits(), 0, accept_chance=True)
-    assert "is it trained on these classes" in caplog.text
+    assert "it was trained on these classes" in caplog.text
     assert FinetuneConfig(epochs=1, accept_chance=True).identity == FinetuneConfig(epochs=1).identity
     with pytest.raises(TrainingError, match="expected true or false"):
         FinetuneConfig(epochs=1, accept_chance="no")  # type: ignore[arg-type]

@@ -132,8 +132,11 @@ class TestPretrain:
             (nn.Sequential(nn.Flatten(), nn.Linear(3072, 7)), "expected .2, 5."),
             (nn.Linear(7, 5), "cannot read images"),
             ("resnet", "torch.nn.Module"),
-            (nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.ConstantPad1d((0, 2), 0.0)), "no parameters"),
-            (nn.Sequential(nn.Flatten(), nn.Linear(3072, 5), nn.Softmax(1)), "wants logits"),
+            (
+                nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.ConstantPad1d((0, 2), 0.0)),
+                "no trainable",
+            ),
+            (nn.Sequential(nn.Flatten(), nn.Linear(3072, 5), nn.Softmax(1)), "needs logits"),
         ],
         ids=["classes", "shape", "type", "untrainable", "probabilities"],
     )

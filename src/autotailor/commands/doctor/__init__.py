@@ -1,4 +1,4 @@
-"""Doctor: whether a device can be measured on, and what stands against it."""
+"""The command ``doctor``: checks whether a device is fit for measuring, and names what is wrong with it."""
 
 from autotailor.commands.doctor.command import add_command
 

@@ -27,10 +27,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(options: argparse.Namespace) -> None:
-    """Checks and prints.
+    """Checks the device and prints the table.
 
     Raises:
-        ConfigError: no such device, or an override makes no sense.
+        ConfigError: the device is unknown, or an override is invalid.
         DoctorError: a check failed.
     """
     from autotailor import config
@@ -41,11 +41,11 @@ def run(options: argparse.Namespace) -> None:
 
     if not options.conf.is_dir():
         raise config.ConfigError(
-            f"--conf {options.conf}: no such folder; call the doctor in the repository's root, or name its conf"
+            f"--conf {options.conf}: no such folder; call doctor in the repository's root, or give its folder conf"
         )
     section = config.compose(options.conf, None, options.device, options.overrides)["device"]
     device = DeviceConfig.from_section(section)
     findings = print_findings(device.name, examine(device, options.sysfs))
     failed = [finding.check for finding in findings if finding.verdict is Verdict.FAILED]
     if failed:
-        raise DoctorError(f"device {device.name} failed: {', '.join(failed)}; the table says what to do")
+        raise DoctorError(f"device {device.name} failed: {', '.join(failed)}; the table names the remedies")

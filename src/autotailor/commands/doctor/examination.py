@@ -1,4 +1,4 @@
-"""The checks of a device, in the order in which one needs the other."""
+"""The checks of a device; each check runs after the checks that it depends on."""
 
 from __future__ import annotations
 
@@ -26,18 +26,22 @@ from autotailor.profiling.transports import Transport, open_transport
 
 NOISE_BATCHES, NOISE_SECONDS = 4, 0.5
 NOISE_WARNING, NOISE_LIMIT = 0.03, 0.10
-"""Coefficient of variation and drift of the anchor: above the first profiling takes long, above the second it fails."""
+"""Limits for the anchor's coefficient of variation and drift: above the first limit, profiling takes long; above the
+second, it fails."""
 DF_SECONDS = 60.0
 NEEDED_MB, AMPLE_MB = 16, 256
-"""Free space for the runner and manifests, and for large networks besides."""
+"""Free space: what the runner and its manifests need, and what is enough for large networks, too."""
 
 
 def examine(device: DeviceConfig, root: PurePosixPath = ROOT) -> Iterator[Finding]:
-    """Checks a device: each finding as soon as it is there; what rests on a failed check is left out.
+    """Checks a device. Checks that depend on a failed check are left out.
 
     Args:
-        device: which one.
-        root: where the device's ``/sys`` is.
+        device: the configuration of the device.
+        root: path of ``/sys`` on the device.
+
+    Yields:
+        Each finding as soon as its check is done.
     """
     try:
         transport = open_transport(device)
@@ -63,7 +67,7 @@ def examine(device: DeviceConfig, root: PurePosixPath = ROOT) -> Iterator[Findin
 
 
 def _failure(check: str, device: DeviceConfig, error: Exception) -> Finding:
-    """An error as a finding: its message ends with the remedy."""
+    """Turns an error into a finding; an error's message ends with the remedy."""
     said, _, remedy = str(error).removeprefix(f"device {device.name}: ").partition(": ")
     return Finding(check, Verdict.FAILED, said, remedy)
 
@@ -85,7 +89,7 @@ def _check_transport(device: DeviceConfig, transport: Transport) -> Iterator[Fin
 
 
 def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath) -> Iterator[Finding]:
-    """Space, processor and energy; raises DeviceError when it no longer answers."""
+    """Checks space, processor and energy; raises DeviceError when the device no longer answers."""
     yield _check_space(transport)
     machine = look(transport, root)
     sensor = find_sensor(transport, root)
@@ -93,20 +97,20 @@ def _check_state(device: DeviceConfig, transport: Transport, root: PurePosixPath
     yield check_frequency(device, machine)
     yield check_temperature(machine)
     if sensor is None:
-        yield Finding("energy", Verdict.UNAVAILABLE, "no sensor that this user may read (RAPL: root only)")
+        yield Finding("energy", Verdict.UNAVAILABLE, "this user may read no power sensor (RAPL: root only)")
     else:
         yield Finding("energy", Verdict.GOOD, sensor.name)
 
 
 def _check_space(transport: Transport) -> Finding:
-    """Room in the folder that runs use."""
+    """Checks the free space in the device's folder for runs."""
     lines: list[str] = []
     transport.run(["df", "-Pk", "."], lines.append, DF_SECONDS)
     columns = lines[-1].split() if lines else []
     if len(columns) < 4 or not columns[3].isdigit():
-        return Finding("space", Verdict.UNAVAILABLE, "the device does not say")
+        return Finding("space", Verdict.UNAVAILABLE, "the device does not report its free space")
     free = int(columns[3]) / 1024
-    said, remedy = f"{free:,.0f} MiB free", "remove something there, or set device.folder"
+    said, remedy = f"{free:,.0f} MiB free", "remove files there, or set device.folder"
     if free < NEEDED_MB:
         return Finding("space", Verdict.FAILED, f"{said}, at least {NEEDED_MB} are needed", remedy)
     return Finding(
@@ -116,7 +120,11 @@ def _check_space(transport: Transport) -> Finding:
 
 @contextmanager
 def _held(device: DeviceConfig, transport: Transport) -> Iterator[str | None]:
-    """Holds the device, so that no run is disturbed and none starts meanwhile; else says who uses it."""
+    """Locks the device, so that the checks disturb no run and no run starts meanwhile.
+
+    Yields:
+        None where the device is locked, else the user of the device.
+    """
     lock = DeviceLock(transport.identity, device.name)
     if not lock.try_acquire():
         yield str(lock.holder() or "another process")
@@ -129,14 +137,14 @@ def _held(device: DeviceConfig, transport: Transport) -> Iterator[str | None]:
 
 
 def _lock_finding(user: str | None) -> Finding:
-    """Whether another run uses the device."""
+    """Reports whether another run uses the device."""
     if user is None:
         return Finding("lock", Verdict.GOOD, "free")
     return Finding("lock", Verdict.WARNING, f"in use by {user}", "wait until it is done; a run would wait, too")
 
 
 def _check_runtime(device: DeviceConfig, free: bool) -> Iterator[Finding]:
-    """The runtime, and how steadily it measures the anchor operator."""
+    """Checks the runtime, and how steadily the runtime measures the anchor operator."""
     try:
         runtime = open_runtime(device)
         runtime.check()
@@ -160,22 +168,24 @@ def _check_runtime(device: DeviceConfig, free: bool) -> Iterator[Finding]:
 
 
 def _describe(facts: dict[str, object]) -> str:
-    """Name, version, and the options that are switched on."""
+    """Name and version of the runtime, and the options that are switched on."""
     options = facts.get("options")
     chosen = [f"{k}={v}" if v is not True else k for k, v in options.items() if v] if isinstance(options, dict) else []
     return f"{facts.get('name')} {facts.get('version')}" + (f", {', '.join(chosen)}" if chosen else "")
 
 
 def judge_noise(records: list[Record]) -> Finding:
-    """Coefficient of variation of the anchor's blocks, and its drift from the first batch to the last."""
+    """Judges the coefficient of variation of the anchor's blocks, and the drift from the first to the last batch."""
     if not records:
-        return Finding("noise", Verdict.FAILED, "the runtime has not measured the anchor operator", "see its log")
+        return Finding(
+            "noise", Verdict.FAILED, "the runtime has not measured the anchor operator", "see the runtime's log"
+        )
     blocks = np.array([block for record in records for block in record.blocks])
     variation = float(blocks.std(ddof=1) / blocks.mean())
     ends = [float(np.mean(record.blocks)) for record in (records[0], records[-1])]
     drift = ends[1] / ends[0] - 1
     said = f"anchor {blocks.mean():.4f} ms, coefficient of variation {variation:.1%}, drift {drift:+.1%}"
-    remedy = "stop what else runs there, pin cores (device.cores), hold the clock, keep it cool"
+    remedy = "stop other programs on the device, pin cores (device.cores), fix the clock, improve the cooling"
     if max(variation, abs(drift)) > NOISE_LIMIT:
         return Finding("noise", Verdict.FAILED, f"{said} (limit {NOISE_LIMIT:.0%})", remedy)
     if max(variation, abs(drift)) > NOISE_WARNING:

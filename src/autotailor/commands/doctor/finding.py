@@ -1,4 +1,4 @@
-"""What one check of a device has found."""
+"""The finding of one check of a device."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Finding:
     """One line of the doctor's table.
 
     Attributes:
-        check: what was looked at.
-        verdict: how it ended; UNAVAILABLE where the device does not say.
-        detail: what was found.
-        remedy: what to do about it; empty where nothing is to be done.
+        check: name of the check.
+        verdict: how the check ended; UNAVAILABLE where the device gives no information.
+        detail: what the check found.
+        remedy: what the user can do; empty where nothing needs to be done.
     """
 
     check: str

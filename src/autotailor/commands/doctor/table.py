@@ -1,4 +1,4 @@
-"""The doctor's table."""
+"""The table of findings that ``doctor`` prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ STYLES = {
 
 
 def print_findings(device: str, findings: Iterable[Finding], console: Console | None = None) -> list[Finding]:
-    """Prints one line for each check and returns them all; says what it is doing while checks run."""
+    """Prints one line for each check, and a status line while checks run.
+
+    Args:
+        device: name of the device.
+        findings: of the checks; reading them runs the checks.
+        console: where to print; standard output when None.
+
+    Returns:
+        All findings.
+    """
     console = console or Console()
     with console.status(f"examining {device}"):
         found = list(findings)

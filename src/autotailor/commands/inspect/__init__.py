@@ -1,4 +1,4 @@
-"""Inspection: what the compiler finds in a network, as tables or as a configuration to edit."""
+"""The command ``inspect``: shows the compiler's findings in a network as tables or as a configuration to edit."""
 
 from autotailor.commands.inspect.command import add_command
 

@@ -20,7 +20,7 @@ TIMM = "timm:"
 
 
 class InspectionError(AutoTailorError):
-    """The command line asks for something that cannot be inspected."""
+    """The options of ``inspect`` are invalid, or the source cannot be inspected."""
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,8 +39,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--batch-norm",
         choices=("auto", "reinsert", "keep"),
         default="auto",
-        help="where BatchNorm has been folded into the weights of a file: put it back where the file records that, "
-        "behind every convolution with a bias, or nowhere",
+        help="where to put BatchNorm back that was folded into the weights of a file: where the file records the "
+        "folding, behind every convolution with a bias, or nowhere",
     )
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source")
@@ -48,24 +48,27 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--random-weights", action="store_true", help="do not fetch the weights of timm:NAME; the structure is the same"
     )
     parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="your pictures, one folder per class: checked, and in the --yaml"
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="your pictures, one folder per class: checks them, and adds them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(
             name, type=float, nargs=3, metavar=("R", "G", "B"), help=f"{what} that the network was trained with, 0 to 1"
         )
     parser.add_argument(
-        "--device", metavar="NAME", help="a file of conf/device: whether its runtime can run every operator"
+        "--device", metavar="NAME", help="a file of conf/device: checks that its runtime can run every operator"
     )
     parser.add_argument("--conf", type=Path, default=Path("conf"), metavar="FOLDER", help="the configuration (conf)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compiles and prints.
+    """Compiles the network and prints the findings.
 
     Raises:
-        AutoTailorError: what is wrong with the source or the space, in one sentence.
+        AutoTailorError: the source, the space, the pictures or the options are invalid.
     """
     section = None if options.space is None else read_space(options.space)
     device = None if options.device is None else _device(options)
@@ -83,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
         own.verify()
         print("\n".join(own.summary()))
     if options.random_weights:
-        print("Random weights: the structure is the same as that of the trained network, the accuracy is not.")
+        print("Random weights: the structure is that of the trained network, but the accuracy is not.")
     if device is not None:
         from autotailor.profiling import check_writable
 
@@ -92,24 +95,24 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _device(options: argparse.Namespace) -> DeviceConfig:
-    """The device that is asked about; raises ConfigError where there is no such file."""
+    """The device of ``--device``; raises ConfigError where ``conf/device`` has no such file."""
     from autotailor import config
     from autotailor.profiling.device import DeviceConfig
 
     if not options.conf.is_dir():
         raise InspectionError(
-            f"--conf {options.conf}: no such folder; call inspect in the repository's root, or name its conf"
+            f"--conf {options.conf}: no such folder; call inspect in the repository's root, or give its folder conf"
         )
     return DeviceConfig.from_section(config.compose(options.conf, None, options.device)["device"])
 
 
 def _own_data(options: argparse.Namespace) -> OwnData | None:
-    """The pictures of ``--data``; refuses options that make no sense without them."""
+    """The pictures of ``--data``; refuses ``--mean`` and ``--std`` where they are invalid or no pictures are given."""
     if (options.mean is None) != (options.std is None):
         raise InspectionError("--mean and --std belong together: give both, or neither")
     if options.mean and not (min(options.std) > 0 and min(options.mean) >= 0 and max(options.mean + options.std) <= 1):
         raise InspectionError(
-            f"--mean {options.mean} --std {options.std}: both are of pixels between 0 and 1, and deviations are above "
+            f"--mean {options.mean} --std {options.std}: both must be for pixels between 0 and 1, and deviations above "
             f"0; divide numbers for pixels up to 255 by 255"
         )
     if options.data is None:
@@ -136,10 +139,12 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own
     makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
     num_classes = len(own.classes) if own is not None and makes_head else None
     if options.resolution is not None and options.resolution < 1:
-        raise InspectionError(f"--resolution {options.resolution}: the side of an image is at least 1 pixel")
+        raise InspectionError(f"--resolution {options.resolution}: give a side of at least 1 pixel")
     if options.random_weights:
         if not source.startswith(TIMM):
-            raise InspectionError(f"--random-weights is for {TIMM}NAME; {source} says itself what its weights are")
+            raise InspectionError(
+                f"--random-weights is only for {TIMM}NAME; {source} has its own weights, leave the option out"
+            )
         source = create_network(source, pretrained=False, num_classes=num_classes)
     name = options.source.removeprefix(TIMM) if options.random_weights else None
     try:
@@ -156,23 +161,23 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own
         raise
     except Exception as error:
         raise InspectionError(
-            f"{options.source} cannot be compiled: {type(error).__name__}: {reason(error)}; to see where it happens, "
+            f"{options.source} cannot be compiled: {type(error).__name__}: {reason(error)}; to see the traceback, "
             f"call autotailor.compile({options.source!r}) in Python"
         ) from error
 
 
 def read_space(path: Path) -> Mapping[str, Any]:
-    """The ``space`` section of a YAML file, or the whole file where it is nothing else.
+    """The ``space`` section of a YAML file, or the whole file where it has no such section.
 
     Raises:
-        InspectionError: the file is missing, is no YAML, or holds no mapping.
+        InspectionError: the file is missing, is not YAML, or holds no mapping.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InspectionError(f"--space {path}: cannot be read ({error}); name a YAML file") from error
     except yaml.YAMLError as error:
-        raise InspectionError(f"--space {path}: is no YAML: {' '.join(str(error).split())}") from error
+        raise InspectionError(f"--space {path}: is not YAML: {' '.join(str(error).split())}") from error
     section = document.get("model", document) if isinstance(document, Mapping) else document
     section = section.get("space", section) if isinstance(section, Mapping) else section
     if not isinstance(section, Mapping):

@@ -1,4 +1,4 @@
-"""The configuration that ``inspect --yaml`` prints: a file for ``conf/model``, with the data where they are known."""
+"""The configuration that ``inspect --yaml`` prints: a file for ``conf/model``, with the data of ``--data``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autotailor.commands.inspect.own_data import OwnData, class_lines, data_line
 if TYPE_CHECKING:
     from autotailor.ir.supernet import SuperNet
 
-NO_DATA = "# Without data: --data FOLDER adds the section of your pictures; else overrides=[data=NAME], of conf/data."
+NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or override it: overrides=[data=NAME]."
 SPACE = (
     "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
-    "# name where one differs; skip: variables to leave alone. What is not listed stays as it is.",
+    "# the name of a single block; skip: variables to leave out. Variables that are not listed stay unmodified.",
 )
 
 
@@ -36,16 +36,16 @@ def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
-    """A file for ``conf/model``; its data are those that ``conf/config.yaml`` names, or an override."""
+    """A file for ``conf/model`` without data; a run takes the data of ``conf/config.yaml`` or of an override."""
     lines = (_origin(net, options), NO_DATA, *SPACE)
     return "\n".join(lines) + "\n" + _dump(model_section(net, options))
 
 
 def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData) -> str:
-    """A file for ``conf/model`` that brings its data along.
+    """A file for ``conf/model`` with a section for its data.
 
     Raises:
-        DataError: pictures cannot be used.
+        DataError: some pictures cannot be used.
     """
     side = net.input_shape[-1]
     prepared, measured = preprocessing(own, options.source, side, options.mean, options.std)

@@ -1,4 +1,4 @@
-"""``inspect --data FOLDER``: pictures of one's own, compared with a network, as the data section of a configuration."""
+"""``inspect --data FOLDER``: compares the user's pictures with a network, and writes their data section."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How a network wants its pictures.
+    """The preprocessing of pictures that a network expects.
 
     Attributes:
         mean, std: for each channel, pixels between 0 and 1.
-        origin: where these two come from, for a comment.
-        crop, interpolation: as in the data's configuration; None where the network does not say.
+        origin: source of mean and std, for a comment.
+        crop, interpolation: as in the data's configuration; None where they are unknown.
     """
 
     mean: Triple
@@ -42,10 +42,10 @@ class Preprocessing:
 
 @dataclass(frozen=True)
 class OwnData:
-    """A folder of pictures that fits a network.
+    """A folder of the user's pictures.
 
     Attributes:
-        folder: as it was named.
+        folder: as the user named it.
         name: of the dataset.
         layout: the pictures by part.
     """
@@ -56,7 +56,7 @@ class OwnData:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, the network's outputs in order."""
+        """Names of the classes, in the order of the network's outputs."""
         return self.layout.classes
 
     def check_outputs(self, source: str, outputs: int) -> None:
@@ -69,12 +69,16 @@ class OwnData:
         Folder(FolderConfig(name=self.name, resolution=32, root=str(self.folder))).verify()
 
     def summary(self) -> list[str]:
-        """What there is, in words."""
+        """Lines that describe the pictures and the classes."""
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {len(self.classes)} classes."]
         return [*lines, *(line.removeprefix("# ") for line in class_lines(self.classes))]
 
     def statistics(self, resolution: int) -> PictureStatistics:
-        """Of the training pictures, after the pass that refuses what cannot be used."""
+        """Statistics of the training pictures.
+
+        Raises:
+            DataError: some pictures cannot be used.
+        """
         from autotailor.data.pictures.statistics import measure
         from autotailor.data.pictures.stream import PictureStream
 
@@ -84,10 +88,10 @@ class OwnData:
 
 
 def read_own_data(folder: Path) -> OwnData:
-    """Lists a folder.
+    """Lists a folder of pictures.
 
     Raises:
-        DataError: it is missing, a file, without pictures, or has fewer than two classes.
+        DataError: the folder is missing, is a file, has no pictures, or has fewer than two classes.
     """
     name = re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
     own = OwnData(folder, name, Folder(FolderConfig(name=name, resolution=32, root=str(folder))).layout())
@@ -100,7 +104,7 @@ def read_own_data(folder: Path) -> OwnData:
 
 
 def timm_preprocessing(source: str) -> Preprocessing | None:
-    """What timm says of a network's own preprocessing; None where the source is not timm's."""
+    """A network's own preprocessing according to timm; None where timm does not know it."""
     module, _, name = source.partition(":")
     if not name or module.split(".")[0] != "timm":
         return None
@@ -121,10 +125,12 @@ def timm_preprocessing(source: str) -> Preprocessing | None:
 def preprocessing(
     own: OwnData, source: str, resolution: int, mean: Sequence[float] | None, std: Sequence[float] | None
 ) -> tuple[Preprocessing, PictureStatistics]:
-    """How the pictures are to be prepared: as given, as timm says, or as measured.
+    """The preprocessing of the pictures, and their statistics.
+
+    Mean and deviation are the given ones, else those of timm, else those measured on the pictures.
 
     Raises:
-        DataError: pictures cannot be used.
+        DataError: some pictures cannot be used.
     """
     measured = own.statistics(resolution)
     known = timm_preprocessing(source)
@@ -134,8 +140,8 @@ def preprocessing(
     if known is not None:
         return known, measured
     origin = (
-        f"measured on {measured.measured:,} of {measured.pictures:,} training pictures; where the network was trained "
-        f"with others, write those"
+        f"measured on {measured.measured:,} of {measured.pictures:,} training pictures; replace them if the network "
+        f"was trained with other values"
     )
     return Preprocessing(measured.mean, measured.std, origin), measured
 
@@ -157,7 +163,7 @@ def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistic
         ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
     if len(own.layout.parts) < 3:
-        missing = "training, validation, test: divided by the seed, equal files on one side"
+        missing = "training, validation, test: drawn by the seed, equal files in one part"
         if "val" not in own.layout.parts:
             rows.insert(2, ("fractions", [0.8, 0.1, 0.1], missing))
     lines = [_line(key, value, comment) for key, value, comment in rows]
@@ -168,7 +174,7 @@ def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistic
 
 
 def class_lines(classes: Sequence[str]) -> list[str]:
-    """Comments that say which output is which class."""
+    """Comments that name the class of each output."""
     shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
     if len(classes) > LISTED:
         shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")
@@ -182,7 +188,7 @@ def class_lines(classes: Sequence[str]) -> list[str]:
 
 
 def quoted(text: object) -> str:
-    """A text as Hydra hands it over unchanged."""
+    """A text in the quotes and escapes with which Hydra reads it unchanged."""
     import yaml  # type: ignore[import-untyped]
 
     dumped = yaml.safe_dump(str(text).replace("${", "\\${"), allow_unicode=True, width=10**6)
@@ -203,7 +209,7 @@ def _parts(layout: Layout) -> str:
 
 
 def _printable(name: str) -> str:
-    """A name that stays on its line of a comment."""
+    """A name without line breaks and other characters that would leave the line of a comment."""
     return "".join(character if character.isprintable() else "?" for character in name)
 
 

@@ -27,7 +27,7 @@ LISTED = 5  # operators without variables
 
 
 def print_inspection(net: SuperNet, proposed: bool, console: Console | None = None) -> None:
-    """Prints everything the compiler found.
+    """Prints all findings of the compiler.
 
     Args:
         net: the compiled network.
@@ -41,13 +41,17 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     shape = _times(net.input_shape[1:])
     console.print(f"[bold]{net.name}[/]   {shape} in, {net.num_classes} classes out", highlight=False)
     if net.head.activation:
-        console.print(f"Ends in {net.head.activation}: trained on the logits before it, exported with it.")
+        console.print(
+            f"The network ends in {net.head.activation}: training uses the logits before it, exports include it."
+        )
     console.print()
-    console.print(_stages(net) if net.blocks else "Blocks: none that a template knows.")
+    console.print(_stages(net) if net.blocks else "Blocks: none; no template matches.")
     console.print(_variables(net, proposed) if len(net.space) else "Variables: none.")
     if proposed and RESOLUTION not in net.space.positions:
         side = _times(net.input_shape[2:])
-        console.print(f"The images stay {side}: shapes or weights of the network are tied to it.\n", highlight=False)
+        console.print(
+            f"The images stay {side}: shapes or weights of the network depend on this size.\n", highlight=False
+        )
     _print_counts(net, console)
     console.print(_subnets(net, macs))
     _print_share(net, macs, console)
@@ -57,14 +61,14 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
 
 
 def _folded_note(net: SuperNet) -> str:
-    """What happened to BatchNorm that was folded into weights, or may have been."""
+    """A note about BatchNorm that was put back, or that may be folded into weights."""
     if count := len(placeholders(net.graph)):
-        return f"BatchNorm put back behind {count} operators; fine-tuning calibrates it first."
+        return f"BatchNorm was put back behind {count} operators; fine-tuning calibrates it first."
     candidates = len(biased_convolutions(net.graph))
     if candidates and not any(node.kind == KIND for node in net.graph.nodes):
         return (
-            f"No BatchNorm, and {candidates} convolutions with a bias: where an exporter folded it into them without "
-            f"a record,\n--batch-norm reinsert (batch_norm: reinsert in the configuration) puts it back."
+            f"No BatchNorm, and {candidates} convolutions with a bias: if an exporter folded BatchNorm into them "
+            f"without a record,\n--batch-norm reinsert (batch_norm: reinsert in the configuration) puts it back."
         )
     return ""
 
@@ -79,7 +83,7 @@ def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
 
 
 def _stages(net: SuperNet) -> Table:
-    """One row for each run of like blocks."""
+    """One row for each sequence of similar blocks."""
     table = _table("Stages and blocks", "stage", "blocks", "kind", "output", "removable", "variables of each block")
     for stage in net.stages:
         removable = {block.name for block in stage.removable}
@@ -113,7 +117,7 @@ def _variables(net: SuperNet, proposed: bool) -> Table:
 
 
 def _order(net: SuperNet, kind: str) -> int:
-    """Kinds in the order in which the space first has them."""
+    """Position of a kind's first variable in the space."""
     return [variable.kind for variable in net.space].index(kind)
 
 
@@ -162,7 +166,7 @@ def _print_share(net: SuperNet, macs: Metric, console: Console) -> None:
 
 
 def _inelastic(net: SuperNet, macs: Metric) -> Table:
-    """The operators that do most of what no variable changes."""
+    """The operators with the most MACs among those that no variable changes."""
     table = _table("Where no variable reaches", "% of MACs", "operator", "because", right=("% of MACs",))
     values = unmodified_values(macs)
     rows = [(value, term.label) for term, value in zip(macs.terms, values, strict=True) if not is_elastic(term)]
@@ -190,7 +194,7 @@ def _static_parts(parts: Sequence[StaticPart]) -> Table:
 
 
 def _masked(reason: str) -> str:
-    """A reason without its shapes and numbers, so that like ones stand together."""
+    """A reason without its shapes and numbers, so that similar reasons are grouped together."""
     return re.sub(r"\d+(\.\d+)?", "N", re.sub(r"\[[\d, ]+\]", "[...]", reason))
 
 
@@ -205,7 +209,7 @@ class _Run:
 
 
 def _names(names: Iterable[str]) -> str:
-    """``block1-3, block7``: names with running numbers drawn together, in order."""
+    """Names with consecutive numbers joined, in order: ``block1-3, block7``."""
     runs: list[_Run | str] = []
     for name in names:
         match = re.fullmatch(r"(\D+)(\d+)", name)
@@ -230,5 +234,5 @@ def _number(value: Choice) -> str:
 
 
 def _count(value: int) -> str:
-    """An exact count, and its size where it is long."""
+    """An exact count, followed by its order of magnitude where the count is long."""
     return f"{value:,}" if value < 10**7 else f"{value} ({value:.3g})"

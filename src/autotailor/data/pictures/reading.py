@@ -124,7 +124,7 @@ def _open(content: bytes) -> Image.Image:
 def _check_single(image: Image.Image) -> None:
     frames = _guard("is cut off or damaged", lambda: getattr(image, "n_frames", 1))
     if frames > 1 and image.format != "MPO":
-        raise PictureError(f"has {frames} frames or pages; save the one that its class means as a picture of its own")
+        raise PictureError(f"has {frames} frames or pages; save the frame that shows its class as a separate picture")
 
 
 def _guard(complaint: str, call: Callable[[], Any]) -> Any:

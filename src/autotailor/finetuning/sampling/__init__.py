@@ -1,4 +1,4 @@
-"""Sampling strategies: which SubNets each training step trains. One file and one ``register`` each."""
+"""Sampling strategies draw the SubNets that each training step trains; a strategy is one file with one ``register``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,16 @@ def names() -> tuple[str, ...]:
 
 
 def create(name: str, space: Space, stages: Mapping[str, str], count: int) -> Strategy:
-    """A strategy by name.
+    """Makes a strategy by name.
+
+    Args:
+        name: one of ``names()``.
+        space: of the SuperNet.
+        stages: variable name to the stage it belongs to.
+        count: SubNets per step.
 
     Raises:
-        TrainingError: unknown name; the message lists the known ones.
+        TrainingError: the name is unknown; the message lists the known names.
     """
     if name not in names():
         raise TrainingError(f"unknown sampling strategy {name!r}; known are {', '.join(names())}")

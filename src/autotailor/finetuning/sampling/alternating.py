@@ -1,7 +1,8 @@
-"""Half the sandwich rule: the smallest SubNet in every step, beside the largest or, by equal chance, a random one.
+"""Half the sandwich rule: each step trains the smallest SubNet and either the largest or a random one, at equal chance.
 
-A step of the sandwich (largest, smallest, one between) spends half of its time on the largest SubNet, which comes from
-training that is over. Here about half of the steps do, so that the same time trains the others more often.
+A step of the sandwich rule (largest, smallest, one between) spends half of its time on the largest SubNet, although
+pretraining has already trained it. Here only about half of the steps train the largest SubNet, so that the same time
+trains the other SubNets more often.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from autotailor.ir.space.subnet import SubNet
 
 @register("alternating")
 class Alternating(Sandwich):
-    """The largest SubNet teaches where it is drawn, the original network elsewhere."""
+    """The largest SubNet teaches in the steps that draw it, the original network in the other steps."""
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
         """See Strategy."""

@@ -10,10 +10,10 @@ from autotailor.ir.space.subnet import SubNet
 
 @register("compofa")
 class CompOFA(Strategy):
-    """One level for each stage sets its depth, its width and the ratios of its blocks; the resolution is free.
+    """One level per stage sets the stage's depth, width and block ratios; the resolution is drawn independently.
 
-    With two depths and three ratios, level 0 stands for (deep, wide) and level 1 for (shallow, narrow): the number
-    of SubNets that compete for the shared weights falls from the product of all choices to a few levels per stage.
+    With two depths and three ratios, level 0 stands for (deep, wide) and level 1 for (shallow, narrow). The number of
+    SubNets that share the weights falls from the product of all choices to a few levels per stage.
     """
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
@@ -31,6 +31,6 @@ class CompOFA(Strategy):
         return SubNet(self.space, tuple(indices))
 
     def _level(self, stage: str, random: np.random.Generator) -> float:
-        """Middle of one of as many equal intervals as the stage's longest list of choices."""
+        """Middle of a random interval of 0 to 1, of as many as the stage's longest list of choices has entries."""
         longest = max(len(v.choices) for v in self.space if self.stages.get(v.name) == stage)
         return (int(random.integers(longest)) + 0.5) / longest

@@ -1,4 +1,4 @@
-"""Progressive shrinking (Cai et al., 2020): kinds of variables open one after another, large choices first."""
+"""Progressive shrinking (Cai et al., 2020): kinds of variables open one after another, from large choices to small."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORDER = ("resolution", "kernel_size", "depth", "expand_ratio", "width")  # other
 
 @register("progressive")
 class Progressive(Strategy):
-    """The resolution is free from the start; the other kinds open in equal parts of the first nine tenths."""
+    """The resolution is open from the start; the other kinds open in equal parts of the first nine tenths."""
 
     OPENED = 0.9
 
@@ -31,7 +31,7 @@ class Progressive(Strategy):
         return SubNet(self.space, tuple(int(i) for i in canonical(self.space, drawn)[0]))
 
     def _open_choices(self, variable: Variable, progress: float) -> int:
-        """How many choices of a variable are open: 1 at first, then one more after another."""
+        """Number of open choices of a variable: 1 at first, later one more after each part of the training."""
         kinds = sorted({v.kind for v in self.space if v.kind != "resolution"}, key=_rank)
         if variable.kind not in kinds:
             return len(variable.choices)

@@ -10,7 +10,7 @@ from autotailor.ir.space.subnet import SubNet
 
 @register("sandwich")
 class Sandwich(Strategy):
-    """Both ends of the space in every step; the largest SubNet teaches the others."""
+    """Each step trains the largest, the smallest and random SubNets; the largest teaches the others."""
 
     in_place = True
 
@@ -20,10 +20,10 @@ class Sandwich(Strategy):
         return ends + tuple(self._between(random) for _ in range(self.count - len(ends)))
 
     def _between(self, random: np.random.Generator) -> SubNet:
-        """A SubNet at a random distance from the largest: each variable is left alone with one common probability.
+        """A SubNet at a random distance from the largest: each variable stays unmodified with a common probability.
 
-        Drawing all variables for themselves would hardly ever train what lies near the largest SubNet, where single
-        modifications are measured and the best SubNets for generous budgets lie.
+        Independent draws of all variables would hardly ever give a SubNet near the largest one. Such SubNets matter:
+        sensitivities are measured at single modifications, and the best SubNets for generous budgets have few.
         """
         drawn, whole = self.independent(random).indices, self.largest().indices
         keeps = random.random(len(whole)) < random.random()

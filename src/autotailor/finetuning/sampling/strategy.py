@@ -1,4 +1,4 @@
-"""What a sampling strategy is, and how one is made known under a name."""
+"""The base class of sampling strategies, and their registry."""
 
 from __future__ import annotations
 
@@ -32,26 +32,31 @@ class Strategy(ABC):
 
     @abstractmethod
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """``count`` SubNets, the largest first where it is among them; ``progress`` runs from 0 to 1."""
+        """Draws ``count`` SubNets for one step; the largest comes first if it is drawn.
+
+        Args:
+            progress: share of the training that is done, 0 to 1.
+            random: generator of the step.
+        """
 
     def largest(self) -> SubNet:
         """The unmodified network."""
         return largest(self.space)
 
     def smallest(self) -> SubNet:
-        """The SubNet that leaves least of the network."""
+        """The SubNet that keeps the least of the network."""
         return smallest(self.space)
 
     def independent(self, random: np.random.Generator) -> SubNet:
-        """Every variable drawn uniformly for itself.
+        """A SubNet whose variables are drawn independently and uniformly.
 
-        Not uniform over the distinct SubNets, of which nearly all are deep: every depth has to be trained alike.
+        A uniform draw over the distinct SubNets would give mostly deep ones, but every depth must be trained equally.
         """
         return SubNet(self.space, tuple(int(random.integers(len(v.choices))) for v in self.space))
 
 
 def by_size(variable: Variable) -> tuple[int, ...]:
-    """Choice indices from the one that leaves most of the network to the one that leaves least."""
+    """Choice indices from the choice that keeps the most of the network to the one that keeps the least."""
     order = sorted(range(len(variable.choices)), key=lambda index: variable.choices[index])
     return tuple(order if variable.kind == "depth" else reversed(order))
 

@@ -1,4 +1,4 @@
-"""Every choice of every variable equally often (Guo et al., 2020), with distillation."""
+"""Uniform sampling (Guo et al., 2020), with distillation: every choice of a variable is drawn equally often."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autotailor.ir.space.subnet import SubNet
 
 @register("uniform")
 class Uniform(Strategy):
-    """Every SubNet of a step is drawn for itself."""
+    """Every SubNet of a step is drawn independently."""
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
         """See Strategy."""

@@ -66,7 +66,7 @@ def test_a_cool_board_at_its_highest_clock_is_good(tmp_path: Path) -> None:
             "schedutil",
             "frequency",
             Verdict.WARNING,
-            "hold the clock",
+            "fix the clock",
         ),
         ("devices/system/cpu/cpu1/cpufreq/scaling_max_freq", 900000, "frequency", Verdict.WARNING, "limited to 900"),
         ("class/thermal/thermal_zone0/temp", 80000, "temperature", Verdict.WARNING, "80 °C.*cool down"),

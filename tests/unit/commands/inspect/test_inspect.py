@@ -85,7 +85,7 @@ def test_batch_norm_is_put_back_on_request(capsys: pytest.CaptureFixture[str], t
     _, out, _ = inspect(capsys, path)
     assert "No BatchNorm, and 2 convolutions with a bias" in out
     _, out, _ = inspect(capsys, path, "--batch-norm", "reinsert")
-    assert "BatchNorm put back behind 2 operators" in out
+    assert "BatchNorm was put back behind 2 operators" in out
     _, out, _ = inspect(capsys, path, "--batch-norm", "reinsert", "--yaml")
     assert "batch_norm: reinsert" in out
 
@@ -149,7 +149,7 @@ def test_random_weights_need_no_network(capsys: pytest.CaptureFixture[str]) -> N
         (["timm:resnet5O"], "timm has no model 'resnet5O'; similar names"),
         (["no.such.module:make"], "module no.such.module cannot be imported"),
         (["autotailor.zoo:ZooError"], "has no attribute 'ZooError'"),
-        (["autotailor.zoo:resnet_digits", "--random-weights"], "--random-weights is for timm:NAME"),
+        (["autotailor.zoo:resnet_digits", "--random-weights"], "--random-weights is only for timm:NAME"),
         (["autotailor.zoo:resnet_digits", "--resolution", "0"], "at least 1 pixel"),
         (["autotailor.zoo:resnet_digits", "--weights", "nowhere.pt"], "weights file nowhere.pt does not exist"),
         (["autotailor.zoo:resnet_digits", "--space", "nowhere.yaml"], "--space nowhere.yaml: cannot be read"),
@@ -167,7 +167,7 @@ def test_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.
     ("text", "message"),
     [
         ("- a list", "expected a section"),
-        ("space: [1", "is no YAML"),
+        ("space: [1", "is not YAML"),
         ("{depths: [0]}", r"unknown keys \['depths'\]"),
         ("{depth: {stage9: [0, 1]}}", "the network has"),
         ("{width: [2.0]}", "no more than 1"),

@@ -192,7 +192,7 @@ def test_other_data_than_the_files_own_are_not_mixed_with_them(
     model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = inspect(capsys, model, "--data", photos, "--yaml")[1]
-    with pytest.raises(config.ConfigError, match=r"mine\.yaml has a section data of its own"):
+    with pytest.raises(config.ConfigError, match=r"mine\.yaml has its own section data"):
         composed(tmp_path, out, "data=imagenet")
     assert composed(tmp_path, out, "data.flip=false")["data"]["flip"] is False  # type: ignore[index]
 
