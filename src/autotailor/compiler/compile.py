@@ -67,7 +67,7 @@ def compile_network(
 
 
 def read_graph(path: Path) -> Graph:
-    """The graph of an ``.onnx`` file, normalised as `compile_network` does; nothing in it becomes elastic.
+    """The graph of an ``.onnx`` file, normalised as by ``compile_network``, without a space.
 
     Raises:
         GraphError: the file cannot be read, or holds no classifier.

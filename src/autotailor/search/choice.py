@@ -1,4 +1,4 @@
-"""The SubNet of each budget: of its candidates, the one that is measured to be the most accurate."""
+"""Chooses the SubNet of each budget: the candidate with the highest measured accuracy."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ COLUMNS = (
 )
 
 Accuracies = Mapping[str, tuple[float, float]]
-"""SubNet id to its accuracy on the validation set and the standard error of that, both in percent."""
+"""Maps a SubNet's id to its accuracy on the validation set and the accuracy's standard error, both in percent."""
 Measure = Callable[[Sequence[SubNet]], Accuracies]
 """Measures the accuracy of distinct SubNets."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What was chosen.
+    """The chosen SubNets.
 
     Attributes:
-        subnets: by name of the budget.
+        subnets: chosen SubNets by name of the budget.
         table: ``candidates.csv``, one row for each candidate of each budget, with the columns ``COLUMNS``.
     """
 
@@ -47,7 +47,7 @@ class Choice:
     table: pd.DataFrame
 
     def write(self, path: Path) -> None:
-        """Writes ``candidates.csv``, whole or not at all."""
+        """Writes ``candidates.csv``; an interrupted write leaves no file."""
         with atomic(path) as temporary:
             self.table.to_csv(temporary, index=False)
 
@@ -56,14 +56,14 @@ def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Meas
     """The most accurate candidate within each budget. Candidates of tighter budgets count, too.
 
     Args:
-        objectives: what is predicted.
+        objectives: predicted accuracy and latency.
         front: of the search.
         budgets: see ``latency_budgets``.
-        measure: is called once, with the candidates of all budgets.
-        config: how many candidates each budget has, and the seed that they are drawn from.
+        measure: called once, with the candidates of all budgets.
+        config: number of candidates for each budget, and the seed of their draws.
 
     Raises:
-        SearchError: a budget is none, or no SubNet is that fast.
+        SearchError: a budget is invalid, or no SubNet is fast enough for it.
     """
     limits = latency_budgets(objectives, front, budgets)
     found = {

@@ -66,7 +66,7 @@ class SearchResult:
             write_json(yardstick, asdict(self.yardstick))
 
     def metrics(self) -> dict[str, float]:
-        """What is worth tracking: how many SubNets the front has, and the numbers of the yardstick that are known."""
+        """Metrics for tracking: the number of SubNets on the front, and the known numbers of the yardstick."""
         numbers = {key: value for key, value in asdict(self.yardstick).items() if isinstance(value, int | float)}
         return {"front": len(self.front), **numbers}
 
