@@ -11,6 +11,10 @@ import onnx.parser
 import onnx_ir as ir
 from onnx import numpy_helper
 
+HEAD = "p = GlobalAveragePool (t)  f = Flatten (p)  y = Gemm <transB = 1> (f, fc)"
+"""The end of a classifier: pooling of the map ``t``, and a matrix ``fc``."""
+KERNEL = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+
 Array = npt.NDArray[np.generic]
 
 

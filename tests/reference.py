@@ -14,6 +14,10 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import autotailor
+from autotailor.compiler.normalise import normalise
+from autotailor.compiler.parser import parse
+from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.graph import Graph
 
 Array = npt.NDArray[Any]
 
@@ -36,6 +40,18 @@ def run_passed(model: onnx.ModelProto, passed: ir.Model) -> Array:
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     return expected
+
+
+def assert_reads(model: onnx.ModelProto) -> Graph:
+    """Reads a model; the graph, run as it is, computes what onnxruntime computes from the original."""
+    graph = parse(normalise(ir.from_proto(model)), str(model.graph.name))
+    image = np.random.default_rng(0).standard_normal(graph.shapes[graph.input]).astype(np.float32)
+    expected = run(model, image)
+    with torch.no_grad():
+        found = GraphModule(graph).eval()(torch.from_numpy(image)).numpy()
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    return graph
 
 
 def assert_same(model: onnx.ModelProto, tolerance: float = 1e-4, **options: Any) -> autotailor.SuperNet:

@@ -83,6 +83,10 @@ REFUSED = {
     "empty": ({"shape": (1, 3, 0, 8)}, "is empty"),
     "too large": ({"shape": (1, 3, LARGEST_SIDE + 1, 8)}, f"are too large; {LARGEST_SIDE} pixels are the limit"),
     "resolution too large": ({"shape": (1, 3, "h", "w"), "resolution": LARGEST_SIDE + 1}, "are too large"),
+    "a resolution that only the channels have": (
+        {"shape": (1, 3, 8, 8), "resolution": 3},
+        "is fixed to images of shape",
+    ),
     "another resolution": ({"shape": (1, 3, 8, 8), "resolution": 16}, "is fixed to images of shape"),
 }
 
