@@ -1,1 +1,1 @@
-"""Measuring: sessions on a device, the programs that they run, and the rule ``profile`` on top of both."""
+"""Measuring: sessions on a device, the programs that a session runs, and the rule ``profile`` on top of both."""

@@ -1,4 +1,4 @@
-"""How long a device may take for what its runner is asked: far longer than any does, so that only a hung one does."""
+"""How long a runner may take for its work: far longer than any working runner, so that only a hung one is ended."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from autotailor.profiling.runtimes.base import Program
 
 FACTOR = 10.0
-"""A batch may take so many times what its plan says."""
+"""A batch may take this many times as long as planned."""
 LOAD_SECONDS = 2.0
-"""To load and warm up one program, on a slow board."""
+"""Seconds to load and warm up one program on a slow board."""
 SLOWEST_MACS_M = 50.0
-"""Millions of multiply-accumulates that a slow board's core does in a second."""
+"""Millions of multiply-accumulates that one core of a slow board computes in a second."""
 
 
 def planned_seconds(
     programs: Sequence[Program], seconds: float, least_passes: int, settings: Mapping[str, Any]
 ) -> float:
-    """What a batch takes at most where nothing hangs.
+    """Seconds that a batch takes at most where nothing hangs.
 
     Args:
-        programs: all that it measures, helpers included.
-        seconds: of measuring.
-        least_passes: that it makes however long they take.
-        settings: of the runner: ``runs`` of each program in a pass, ``walks`` for each of those, and how long a network
-            runs before the clock counts (``settle_ms``).
+        programs: all programs of the batch, helpers included.
+        seconds: how long the programs are measured.
+        least_passes: how many passes are made, however long they take.
+        settings: the runner's settings: ``runs`` of each program in a pass, ``walks`` for each run, and ``settle_ms``,
+            for which a network runs before the clock counts.
     """
     runs, walks = int(settings.get("runs", 1)), int(settings.get("walks", 0))
     settle = float(settings.get("settle_ms", 0.0)) / 1e3
@@ -38,5 +38,5 @@ def planned_seconds(
 
 
 def allowed_seconds(planned: float, hang_minutes: float) -> float:
-    """After how long a runner is ended that should have shown an end after ``planned`` seconds."""
+    """Seconds after which a runner is ended whose work should have taken ``planned`` seconds."""
     return max(FACTOR * planned, 60 * hang_minutes)

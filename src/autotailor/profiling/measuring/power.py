@@ -1,10 +1,10 @@
-"""Power above idle while programs run again and again, and the energy that follows: power x latency.
+"""Power above idle while operators run, and with it their energy: power x latency.
 
-Sensors renew their values 1 to 100 times a second, operators take microseconds: no operator can be measured alone in
-less than seconds, and there are thousands. But the power of a processor depends on what it does far less than
-latencies do: on the kind of operator. So a few operators of each kind, spread over its latencies, are run in turn for
-``device.energy_seconds``, and an operator's energy is the power of its kind times its latency. That costs one time
-``energy_seconds`` for each kind, whatever the number of operators.
+Sensors renew their values 1 to 100 times a second, and operators take microseconds, so measuring one operator alone
+takes seconds, and there are thousands of operators. The power of a processor, however, varies far less than latencies
+do, and mostly with the kind of operator. So a few operators of each kind, spread over the latencies of the kind, run in
+turn for ``device.energy_seconds``, and an operator's energy is the power of its kind times its latency. That costs
+``energy_seconds`` once for each kind, whatever the number of operators.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from autotailor.profiling.runtimes.base import Program
 logger = logging.getLogger(__name__)
 
 SPREAD = 6
-"""Operators that stand for a kind."""
+"""How many operators stand for their kind."""
 SETTLED = 0.8
-"""Share of a batch's time that counts, at its end: sensors lag, and the beginning may still be loading."""
+"""Share of a batch's time that counts. It ends with the batch: sensors lag, and at first programs may still load."""
 
 
 def measure_power(
@@ -45,18 +45,18 @@ def measure_power(
     root: PurePosixPath = ROOT,
     idle_seconds: float = IDLE_SECONDS,
 ) -> dict[str, float]:
-    """Power while each group's programs are run in turn, nothing else.
+    """Power above idle while the programs of each group run in turn, and nothing else runs.
 
     Args:
-        session: open, on the device.
-        sensor: of that device.
-        groups: name to programs.
+        session: an open session on the device.
+        sensor: a sensor of that device.
+        groups: name of a group to its programs.
         seconds: how long each group runs.
         root: where the device's ``/sys`` is.
         idle_seconds: how long idle power is measured before.
 
     Returns:
-        What each group drew; groups whose power is not above idle or was not read are left out, with a warning.
+        Watts of each group. Groups whose power is not above idle, or was not read, are left out, with a warning.
 
     Raises:
         DeviceError: the device cannot be used, or it hangs.
@@ -94,7 +94,7 @@ def measure_power(
 
 
 def representatives(features: Sequence[OperatorFeature], latencies: Mapping[str, float]) -> list[OperatorFeature]:
-    """Some operators of one kind, evenly spread over their sorted latencies."""
+    """Some operators of one kind, evenly spread over the kind's sorted latencies."""
     ordered = sorted(features, key=lambda feature: latencies[feature.id])
     chosen = np.linspace(0, len(ordered) - 1, min(SPREAD, len(ordered))).round().astype(int)
     return [ordered[index] for index in dict.fromkeys(chosen.tolist())]
@@ -110,14 +110,14 @@ def measure_kinds(
     root: PurePosixPath = ROOT,
     idle_seconds: float = IDLE_SECONDS,
 ) -> dict[str, float]:
-    """Kind of operator to power above idle, in watts, for the kinds that are not ``known``.
+    """Kind of operator to its power above idle, in watts, for the kinds that are not ``known``.
 
     Args:
-        session: open, on the device.
-        sensor: of that device.
+        session: an open session on the device.
+        sensor: a sensor of that device.
         features: the operators.
-        latencies: operator id to milliseconds.
-        known: kinds that need not be measured.
+        latencies: operator id to latency in milliseconds.
+        known: kinds whose power need not be measured.
         root: where the device's ``/sys`` is.
         idle_seconds: how long idle power is measured before.
     """

@@ -1,4 +1,4 @@
-"""Operators x device -> LUT: each distinct operator measured until it is known well enough, or time is up."""
+"""Operators x device -> LUT: each distinct operator is measured until it is known well enough, or time is up."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ logger = logging.getLogger(__name__)
 BATCH_PROGRAMS = 16
 BATCH_MB = 1024.0
 BATCH_MACS_M = 8000.0
-"""Thirty runs of them take half a minute on one core of a PC; `max_minutes` is exceeded by one batch at most."""
+"""Thirty runs of this many take half a minute on one core of a PC; `max_minutes` is exceeded by one batch at most."""
 LATER_SECONDS = 0.15
+"""Seconds of measuring for each operator that is visited again."""
 STALLED = 0.95
-"""Measuring again ends when more than this share of the operators is still not known well enough: noise, not haste."""
+"""Visiting again ends when more than this share of the visited operators is still vague: then noise is the cause."""
 RESOLUTION_MS = 1e-4
-"""A standard error below this is as good as any: clocks and calls tell no more."""
+"""Standard errors below this are not reduced further: clocks and calls are no more exact."""
 
 
 def make_batches(programs: Sequence[Program], seconds: float) -> list[Batch]:
-    """Consecutive programs in batches that fit into memory and end soon; ``seconds`` are shared among all."""
+    """Batches of consecutive programs that fit into memory and end soon; all programs share ``seconds`` equally."""
     each = seconds / max(1, len(programs))
     batches: list[list[Program]] = []
     for program in programs:
@@ -61,7 +62,7 @@ def _batch(programs: tuple[Program, ...], seconds: float) -> Batch:
 
 
 def _is_full(programs: Sequence[Program]) -> bool:
-    """Whether these are too many for a batch."""
+    """Whether these programs are too many for one batch."""
     memory_mb, macs_m = sum(p.memory_mb for p in programs), sum(p.macs_m for p in programs)
     return len(programs) > BATCH_PROGRAMS or memory_mb > BATCH_MB or macs_m > BATCH_MACS_M
 
@@ -78,28 +79,29 @@ def profile(
     """Measures distinct operators on a device, most used first.
 
     What the store knows of the device is not measured again. First every operator is visited, for ``max_minutes`` of
-    this run at most; what is not reached then is the next run's to measure. Then those that are not known well enough,
-    or only from batches in which the machine had drifted, are visited again, while that helps and less than
-    ``max_minutes`` have been spent on them in all runs together. Where the first visit takes less than ``min_minutes``,
-    it is repeated until they are over (their share, where the store knows some operators).
+    this run at most; operators that are not reached are left to the next run. Then vague operators are visited again:
+    those that are not known well enough, or only from batches in which the machine had drifted. That goes on while it
+    helps, and while all runs together have spent less than ``max_minutes`` on the operators. A first visit that takes
+    less than ``min_minutes`` is repeated until these are over; where the store knows some operators, the share of the
+    other operators in ``min_minutes`` counts.
 
     Args:
         operators: distinct fused operators, as the runtime's fusion rules make them.
         device: where to measure, how precisely, and for how long at most.
         store: folder of the LUT store.
-        places: how many places of the SuperNet use each operator; without it the order given counts.
-        net: the SuperNet: operators are then timed where they stand, in SubNets that cover them, where the runtime can
-            do that; without it each is timed by itself, which is less exact.
-        avoid: SubNets of it that are not used for that, because predictions are judged on them.
+        places: how many places of the SuperNet use each operator; None: the order of ``operators`` counts.
+        net: the SuperNet. With it, operators are timed in place, in SubNets that cover them, where the runtime can do
+            that; None: each operator is timed by itself, which is less exact.
+        avoid: SubNets that must not cover operators, because predictions are judged on them.
 
     Returns:
-        The LUT, rows in the order of ``operators``, then the anchor operator (it tells later measurements how fast
-        the machine was); deterministic in the store.
+        The LUT: rows in the order of ``operators``, then the anchor operator, from which later measurements learn how
+        fast the machine was. The same store gives the same LUT.
 
     Raises:
         DeviceError: the device cannot be used.
-        ProfilingError: an operator's kind is not known, the runtime cannot run it, or time was up before each was
-            measured once.
+        ProfilingError: an operator's kind is not known, the runtime cannot run an operator, or time was up before each
+            operator was measured once.
         LUTError: the store cannot be used.
     """
     operators = list(dict.fromkeys(operators))
@@ -123,7 +125,7 @@ def profile(
 
 @contextlib.contextmanager
 def _saying_what_is_kept() -> Iterator[None]:
-    """Adds to the error for a device that stays away that its measurements are not lost."""
+    """Adds to the error about a device that stays away that its measurements are kept."""
     try:
         yield
     except UnreachableError as error:
@@ -131,9 +133,10 @@ def _saying_what_is_kept() -> Iterator[None]:
 
 
 def _keep_what_was_left(session: Session, store: Store) -> None:
-    """Puts into the store what the device measured for an earlier run after that had ended.
+    """Stores what the device has measured for an earlier run after that run had ended.
 
-    Operators that the store does not know are of a store that is gone: nobody can say what they are.
+    Records of operators that the store does not know belong to a store that is gone. They are dropped, because their
+    ids alone do not say what the operators are.
     """
     operators = store.operators()
     known = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
@@ -148,7 +151,7 @@ def _keep_what_was_left(session: Session, store: Store) -> None:
 
 
 def _measure_energy(session: Session, store: Store, operators: Sequence[OperatorFeature]) -> None:
-    """Power of each kind of operator, where the device has a sensor and the store does not know it yet."""
+    """Measures the power of each kind of operator that the store does not know, where the device has a sensor."""
     sensor = find_sensor(session.transport) if session.device.energy_seconds > 0 else None
     if sensor is None:
         logger.info("device %s: energy unavailable: no sensor that can be read", session.device.name)
@@ -160,7 +163,7 @@ def _measure_energy(session: Session, store: Store, operators: Sequence[Operator
 
 
 def _incomplete(device: DeviceConfig, operators: Sequence[OperatorFeature], run: _Run, missing: Sequence[str]) -> str:
-    """What was not measured, and what to do about it."""
+    """The message about operators that were not measured, with the remedy."""
     kinds = Counter(feature.kind for feature in operators if feature.id in set(missing))
     share = 1 - sum(run.uses[key] for key in missing) / sum(run.uses.values())
     return (
@@ -172,11 +175,11 @@ def _incomplete(device: DeviceConfig, operators: Sequence[OperatorFeature], run:
 
 
 class _TimeUpError(Exception):
-    """The run's time budget is spent."""
+    """The time budget of the run is spent."""
 
 
 class _Run:
-    """One profiling run: a first visit of every operator, then of those that are not known well enough."""
+    """One profiling run: a first visit of every operator, then further visits of vague ones."""
 
     def __init__(self, session: Session, store: Store, programs: Programs, uses: dict[str, int]) -> None:
         self.session = session
@@ -197,11 +200,11 @@ class _Run:
         self.machine: Machine | None = None
 
     def know(self, key: str, standard_error: float, precision: float) -> None:
-        """Notes how well an operator is known: standard error in milliseconds, and relative."""
+        """Notes how well an operator is known: its standard error in milliseconds, and relative to its latency."""
         self.standard_error[key], self.precision[key] = standard_error, precision
 
     def digest(self, records: Iterable[Record]) -> None:
-        """Notes what records say of the precision of their operators; a common scale does not matter for it."""
+        """Notes how precisely records show their operators, by latencies relative to the anchor's of the same batch."""
         for record in records:
             self.records.setdefault(record.key, []).append(record)
         for key in {record.key for record in records}:
@@ -209,19 +212,22 @@ class _Run:
             self.know(key, estimate.standard_error, estimate.relative_error)
 
     def missing(self) -> list[str]:
-        """Operators that nothing is known of, most used first."""
+        """Ids of operators that nothing is known of, most used first."""
         return [key for key in self.uses if key not in self.precision]
 
     def vague(self) -> list[str]:
-        """Operators above the precision target, or measured while the machine had drifted; what matters most first."""
+        """Ids of operators above the precision target, or measured only while the machine had drifted; worst first.
+
+        The worst is the one that adds most to the error of all uses together.
+        """
         target, drifted = self.session.device.precision_target, self.drifted()
         noisy = {k for k in self.uses if self.precision[k] > target and self.standard_error[k] > RESOLUTION_MS}
         return sorted(noisy | drifted, key=lambda key: -self.uses[key] * self.standard_error[key])
 
     def drifted(self) -> set[str]:
-        """Operators that no batch with the machine's usual speed has measured.
+        """Ids of operators that were measured only in batches in which the machine had drifted.
 
-        Scaling by the anchor is right for small drifts; computing and reading memory do not slow down alike.
+        Scaling by the anchor corrects small drifts alone, because computing and reading memory do not slow down alike.
         """
         anchors = [record.anchor_ms for record in self.records.get(self.session.fingerprint.anchor, ())]
         usual = statistics.median(anchors) if anchors else math.nan
@@ -251,7 +257,7 @@ class _Run:
                         break
 
     def visit_again(self, new: Sequence[str], seconds_each: float) -> None:
-        """Repeats the visit of new operators until their share of the least time is over."""
+        """Repeats the visit of new operators until these have had their share of the least time."""
         least = self.least * len(new) / max(1, len(self.uses))
         if self.spent_now >= least:
             return
@@ -262,7 +268,7 @@ class _Run:
             self.bar.update(repeated, completed=min(total, round(self.spent_now - begin)))
 
     def visit(self, keys: Sequence[str], seconds_each: float) -> None:
-        """Measures some operators once, with pauses where the device throttles."""
+        """Visits some operators once, with pauses where the device throttles."""
         failures: dict[str, str] = {}
         programs = self.programs(keys, [key for key in keys if key not in self.records])
         for part in portions(make_batches(programs, seconds_each * len(keys))):
@@ -277,7 +283,7 @@ class _Run:
             )
 
     def take(self, records: list[Record]) -> None:
-        """Writes a batch's records into the store; ends the run when its time is up."""
+        """Writes a batch's records into the store; raises _TimeUpError when the time of the run is up."""
         self.store.append(records)
         self.digest(records)
         seconds = sum(record.seconds for record in records)
@@ -288,7 +294,7 @@ class _Run:
             raise _TimeUpError
 
     def show(self) -> None:
-        """Moves the progress bar to what is known well enough."""
+        """Shows on the progress bar how many operators are known, and how many of these are known well enough."""
         target = self.session.device.precision_target
         known = [self.precision[key] for key in self.uses if key in self.precision]
         good = sum(precision <= target for precision in known)

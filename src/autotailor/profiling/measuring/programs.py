@@ -1,4 +1,4 @@
-"""Which programs measure operators: whole SubNets that hold them, or replicas of each."""
+"""Which programs measure operators: whole SubNets that contain the operators, or replicas of each operator."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autotailor.profiling.runtimes.base import Program
 
 
 class Programs(Protocol):
-    """What measures operators.
+    """A way to measure operators.
 
     Attributes:
-        seconds: least and most seconds for each operator's first visit.
+        seconds: least and most seconds of measuring for each operator's first visit.
     """
 
     seconds: tuple[float, float]
@@ -26,14 +26,14 @@ class Programs(Protocol):
         """Programs that together measure some operators.
 
         Args:
-            keys: their ids.
-            unweighed: those whose memory is not known yet.
+            keys: ids of the operators.
+            unweighed: ids of the operators whose memory is not known yet.
         """
         ...
 
 
 class Replicas:
-    """Each operator by itself, several times over."""
+    """Measures each operator by itself, in several copies."""
 
     seconds = (0.02, 0.1)
 
@@ -46,13 +46,13 @@ class Replicas:
 
 
 class InPlace:
-    """Operators where they stand: in SubNets that hold them, between the operators that they have for neighbours.
+    """Measures operators in place: in SubNets that contain them, between their neighbours.
 
-    There weights, outputs and scratch memory come from where they come from in use: some from the nearest cache, some
-    from memory, as sizes and the runtime's allocators make it. No replica can know that.
+    In a SubNet, weights, outputs and scratch memory lie where they lie in use: some in the nearest cache, some in main
+    memory, depending on sizes and on the runtime's allocators. A replica cannot reproduce that.
     """
 
-    seconds = (0.01, 0.03)  # one run of a SubNet times all that it holds
+    seconds = (0.01, 0.03)  # one run of a SubNet times all operators in it
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class InPlace:
         self.visits = 0
 
     def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
-        """Whole SubNets that cover the operators, others in each visit; replicas of those that none was found for."""
+        """SubNets that cover the operators, others in each visit; replicas of operators that no SubNet covers."""
         left, unknown = set(keys), set(unweighed)
         programs = []
         features, seed = [self.operators[key] for key in keys], self.visits

@@ -1,7 +1,7 @@
-"""What the runner was last asked to measure: notes on this computer, so that a later run understands its journal.
+"""Notes on this computer about what a runner was last asked, so that a later run understands the runner's journal.
 
-A run may end before it has read all that the device measured for it: it was killed, or the device was away for too long
-while its runner worked on. The next run reads the rest from the journal on the device.
+A run may end before it has read all that the device has measured for it: the run was killed, or the device was away for
+too long while the runner worked on. The next run reads the rest from the journal on the device.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from autotailor.profiling.runtimes.base import Program
 
 @dataclass(frozen=True)
 class Unfinished:
-    """One manifest that a runner was started with.
+    """A manifest that a runner was started with.
 
     Attributes:
-        journal: path on the device.
+        journal: path of the runner's journal on the device.
         batches: the programs of each batch, without their networks.
     """
 
@@ -31,12 +31,12 @@ class Unfinished:
 
 
 def note_path(folder: Path, identity: str, fingerprint: str) -> Path:
-    """Where the note about a device (``Transport.identity``) is kept that measures as its fingerprint says."""
+    """The file of the note about a device (``Transport.identity``) with the settings of a fingerprint."""
     return folder / f"unfinished-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}-{fingerprint}.json"
 
 
 def write_note(path: Path, unfinished: Unfinished) -> None:
-    """Replaces the note about a device, whole or not at all."""
+    """Writes the note about a device over an earlier one, whole or not at all."""
     batches = [[_to_json(program) for program in batch] for batch in unfinished.batches]
     text = json.dumps({"journal": unfinished.journal, "batches": batches})
     with atomic(path) as temporary:
@@ -44,7 +44,7 @@ def write_note(path: Path, unfinished: Unfinished) -> None:
 
 
 def read_note(path: Path) -> Unfinished | None:
-    """The note about a device; None where there is none that can be read."""
+    """The note about a device; None where there is no note, or none that can be read."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         batches = tuple(tuple(_from_json(program) for program in batch) for batch in said["batches"])
@@ -54,7 +54,7 @@ def read_note(path: Path) -> Unfinished | None:
 
 
 def _to_json(program: Program) -> dict[str, Any]:
-    """What turns the numbers of a program into latencies."""
+    """The part of a program that turns the runner's numbers into latencies."""
     values: Sequence[str] = ("key", "long", "short", "copies", "sink", "steps")
     return {name: getattr(program, name) for name in values}
 

@@ -1,1 +1,1 @@
-"""What a device reports: batches of programs, lines of the runner, records, estimates with standard errors."""
+"""What a device reports: batches of programs, events of the runner, records, estimates with standard errors."""

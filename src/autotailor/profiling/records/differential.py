@@ -1,9 +1,12 @@
-"""From the runner's numbers to latencies and their standard errors, one estimate for each block of passes.
+"""From the runner's times to latencies, one for each block of passes, and from latencies to means with standard errors.
 
-Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink. In place: latency = T(step) minus what timing its kernels costs,
-which is what all steps of a batch's networks take longer than these networks at once. What makes a whole walk slow is
-taken out by its steps, drift by the anchor operator of the same batch. What is left is averaged: only means of
-operators add up to that of their network, where a core has two speeds because others use it at times.
+Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink.
+In place: latency = T(step) - kernels of the step x cost of timing a kernel. That cost follows from the time by which
+all steps of a batch's networks together take longer than the same networks run at once.
+
+Disturbances that slow a whole walk down are removed by comparing its steps (`steady`); drift is removed by the anchor
+operator of the same batch (`estimates`). The rest is averaged, not taken the median of: a core that others use at times
+has two speeds, and only means of operators add up to the mean of their network then.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from autotailor.profiling.runtimes.base import Program
 
 NS_PER_MS = 1e6
 TRIMMED = 0.1
-"""Share of the blocks that is left out at each end, where there are ten and more."""
+"""Share of the blocks that a mean leaves out at each end; it leaves out none of fewer than ten blocks."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Estimate:
 
 
 def block_latencies(program: Program, short: Sequence[float], long: Sequence[float]) -> npt.NDArray[np.float64]:
-    """Latencies in milliseconds, one for each block: of one replica, or of a whole network."""
+    """Latencies in milliseconds of one replica, or of a whole network, one for each block."""
     if program.short is None:
         return np.asarray(long, dtype=np.float64) / NS_PER_MS
     count = min(len(short), len(long))
@@ -47,14 +50,14 @@ def block_latencies(program: Program, short: Sequence[float], long: Sequence[flo
 
 
 def steady(steps: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:
-    """Times of steps as if what makes all of them slow at once had been the same, its mean, in every block.
+    """Times of steps as if every block had been equally slow: as slow as the blocks are on average.
 
-    The slowness of a block is the median over the steps of their time over their usual one. A step that does not slow
-    down as the others comes out a little off: by 3.5 % at most, where three blocks of ten are slow by half and it alone
-    is not. Steps that the clock does not see do not count.
+    The slowness of a block is the median, over the steps, of a step's time relative to the step's usual time. A step
+    that does not slow down like the others comes out a little wrong: by 3.5 % at most, where three blocks of ten are
+    slower by half and this step is not. Steps too short for the clock do not count.
 
     Args:
-        steps: nanoseconds for each step and block.
+        steps: nanoseconds ``[steps, blocks]``.
     """
     times = np.asarray(steps, dtype=np.float64)
     usual = np.median(times, axis=1)
@@ -67,12 +70,12 @@ def steady(steps: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Walk:
-    """What a batch has shown of a network in place.
+    """The times of a network that was run step by step.
 
     Attributes:
-        steps: nanoseconds of each step and block.
-        kernels: how many kernels the runtime has timed in each step.
-        at_once: nanoseconds of the whole network for each block.
+        steps: nanoseconds ``[steps, blocks]``.
+        kernels: how many kernels the runtime has timed in each step ``[steps]``.
+        at_once: nanoseconds of the whole network, run at once ``[blocks]``.
     """
 
     steps: npt.NDArray[np.float64]
@@ -81,20 +84,20 @@ class Walk:
 
     @classmethod
     def of(cls, event: ProgramTimed) -> Walk:
-        """What the times of a program with steps show."""
+        """The times of a program with steps; slow blocks are made steady."""
         return cls(steady(event.steps), np.asarray(event.kernels), np.asarray(event.long, dtype=np.float64))
 
 
 def kernel_overhead(walks: Iterable[Walk], harness_ms: float) -> float:
-    """What timing a kernel costs, in milliseconds: the median over the networks of a batch.
+    """The cost of timing a kernel, in milliseconds: the median over the networks of a batch.
 
-    It is what all steps of a network take longer than the network at once, shared equally among their kernels. One
-    network alone shows it with an error of tens of microseconds, as much as a small operator takes; networks do not
-    differ by more than that.
+    All steps of a network together take longer than the network at once; the kernels of the network share the
+    difference equally. One network shows the cost with an error of tens of microseconds, as much as a small operator
+    takes, and the costs in different networks differ by no more than that.
 
     Args:
-        walks: of the networks of a batch.
-        harness_ms: what calling the runtime costs.
+        walks: the walks of the networks of a batch.
+        harness_ms: the cost of calling the runtime, in milliseconds.
     """
     found = []
     for walk in walks:
@@ -106,12 +109,12 @@ def kernel_overhead(walks: Iterable[Walk], harness_ms: float) -> float:
 def step_latencies(program: Program, walk: Walk, overhead_ms: float) -> dict[str, npt.NDArray[np.float64]]:
     """Latencies in milliseconds of the operators of a network that was run step by step, one for each block.
 
-    An operator that stands in several places counts with their mean.
+    The latency of an operator that is several steps is the mean of these steps.
 
     Args:
-        program: with its ``steps``.
-        walk: of that network.
-        overhead_ms: what timing a kernel costs.
+        program: the network, with its ``steps``.
+        walk: the times of the network.
+        overhead_ms: the cost of timing a kernel, in milliseconds.
     """
     operators = walk.steps / NS_PER_MS - overhead_ms * walk.kernels[:, None]
     places: dict[str, list[npt.NDArray[np.float64]]] = {}
@@ -121,22 +124,22 @@ def step_latencies(program: Program, walk: Walk, overhead_ms: float) -> dict[str
 
 
 def robust(blocks: npt.ArrayLike, repeats: int) -> Estimate:
-    """Mean of block estimates without a tenth at each end, and its standard error (infinite for a single block).
+    """Mean of latencies without a tenth at each end, and its standard error (infinite for a single block).
 
-    No median and no narrower mean: while a core is slow for about half of the time, those jump from one of its speeds
-    to the other, in one network further than in the next (``benchmarks/repetition.py``).
+    A median, or a mean of fewer blocks, would be worse where a core is slow for about half of the time: it would jump
+    from one speed of the core to the other, and further in one network than in another (``benchmarks/repetition.py``).
     """
     from scipy.stats import trim_mean
     from scipy.stats.mstats import trimmed_stde
 
     values = np.asarray(blocks, dtype=np.float64)
-    trimmed = (int(TRIMMED * len(values)) + 1e-6) / len(values)  # what is left out; SciPy takes a share at its word
+    trimmed = (int(TRIMMED * len(values)) + 1e-6) / len(values)  # the share left out; SciPy computes with it
     error = float(trimmed_stde(values, (trimmed, trimmed))) if len(values) > 1 else float("inf")
     return Estimate(float(trim_mean(values, TRIMMED)), error, repeats)
 
 
 def estimates(records: Iterable[Record], anchor: str) -> dict[str, Estimate]:
-    """Program key to its latency, drift corrected: every batch is scaled so that the anchor takes its mean."""
+    """Program key to its latency, corrected for drift: each batch is scaled so that the anchor has its mean latency."""
     records = list(records)
     anchors = [record.anchor_ms for record in records if record.key == anchor]
     reference = float(np.mean(anchors)) if anchors else 1.0

@@ -1,7 +1,7 @@
-"""What the numbers of a measurement may be: what tables, stores and devices say is held against it.
+"""The limits of a measurement's numbers; numbers from tables, stores and devices are checked against them.
 
-The limits are far beyond what any operator takes, and so narrow that products and quotients of what they let in are
-finite numbers.
+The limits are far wider than any operator needs, and narrow enough that products and quotients of permitted numbers are
+finite.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Range:
     """The numbers from ``least`` to ``most``.
 
     Attributes:
-        least: the smallest.
-        most: the largest.
-        is_whole: whether they are whole numbers.
-        may_lack: whether there may be none (None).
+        least: the smallest number.
+        most: the largest number.
+        is_whole: whether only whole numbers are permitted.
+        may_lack: whether None is permitted, too.
     """
 
     least: float
@@ -31,15 +31,15 @@ class Range:
     may_lack: bool = False
 
     def has(self, value: object) -> bool:
-        """Whether a value is one of them."""
+        """Whether a value is one of these numbers."""
         if value is None:
             return self.may_lack
         if isinstance(value, bool) or not isinstance(value, int if self.is_whole else int | float):
             return False
-        return self.least <= value <= self.most  # neither holds for NaN
+        return self.least <= value <= self.most  # both comparisons are false for NaN
 
     def clamp(self, value: float) -> float:
-        """The nearest of them; NaN is none, and stays."""
+        """The nearest number of the range; NaN stays NaN."""
         return min(max(value, self.least), self.most) if not math.isnan(value) else value
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ MOST_MB = 1e9
 MOST_COUNT = 10**12
 MOST_BLOCKS = 1000
 BLOCK_MS = Range(-MOST_MS, MOST_MS)
-"""One block's latency: a difference, and so below 0 for an operator that costs less than its measurement's noise."""
+"""One block's latency. It is a difference, and so can be below 0 for an operator that costs less than the noise."""
 
 RANGES: Mapping[str, Range] = {
     "latency_ms": Range(1e-9, MOST_MS),
@@ -66,22 +66,22 @@ RANGES: Mapping[str, Range] = {
     "energy_mj": Range(0.0, 1e16, may_lack=True),
     "watts": Range(0.0, 1e6),
 }
-"""Name of a column to what it may hold."""
+"""Name of a column to the numbers that it may hold."""
 
 
 HEAP_NOISE_MB = 1.0
-"""Memory of an operator is the difference of two looks at a heap, which other parts of the process use, too."""
+"""An operator's memory is the difference of two sizes of a heap, which other parts of the process use, too."""
 
 
 def heap_difference(megabytes: float | None) -> float | None:
-    """Memory of an operator, MiB, which cannot be below 0; what is far below tells nothing: None."""
+    """Memory of an operator, MiB, at least 0; None for a difference that shows nothing, far below 0 or too large."""
     if megabytes is None or not -HEAP_NOISE_MB <= megabytes <= MOST_MB:
         return None
     return max(0.0, megabytes)
 
 
 def refusal(values: Mapping[str, object]) -> str | None:
-    """What the first number of a row that makes no sense is, and what was expected; None: all are right."""
+    """The first number of a row that makes no sense, and what was expected; None where all numbers make sense."""
     for name, value in values.items():
         if name in RANGES and not RANGES[name].has(value):
             return f"{name} is {value!r}, expected {RANGES[name]}"[:300]
@@ -89,7 +89,7 @@ def refusal(values: Mapping[str, object]) -> str | None:
 
 
 def refusal_of_blocks(blocks: object) -> str | None:
-    """What is wrong with a record's latencies; None: nothing."""
+    """What is wrong with a record's latencies; None where nothing is."""
     if not isinstance(blocks, Sequence) or isinstance(blocks, str) or not 1 <= len(blocks) <= MOST_BLOCKS:
         return f"blocks are {str(blocks)[:100]!r}, expected 1 to {MOST_BLOCKS} numbers"
     if wrong := [block for block in blocks if not BLOCK_MS.has(block)]:
@@ -98,11 +98,11 @@ def refusal_of_blocks(blocks: object) -> str | None:
 
 
 NONSENSE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading texts of others can raise."""
+"""Exceptions that reading a text of unknown origin can raise."""
 
 
 def read_feature(text: str) -> OperatorFeature:
-    """An operator from a text that may be anything.
+    """Reads an operator from a text that may be anything.
 
     Raises:
         ValueError: the text describes no operator.

@@ -25,7 +25,7 @@ class MachineState:
 
     @classmethod
     def from_line(cls, said: object) -> MachineState:
-        """Reads ``before`` or ``after`` of a batch's line; what makes no sense there is not told."""
+        """Reads ``before`` or ``after`` of a batch's line; values that make no sense are left out."""
         parts: Mapping[str, Any] = said if isinstance(said, dict) else {}
         return cls(_numbers(parts.get("khz")), _numbers(parts.get("celsius")))
 
@@ -36,7 +36,7 @@ def _numbers(said: object) -> dict[str, float]:
 
 
 def change(states: Sequence[MachineState]) -> str:
-    """One sentence about the slowest core and the warmest zone: before the first batch, after the last, and between."""
+    """One sentence about the slowest core and the warmest zone, from before the first batch to after the last one."""
     slowest = [min(state.khz.values()) / 1e6 for state in states if state.khz]
     warmest = [max(state.celsius.values()) for state in states if state.celsius]
     return f"{_range('slowest core', slowest, 'GHz', 2)}; {_range('warmest zone', warmest, '°C', 0)}"

@@ -1,4 +1,4 @@
-"""A device's runner may print anything: what makes no sense is measured again, and never stored."""
+"""Events of the runner. A device may print anything: what makes no sense is measured again, and never stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,22 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, ProfilingError, Record, Session
 from autotailor.profiling.records.batch import Batch
+from autotailor.profiling.records.events import (
+    Asked,
+    BatchDone,
+    Event,
+    Memory,
+    PeakMemory,
+    ProgramFailed,
+    ProgramTimed,
+    ProgramWeighed,
+    StrangeLineError,
+    parse,
+)
 from autotailor.profiling.records.limits import refusal, refusal_of_blocks
+from autotailor.profiling.records.machine_state import MachineState
+from autotailor.profiling.records.reading import Reading
+from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.wheel import WheelRuntime
 from autotailor.profiling.transports import lines as transport_lines
 
@@ -66,6 +81,70 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         assert session.transport.run(session.runtime.runner(path), said.append) == 0
         sound = [json.loads(line) for line in said if line.startswith("{")]
         yield Bench(session, tmp_path_factory.mktemp("bench"), sound)
+
+
+PROGRAM = {"event": "program", "batch": 1, "key": "a", "passes": 4, "short": [1.0, 2], "long": [3.0, 4.0]}
+
+
+def test_each_kind_of_line_becomes_its_event() -> None:
+    lines: dict[str, Event] = {
+        json.dumps(PROGRAM | {"workspace_mb": 0.5}): ProgramTimed(
+            1, "a", 4, long=(3.0, 4.0), short=(1.0, 2), memory=Memory(workspace_mb=0.5)
+        ),
+        '{"event": "weighed", "batch": 0, "key": "b", "weights_mb": 2}': ProgramWeighed(0, "b", Memory(2.0)),
+        '{"event": "failed", "batch": 0, "key": "b", "reason": " no\\nlayer "}': ProgramFailed(0, "b", "no layer"),
+        '{"event": "batch", "batch": 2, "seconds": 0.5, "before": {"khz": {"0": 7}}}': BatchDone(
+            2, 0.5, (MachineState({"0": 7.0}, {}),)
+        ),
+        '{"event": "memory", "key": "b", "loading_mb": 3, "running_mb": 2}': PeakMemory(3.0, 2.0),
+    }
+    assert {text: parse(text) for text in lines} == lines
+
+
+@pytest.mark.parametrize("text", ["", "a library", "{}", "{broken", "[1]", '{"event": 1}', '{"event": "load", "x": 1}'])
+def test_a_line_that_nobody_needs_is_no_event(text: str) -> None:
+    assert parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"batch": 2}, "batch 2 of 2"),
+        ({"batch": None}, "batch None"),
+        ({"key": "of another run"}, "nothing that was asked for"),
+        ({"key": "step"}, "nothing that was asked for"),  # a step is never timed by itself
+        ({"short": []}, "no short times"),
+        ({"key": "whole"}, "no times of 2 steps"),
+        ({"steps": [[1.0], [1.0, 2.0]]}, "several numbers of blocks"),
+        ({"steps": [[1.0], [1.0]], "kernels": [0, 0]}, "without a kernel"),
+    ],
+)
+def test_an_event_about_nothing_that_was_asked_is_refused(change: dict[str, object], reason: str) -> None:
+    steps = (("step", "x"), ("other", "y"))
+    programs = (Program("a", "", (), "out", short="in"), Program("whole", "", (), "out", steps=steps))
+    asked = Asked([Batch((), 0.0), Batch(programs, 0.0)])
+    assert asked.event(json.dumps(PROGRAM)) == parse(json.dumps(PROGRAM))
+    with pytest.raises(StrangeLineError, match=reason):
+        asked.event(json.dumps(PROGRAM | change))
+
+
+def test_a_runner_that_is_started_again_counts_from_the_first_batch_that_is_left() -> None:
+    anchor, sink, harness = (Program(key, "", (), "out") for key in ("anchor", "sink", "harness"))
+    batches = [Batch((Program(key, "", (), "out"),), 0.0) for key in ("a", "b")]
+    records: list[Record] = []
+    reading = Reading("device", "f", (anchor, sink, harness), batches, records.extend)
+
+    def say(batch: int, key: str) -> None:
+        for program, ns in ((key, 5e6), ("anchor", 3e6), ("sink", 1e6), ("harness", 1e6)):
+            reading.take(json.dumps(PROGRAM | {"batch": batch, "key": program, "short": [], "long": [ns] * 8}))
+        reading.take(json.dumps({"event": "batch", "batch": batch, "seconds": 1}))
+
+    say(0, "a")
+    assert reading.restart() == batches[1:]
+    say(0, "b")
+    assert (reading.finished, reading.strange, reading.again) == (2, 0, {})
+    assert [record.key for record in records] == ["anchor", "a", "anchor", "b"]
+    assert [record.blocks[0] for record in records] == pytest.approx([2.0, 4.0, 2.0, 4.0])
 
 
 def printed(lines: Lines) -> bytes:
