@@ -1,1 +1,1 @@
-"""ncnn: fusion rules, layers, conversion by pnnx, replicas, whole networks. The registry opens ``runtime.py``."""
+"""The runtimes ``ncnn`` and ``ncnn-compiled``: fusion rules, layers, conversion by pnnx, replicas, whole networks."""

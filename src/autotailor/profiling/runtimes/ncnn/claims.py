@@ -1,4 +1,4 @@
-"""Whether LUT operators cover a converted network: every layer must be claimed by exactly one operator."""
+"""Checks that the LUT's operators cover a converted network: exactly one operator must claim each layer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from autotailor.profiling.runtimes.ncnn.fragments import fragment
 from autotailor.profiling.runtimes.ncnn.layers import Step, ncnn_shape
 
 FREE_LAYERS = frozenset({"Input", "Split", "Noop"})
-"""Layers that no operator claims: they hand on blobs (measured: 0.1 to 0.3 us for each Split)."""
+"""Layers that no operator claims, because they only pass blobs on (measured: 0.1 to 0.3 us for each Split)."""
 
 TO_THE_END = -233
-"""What pnnx writes for the end of a range that has none."""
+"""Number that pnnx writes as the end of a range that reaches to the end of its axis."""
 
 Params = tuple[tuple[int, tuple[float | str, ...]], ...]
 Signature = tuple[str, Params, tuple[tuple[int, ...], ...]]
@@ -26,13 +26,13 @@ Signature = tuple[str, Params, tuple[tuple[int, ...], ...]]
 
 @dataclass(frozen=True)
 class Claims:
-    """The bill of one network.
+    """Which layers of one network the operators of its SubNet claim.
 
     Attributes:
-        claimed: layers that an operator stands for.
-        unclaimed: layers that no operator stands for.
-        idle: operators that no layer asked for.
-        free: layers that cost nothing.
+        claimed: names of layers that belong to an operator.
+        unclaimed: names of layers that belong to no operator.
+        idle: operators with a layer that the network does not contain.
+        free: names of layers that cost nothing.
     """
 
     claimed: tuple[str, ...]
@@ -42,21 +42,21 @@ class Claims:
 
     @property
     def complete(self) -> bool:
-        """Every layer is claimed, and every operator claims one."""
+        """Whether every layer is claimed, and the network contains every layer of every operator."""
         return not self.unclaimed and not self.idle
 
 
 def claims(param_path: Path, features: Sequence[OperatorFeature], input_shape: Sequence[int]) -> Claims:
-    """Matches the layers of a `.param` with the operators of the same SubNet (with their multiplicity).
+    """Matches the layers of a ``.param`` with the operators of the same SubNet.
 
     Args:
-        param_path: what pnnx wrote.
-        features: the SubNet's operators, one for each place.
-        input_shape: ``[1, 3, r, r]``.
+        param_path: the file that pnnx wrote.
+        features: the SubNet's operators, one for each place; an operator may occur several times.
+        input_shape: shape of the image, ``[1, 3, r, r]``.
     """
     offers: dict[Signature, list[int]] = {}
     for number, feature in enumerate(features):
-        if not (feature.kind == "Flatten" and feature.inputs[0][2:] == (1, 1)):  # pnnx leaves it out
+        if not (feature.kind == "Flatten" and feature.inputs[0][2:] == (1, 1)):  # pnnx leaves such a Flatten out
             for signature in feature_signatures(feature):
                 offers.setdefault(signature, []).append(number)
     claimed, unclaimed, free = [], [], []
@@ -83,12 +83,15 @@ def _step_signature(step: Step) -> Signature:
 
 
 def _signature(kind: str, params: Params, shapes: Sequence[tuple[int, ...]]) -> Signature:
-    """On 1x1 maps pnnx writes vectors for maps, and inner products for 1x1 convolutions: both count as the same."""
+    """Signature of a layer; layers that differ only in ways without a cost have the same signature.
+
+    For 1x1 maps pnnx writes vectors, and for 1x1 convolutions on them inner products.
+    """
     vectors = tuple(sorted(shape[:1] if shape[1:] == (1, 1) else shape for shape in shapes))
     values = dict(params)
     if kind == "BinaryOp" and values.get(1) == (1.0,):  # the value of a scalar costs nothing
         params = tuple((key, value) for key, value in params if key != 2)
-    if kind == "Padding":  # nor does that of a margin
+    if kind == "Padding":  # the value of a margin costs nothing, either
         params = tuple((key, value) for key, value in params if key != 5)
     if kind == "Interp":
         params = _interpolation(values, shapes[0])
@@ -101,7 +104,7 @@ def _signature(kind: str, params: Params, shapes: Sequence[tuple[int, ...]]) -> 
 
 
 def _interpolation(values: dict[int, tuple[float | str, ...]], shape: tuple[int, ...]) -> Params:
-    """Parameters of an Interp with the size of its output, where pnnx has written scales."""
+    """Parameters of an Interp, with its output's size in place of scales that pnnx may have written."""
     given = [(values.get(key, (0.0,))[0], values.get(scale, (1.0,))[0]) for key, scale in ((3, 1), (4, 2))]
     sizes = [
         int(size) or math.floor(float(scale) * side) for (size, scale), side in zip(given, shape[-2:], strict=True)
@@ -110,7 +113,7 @@ def _interpolation(values: dict[int, tuple[float | str, ...]], shape: tuple[int,
 
 
 def _ranges(values: dict[int, tuple[float | str, ...]], shape: tuple[int, ...]) -> Params:
-    """Parameters of a Crop with bounds that are counted from the front, in the order of the axes."""
+    """Parameters of a Crop, with bounds counted from the front of each axis and with sorted axes."""
     bounds = zip(values[11], values[9], values[10], strict=True)
     found = []
     for axis, start, end in sorted((int(a), int(s), int(e)) for a, s, e in bounds):
@@ -121,7 +124,7 @@ def _ranges(values: dict[int, tuple[float | str, ...]], shape: tuple[int, ...]) 
 
 
 def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tuple[str, str, Signature]]:
-    """Name, type and signature of each layer; shapes come from running the network once on zero weights."""
+    """Name, type and signature of each layer. The network runs once with zero weights, which shows the shapes."""
     lines = param_path.read_text().splitlines()[2:]
     shapes = blob_shapes(param_path, input_shape)
     found = []
@@ -134,7 +137,7 @@ def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tup
 
 
 def _params(words: Sequence[str]) -> Params:
-    """Parameters by id; arrays without their length, numbers rounded to what single precision holds."""
+    """Parameters by id. Arrays come without their length, and numbers are rounded to single precision."""
     read: dict[int, tuple[float | str, ...]] = {}
     for word in words:
         key, _, value = word.partition("=")
@@ -166,7 +169,7 @@ def blob_shapes(param_path: Path, input_shape: tuple[int, ...]) -> dict[str, tup
     option.lightmode = False
     net.opt = option
     if net.load_param(str(param_path)) != 0 or net.load_model(ncnn.DataReaderFromEmpty()) != 0:
-        raise ProfilingError(f"{param_path}: ncnn cannot load it")
+        raise ProfilingError(f"{param_path}: ncnn cannot load the network; convert it again")
     extractor = net.create_extractor()
     extractor.input("in0", ncnn.Mat(np.zeros(input_shape, dtype=np.float32)).clone())
     shapes: dict[str, tuple[int, ...]] = {}

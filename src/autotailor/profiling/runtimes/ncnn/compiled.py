@@ -1,4 +1,4 @@
-"""ncnn through the compiled runner (``make runner``), as devices without Python have it."""
+"""ncnn in the compiled runner (``make runner``), for devices without Python."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ VERSION_SECONDS = 60.0
 
 
 def _version(device: str, said: Sequence[str]) -> dict[str, Any]:
-    """What the runner says of itself; raises DeviceError where it makes no sense."""
+    """What the runner says about itself; raises DeviceError where the answer makes no sense."""
     try:
         about = json.loads(said[0])
     except (ValueError, IndexError, RecursionError):
         about = None
     if not isinstance(about, dict) or not isinstance(about.get("ncnn"), str):
         raise DeviceError(
-            f"device {device}: its runner says {str(said[:1])[:200]} instead of its version: build it again with: make "
-            "runner"
+            f"device {device}: its runner prints {str(said[:1])[:200]} instead of a version: build the runner again "
+            "with: make runner"
         )
     return about
 
 
 class NcnnCompiledRuntime(NcnnRuntime):
-    """The same programs and protocol; converting and running on images stay with the wheel, on this computer."""
+    """ncnn in the compiled runner, with the same programs and protocol as the wheel's.
+
+    The wheel on this computer still converts networks and runs them on images.
+    """
 
     resumes = True
     remote = True
@@ -45,21 +48,24 @@ class NcnnCompiledRuntime(NcnnRuntime):
         self._about: Mapping[str, Any] | None = None
 
     def facts(self) -> Mapping[str, Any]:
-        """What the runner on the device says of itself, and the options; the wheel's version before it is asked."""
+        """What the runner on the device says about itself, and the options.
+
+        Before ``prepare`` has asked the runner, the facts are those of the wheel.
+        """
         if self._about is None:
             return super().facts()
         return {"name": self.name, "version": self._about["ncnn"], "runner": self._about, "options": self.options()}
 
     def check_device(self, hardware: Mapping[str, Any]) -> None:
-        """The runner for the device's processor must be built."""
+        """Raises DeviceError unless the runner for the device's processor is built."""
         runner_binary(self.device.name, hardware)
 
     def lacking_layers(self) -> frozenset[str]:
-        """Layers that the runners built here leave out, whichever of them the device needs."""
+        """Layers that any runner built here leaves out, whichever runner the device needs."""
         return layers_left_out()
 
     def prepare(self, transport: Transport, hardware: Mapping[str, Any]) -> None:
-        """Sends the runner, once for all runs, and asks for its version."""
+        """Sends the runner, which later runs find again, and asks for its version."""
         binary = runner_binary(self.device.name, hardware)
         self._runner = transport.keep(binary)
         said: list[str] = []
@@ -67,15 +73,15 @@ class NcnnCompiledRuntime(NcnnRuntime):
         if code != 0:
             raise DeviceError(
                 f"device {self.device.name}: {binary} does not run there (exit code {code}, "
-                f"{transport.last_error or said}): build it for this device with: make runner; or set device.folder to "
-                "where programs may be executed"
+                f"{transport.last_error or said}): build the runner for this device with: make runner; or set "
+                "device.folder to a folder in which programs may be executed"
             )
         self._about = _version(device=self.device.name, said=said)
 
     def manifest(self, manifest: Mapping[str, Any]) -> str:
-        """Lines of text: the runner reads no JSON."""
+        """The manifest as lines of text, because the compiled runner reads no JSON."""
         return manifest_text(manifest, uuid.uuid4().hex)
 
     def runner(self, manifest: str) -> list[str]:
-        """The binary, with a journal beside the manifest."""
+        """The command of the compiled runner, with a journal beside the manifest."""
         return [self._runner, manifest, journal_of(manifest)]

@@ -1,12 +1,12 @@
-"""Operators that no layer is written for, converted by pnnx: what it makes of one is timed as one piece.
+"""Converts operators for which no layers are written here with pnnx. An operator's layers are timed as one piece.
 
-A call of pnnx takes seconds, so that many operators share one, side by side in one ONNX graph::
+A call of pnnx takes seconds. So many operators share a call, side by side in one ONNX graph::
 
     in0 -> BatchNormalization -> operator 0 -> out0
     in1 -> BatchNormalization -> operator 1 -> out1
 
-BatchNormalization tells pnnx which axis is the batch. It is left out of the layers again. The layers must compute, with
-random weights, what onnxruntime computes for the same graph. What came out is kept in the user's cache folder.
+BatchNormalization tells pnnx which axis is the batch, and is left out of the layers again. With random weights, the
+layers must compute what onnxruntime computes for the same graph. The user's cache folder keeps the outcome.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from autotailor.profiling.runtimes.onnxruntime.replicas import Model
 logger = logging.getLogger(__name__)
 
 TOGETHER = 32
-"""Operators of one call."""
+"""Operators that share one call of pnnx."""
 TOLERANCE = 1e-3
 """Largest error, relative to the largest value of the output."""
 MOST_SAID = 300
-"""Characters of an error of pnnx, ncnn or onnxruntime that are repeated."""
+"""Characters of an error of pnnx, ncnn or onnxruntime that a message repeats."""
 VERSION = 1
-"""Of the files in the cache."""
+"""Version of the files in the cache."""
 
 Outcome = Fragment | str
-"""The layers of an operator, or why there are none."""
+"""The layers of an operator, or the reason why there are none."""
 
 
 def convert_operators(features: Iterable[OperatorFeature]) -> dict[str, Outcome]:
-    """What pnnx makes of operators, by their ids; from the cache where it was asked before."""
+    """Layers that pnnx writes for operators, by the operators' ids; from the cache where it holds them."""
     found: dict[str, Outcome] = {}
     left = []
     for feature in features:
@@ -74,11 +74,11 @@ def convert_operators(features: Iterable[OperatorFeature]) -> dict[str, Outcome]
 
 
 def _converted(features: Sequence[OperatorFeature]) -> dict[str, Outcome]:
-    """Converts operators together; where that fails, those that it fails for are found by halving."""
+    """Converts operators in one call. Where the call fails, each half is converted again, to find the culprits."""
     with tempfile.TemporaryDirectory(prefix="autotailor.pnnx.") as folder:
         try:
             return _Batch(features, Path(folder)).outcomes()
-        except Exception as error:  # errors of onnxruntime have no class in common
+        except Exception as error:  # errors of onnxruntime have no common class
             if len(features) == 1:
                 return {features[0].id: " ".join(str(error).split())[:MOST_SAID]}
     half = len(features) // 2
@@ -86,7 +86,7 @@ def _converted(features: Sequence[OperatorFeature]) -> dict[str, Outcome]:
 
 
 def _strange(feature: OperatorFeature) -> str:
-    """Why an operator need not be tried; empty where it may."""
+    """Why pnnx cannot convert an operator in any case; empty where pnnx may be tried."""
     if not onnx.defs.has(feature.kind):
         return f"{feature.kind} is no operator of ONNX"
     try:
@@ -94,15 +94,15 @@ def _strange(feature: OperatorFeature) -> str:
             ncnn_shape(shape)
     except AutoTailorError as error:
         return str(error)
-    return "" if feature.inputs else "it reads nothing"
+    return "" if feature.inputs else f"{feature.kind} reads nothing"
 
 
 class _Batch:
-    """Some operators in one graph.
+    """Operators that are converted together, side by side in one graph.
 
     Attributes:
-        shapes: of the graph's inputs.
-        writes: of each operator, the graph's outputs by their numbers.
+        shapes: shapes of the graph's inputs.
+        writes: for each operator the numbers of the graph's outputs that it writes.
     """
 
     def __init__(self, features: Sequence[OperatorFeature], folder: Path) -> None:
@@ -166,11 +166,11 @@ class _Batch:
         }
 
     def _file(self, blob: str) -> Path:
-        """Where the values of a blob are."""
+        """The file with the values of a blob."""
         return self.folder / f"{blob}.npy"
 
     def _expected(self, path: Path, rng: np.random.Generator) -> list[npt.NDArray[np.float32]]:
-        """What onnxruntime computes for random inputs, which are left in files without the batch."""
+        """What onnxruntime computes for random inputs; writes these inputs, without the batch, into files."""
         inputs = {f"in{i}": rng.uniform(0.2, 1.0, shape).astype(np.float32) for i, shape in enumerate(self.shapes)}
         for name, value in inputs.items():
             np.save(self._file(name), value[0])
@@ -186,14 +186,14 @@ class _Batch:
         wanted: Sequence[npt.NDArray[np.float32]],
         shapes: Mapping[str, Shape],
     ) -> Outcome:
-        """The layers of one operator, where they compute the right numbers."""
+        """The layers of one operator, or a reason where these do not compute the right numbers."""
         for i in self.writes[number]:
             found = np.load(self._file(f"out{i}"))
             if found.size != wanted[i].size:
-                return f"pnnx makes a shape of {list(found.shape)} of its output {list(wanted[i].shape)}"
+                return f"pnnx gives its output the shape {list(found.shape)} instead of {list(wanted[i].shape)}"
             error = float(np.abs(found.ravel() - wanted[i].ravel()).max() / max(np.abs(wanted[i]).max(), 1e-6))
             if not error <= TOLERANCE:
-                return f"the layers that pnnx writes for it compute other numbers (error {error:.2g})"
+                return f"the layers that pnnx writes compute other numbers than onnxruntime (error {error:.2g})"
         return self._piece(number, layers, shapes)
 
     def _piece(self, number: int, layers: Sequence[_ParamLine], shapes: Mapping[str, Shape]) -> Outcome:
@@ -209,7 +209,7 @@ class _Batch:
             if layer.type == "BatchNorm" and layer.reads[0] in inputs:
                 names.setdefault(layer.writes[0], inputs[layer.reads[0]])
             elif layer.type == "Input":
-                return "pnnx merges it with what stands before it"
+                return "pnnx merges the operator with the one before it"
             elif layer.place not in needed:
                 needed.add(layer.place)
                 stack += layer.reads
@@ -223,7 +223,7 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _ParamLine:
-    """One line of a `.param`."""
+    """One line of a ``.param``."""
 
     type: str
     place: str
@@ -233,20 +233,20 @@ class _ParamLine:
 
     @classmethod
     def read(cls, line: str) -> _ParamLine:
-        """Reads the words of a line; the layer's name tells where it stands."""
+        """Reads a line; ``place`` is the layer's name, which is unique."""
         kind, name, reads, writes, *words = shlex.split(line)
         ins, outs = words[: int(reads)], words[int(reads) : int(reads) + int(writes)]
         return cls(kind, name, tuple(ins), tuple(outs), tuple(_parameter(w) for w in words[int(reads) + int(writes) :]))
 
     def step(self, names: Mapping[str, str], shapes: Mapping[str, Shape]) -> Step:
-        """The line as a step of a fragment."""
+        """The layer as a step of a fragment."""
         reads = tuple(names[blob] for blob in self.reads)
         read_shapes = tuple(shapes[blob] for blob in self.reads)
         return Step(Layer(self.type, self.params), reads, tuple(names[blob] for blob in self.writes), read_shapes)
 
 
 def _parameter(word: str) -> tuple[int, Value]:
-    """A parameter's id and value; arrays without their length."""
+    """A parameter's id and value; an array comes without its length."""
     key, _, text = word.partition("=")
     number = int(key)
     if number >= 0:
@@ -265,14 +265,14 @@ def _value(text: str) -> int | float | str:
 
 
 def _cache(feature: OperatorFeature) -> Path:
-    """The file of an operator: another pnnx or ncnn may make something else of it."""
+    """An operator's file in the cache. Its folder names the versions, because other versions may write other layers."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     versions = "-".join(f"{name}{importlib.metadata.version(name)}" for name in ("pnnx", "ncnn", "onnxruntime"))
     return home / "autotailor" / "ncnn_layers" / f"{VERSION}-{versions}" / f"{feature.id}.json"
 
 
 def _kept(feature: OperatorFeature) -> Outcome | None:
-    """What was found before; None where nothing was, or the file is damaged."""
+    """The outcome in the cache; None where there is none, or its file is damaged."""
     try:
         found = json.loads(_cache(feature).read_text(encoding="utf-8"))
         return found["refused"] or tuple(_read_step(step) for step in found["steps"])
@@ -288,11 +288,11 @@ def _read_step(step: Mapping[str, Any]) -> Step:
 
 
 def _keep(feature: OperatorFeature, outcome: Outcome) -> None:
-    """Notes an outcome for the next time; a folder that cannot be written costs that only."""
+    """Writes an outcome into the cache. A cache that cannot be written is no error."""
     refused = outcome if isinstance(outcome, str) else ""
     steps = [] if isinstance(outcome, str) else [asdict(step) for step in outcome]
     try:
         with atomic(_cache(feature)) as path:
             path.write_text(json.dumps({"refused": refused, "steps": steps}), encoding="utf-8")
     except OSError as error:
-        logger.debug("%s is not kept: %s", feature.id, error)
+        logger.debug("the layers of operator %s are not cached: %s", feature.id, error)

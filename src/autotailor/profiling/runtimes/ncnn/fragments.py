@@ -1,4 +1,4 @@
-"""The ncnn layers of an operator: written by hand where `layers` knows it, else what pnnx makes of it."""
+"""The ncnn layers of an operator: those that ``layers`` writes for its kind, or else those that pnnx converts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fragment(feature: OperatorFeature) -> Fragment:
     """The layers of a fused operator.
 
     Raises:
-        ProfilingError: none are written for it, and pnnx cannot convert it.
+        ProfilingError: no layers are written for the operator, and pnnx cannot convert it.
     """
     try:
         return layers.fragment(feature)
@@ -29,9 +29,10 @@ def fragment(feature: OperatorFeature) -> Fragment:
 
 
 def refused_operators(features: Sequence[OperatorFeature]) -> dict[str, str]:
-    """Ids of operators that ncnn cannot run, with the reasons; what is not written is converted, many at once.
+    """Ids of operators that ncnn cannot run, with the reasons.
 
-    One operator of each sort of layers is really loaded and run.
+    Operators without written layers are converted, many at once. Of each sort of written layers one operator is really
+    loaded and run.
     """
     reasons: dict[str, ProfilingError] = {}
     made: dict[str, Fragment] = {}
@@ -53,19 +54,22 @@ def layer_types(feature: OperatorFeature) -> frozenset[str]:
 
 
 def _convert(features: Sequence[OperatorFeature]) -> dict[str, Fragment | str]:
-    # Imported here: most networks need no conversion, and what compares its numbers takes a second to import.
+    # Imported here: most networks need no conversion, and onnxruntime, which checks it, takes a second to import.
     from autotailor.profiling.runtimes.ncnn.conversion import convert_operators
 
     return convert_operators(features)
 
 
 def _reason(error: ProfilingError, outcome: str) -> str:
-    """Why there are no layers: what the writer says, and what pnnx says where that is something else."""
+    """Why there are no layers: the reason of the writer, and that of pnnx if it differs."""
     return str(error) if outcome in str(error) else f"{error}; pnnx cannot convert it, either: {outcome}"
 
 
 def _unrunnable(features: Sequence[OperatorFeature], made: dict[str, Fragment]) -> dict[str, str]:
-    """Operators whose layers ncnn cannot load or run; the smallest of each sort is tried with zero weights."""
+    """Ids of operators whose layers ncnn cannot load or run, with the reasons.
+
+    The smallest operator of each sort is tried, with zero weights.
+    """
     sorts: dict[object, list[OperatorFeature]] = {}
     for feature in features:
         sorts.setdefault(_sort(feature, made[feature.id]), []).append(feature)
@@ -74,21 +78,24 @@ def _unrunnable(features: Sequence[OperatorFeature], made: dict[str, Fragment]) 
     refused: dict[str, str] = {}
     for each, tried, trial in zip(sorts.values(), smallest, trials, strict=True):
         if failure := trial.failure or _other_shape(tried, trial.shapes):
-            what = f"operator {tried.id}: {failure}: correct what profiling/runtimes/ncnn/layers writes for it"
+            what = f"operator {tried.id}: {failure}: correct the layers that profiling/runtimes/ncnn/layers writes"
             refused |= {feature.id: what for feature in each}
     return refused
 
 
 def _other_shape(feature: OperatorFeature, shapes: Mapping[str, Shape]) -> str:
-    """What ncnn made of an output that has another size; of a map of one pixel it makes a vector."""
+    """How ncnn's outputs differ in size from the operator's; empty where all sizes are equal.
+
+    Sizes are compared instead of shapes, because ncnn turns a map of one pixel into a vector.
+    """
     for i, shape in enumerate(feature.outputs):
         if math.prod(shapes[f"out{i}"]) != math.prod(shape):
-            return f"ncnn makes {list(shapes[f'out{i}'])} of its output {list(shape)}"
+            return f"ncnn gives its output the shape {list(shapes[f'out{i}'])} instead of {list(shape)}"
     return ""
 
 
 def _sort(feature: OperatorFeature, steps: Fragment) -> object:
-    """What operators have in common that ncnn runs alike: layers, their parameters' ids, and numbers of axes."""
+    """Key of operators that ncnn runs alike: same layers, parameters' ids and numbers of axes."""
     parts = tuple(
         (step.layer.type, tuple(key for key, _ in step.layer.params), tuple(map(len, step.shapes))) for step in steps
     )

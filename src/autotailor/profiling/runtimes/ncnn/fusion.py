@@ -1,10 +1,10 @@
-"""ncnn's fusion rules, read off what pnnx writes: the `.param` is the list of layers that will run.
+"""ncnn's fusion rules, found in the ``.param`` files that pnnx writes, which list the layers that will run.
 
-BatchNorm disappears into the weights before it. ReLU, LeakyReLU, Clip, Sigmoid and Mish run inside
-Convolution, ConvolutionDepthWise and InnerProduct. HardSwish, SiLU and GELU do not, nor does a residual sum with
-the activation behind it. Global pooling gives a vector, so that the Flatten behind it is gone.
+BatchNorm is folded into the weights of the operator before it. ReLU, LeakyReLU, Clip, Sigmoid and Mish run inside
+Convolution, ConvolutionDepthWise and InnerProduct; HardSwish, SiLU and GELU do not. A residual sum and the activation
+behind it stay two layers. Global pooling returns a vector, so that a Flatten behind it disappears.
 
-What ONNX writes as several operators and pnnx as one layer are patterns: one line each.
+``PATTERNS`` lists groups of ONNX operators that pnnx writes as one layer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATTERNS = (
     BIASED_MATMUL,
     *(Pattern("TransposedMatMul", f"MatMul(x, Transpose(y, perm={perm}))") for perm in ((0, 1, 3, 2), (0, 2, 1))),
 )
-"""Earlier ones hold where two overlap."""
+"""Where two patterns overlap, the earlier one holds."""
 
 NCNN_FUSION = FusionRules(
     name="ncnn",

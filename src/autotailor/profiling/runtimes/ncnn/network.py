@@ -1,8 +1,8 @@
-"""A whole SubNet as a `.param` without weights, whose operators can be timed where they stand.
+"""Writes a whole SubNet as a ``.param`` without weights, whose operators can be timed in place.
 
-pnnx would take seconds for each; the layers are those that it writes (see `claims`), in the order in which one
-extraction of the output runs them. A tensor with several readers passes a Split, which belongs to the operator that
-wrote it. Extracting the blobs of ``steps`` one after the other runs one operator at a time.
+pnnx would take seconds for each SubNet. The layers written here are those that pnnx would write (see ``claims``), in
+the order in which ncnn runs them when the output is extracted. A tensor with several readers passes a Split, which
+belongs to the operator that wrote the tensor. Extracting the blobs of ``steps`` in turn runs one operator at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autotailor.profiling.runtimes.ncnn.replicas import weight_mb
 
 
 def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-    """The program of a SubNet, as `InPlaceRuntime.written` has it."""
+    """The program of a SubNet, see ``InPlaceRuntime.written``."""
     ordered = _as_run(operators)
     writer = _Writer(Counter(name for operator in operators for name in operator.inputs))
     writer.lines.append("Input in0 0 1 in0")
@@ -36,7 +36,7 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
 
 
 def _as_run(operators: Sequence[PlacedOperator]) -> list[PlacedOperator]:
-    """Operators in the order in which ncnn runs them for the last one: inputs first, from left to right."""
+    """The operators in the order in which ncnn runs them: the inputs of each operator first, from left to right."""
     writers = {name: operator for operator in operators for name in operator.outputs}
     ordered: dict[int, PlacedOperator] = {}
     stack = [(operators[-1], False)]
@@ -53,7 +53,7 @@ def _as_run(operators: Sequence[PlacedOperator]) -> list[PlacedOperator]:
 
 
 class _Writer:
-    """Lines of the `.param`, and the blobs that readers of each tensor take."""
+    """Collects the lines of a ``.param``, and for each tensor the blobs that its readers will read."""
 
     def __init__(self, readers: Counter[str]) -> None:
         self.lines: list[str] = []
@@ -61,7 +61,10 @@ class _Writer:
         self.blobs: dict[str, list[str]] = {}
 
     def define(self, tensor: str, blob: str) -> str:
-        """Notes the blob of a tensor, behind a Split where several read it; returns the blob that stands for both."""
+        """Notes the blob of a tensor, and adds a Split if several operators read it.
+
+        Returns the blob whose extraction runs the tensor's operator and the Split.
+        """
         count = self.readers[tensor]
         if count < 2:
             self.blobs[tensor] = [blob]
@@ -71,7 +74,7 @@ class _Writer:
         return self.blobs[tensor][0]
 
     def add(self, operator: PlacedOperator) -> str:
-        """Writes an operator; returns the blob that it has run for."""
+        """Writes an operator; returns the blob whose extraction runs it."""
         number = len(self.lines)
         reads = [self.blobs[name].pop(0) for name in operator.inputs]
         writes = [f"b{number}_{i}" for i in range(len(operator.outputs))]

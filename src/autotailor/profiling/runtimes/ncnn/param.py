@@ -1,4 +1,4 @@
-"""The text of a `.param`: a network's layers, line by line."""
+"""Writes the text of a ``.param``, which lists a network's layers line by line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAGIC = "7767517"
 
 
 def param_text(lines: list[str]) -> str:
-    """A `.param` from its layers' lines."""
+    """A ``.param`` from its layers' lines."""
     blobs = sum(int(line.split()[3]) for line in lines)
     return f"{MAGIC}\n{len(lines)} {blobs}\n" + "\n".join(lines) + "\n"
 

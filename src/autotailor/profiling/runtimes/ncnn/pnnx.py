@@ -1,4 +1,4 @@
-"""pnnx, ncnn's converter: the program inside its wheel."""
+"""Runs pnnx, ncnn's converter, which is a program inside its Python wheel."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from autotailor.profiling.errors import DeviceError, ProfilingError
 
 SCRATCH = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
-"""Files that pnnx writes besides ncnn's two."""
+"""Files that pnnx writes besides the two that ncnn reads."""
 
 
 def run_pnnx(onnx_path: Path, param: Path, weights: Path) -> None:
-    """Converts an ONNX file into ncnn's two, in single precision.
+    """Converts an ONNX file into ncnn's two files, in single precision.
 
     Raises:
         DeviceError: pnnx is not installed.
@@ -37,8 +37,8 @@ def run_pnnx(onnx_path: Path, param: Path, weights: Path) -> None:
 
 
 def _prepared(onnx_path: Path, target: Path) -> Path:
-    """The model as pnnx reads it right; what is no model is copied, for pnnx to refuse."""
-    import onnx  # not at the top: a runtime is opened for many questions that need no converter
+    """Writes the model so that pnnx reads it right. A file that is no model is copied, and pnnx refuses it."""
+    import onnx  # imported here, because most uses of a runtime need no converter
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     from autotailor.profiling.runtimes.ncnn.preparation import prepare
@@ -51,7 +51,7 @@ def _prepared(onnx_path: Path, target: Path) -> Path:
 
 
 def pnnx_binary() -> str:
-    """The converter inside the pnnx wheel; importing the wheel's module would import torch for nothing."""
+    """Path of the converter inside the wheel pnnx. The wheel is not imported, because that would import torch."""
     spec = importlib.util.find_spec("pnnx")
     name = "pnnx.exe" if platform.system() == "Windows" else "pnnx"
     if spec is None or spec.origin is None or not (Path(spec.origin).parent / name).exists():

@@ -1,12 +1,12 @@
-"""ONNX models written so that pnnx reads them right: the same numbers, in words that it knows.
+"""Rewrites ONNX models so that pnnx reads them right; the models compute the same numbers as before.
 
-pnnx (20261020) loses the axis of a ReduceSum that has only one, and sums over nothing. The batch is one picture, so
-that summing over it too changes nothing and makes two axes::
+pnnx (20261020) loses the axis of a ReduceSum over a single axis, and then sums over nothing. The batch is one image, so
+that summing over the batch as well gives two axes and the same numbers::
 
     ReduceSum(x, axes=[k])                  ->  ReduceSum(x, axes=[0, k])
     ReduceSum(x, axes=[k], keepdims=0)      ->  Squeeze(ReduceSum(x, axes=[0, k]), axes=[k])
 
-It knows group normalisation by the shapes that PyTorch's exporter writes, the first of them without sizes::
+pnnx recognises group normalisation only by the shapes that PyTorch's exporter writes, of which the first has no sizes::
 
     Reshape(InstanceNormalization(Reshape(x, [-1, groups, 4096]), ones, zeros), [-1, 64, 8, 8])
         ->  Reshape(InstanceNormalization(Reshape(x, [0, groups, -1]), ones, zeros), [1, 64, 8, 8])
@@ -21,10 +21,10 @@ from onnx import helper, numpy_helper
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model for pnnx; the one that is handed in may be changed.
+    """Rewrites a model for pnnx in place, and returns it.
 
     Args:
-        model: with a batch of 1, as `SuperNet.export_onnx` writes it.
+        model: a model with a batch of 1, as ``SuperNet.export_onnx`` writes it.
     """
     graph = model.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -46,7 +46,7 @@ def _constant(graph: onnx.GraphProto, name: str, value: npt.ArrayLike) -> str:
 def _two_axes(
     node: onnx.NodeProto, graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]
 ) -> list[onnx.NodeProto]:
-    """A sum over one axis as one over that axis and the batch."""
+    """Rewrites a sum over one axis as a sum over that axis and the batch."""
     if len(node.input) < 2 or node.input[1] not in constants:
         return [node]
     axes = numpy_helper.to_array(constants[node.input[1]]).ravel().tolist()
@@ -64,7 +64,7 @@ def _two_axes(
 
 
 def _group_shapes(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> None:
-    """Shapes of group normalisations without sizes in the first view, and without -1 for the batch in the second."""
+    """Rewrites the views of group normalisations: the first one without sizes, the second one with a batch of 1."""
     producers = {name: node for node in graph.node for name in node.output}
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.node:
@@ -83,7 +83,7 @@ def _group_shapes(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]
 
 
 def _view_shape(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> list[int]:
-    """The constant shape of a Reshape; empty where the node is none, or its shape is computed."""
+    """The constant shape of a Reshape; empty where the node is no Reshape, or its shape is computed."""
     if node.op_type != "Reshape" or node.input[1] not in constants:
         return []
     return [int(size) for size in numpy_helper.to_array(constants[node.input[1]])]

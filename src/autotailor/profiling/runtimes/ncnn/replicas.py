@@ -1,14 +1,14 @@
-"""Replica networks: R copies of an operator, each with its own weights, reading one packed input.
+"""Replica networks for ncnn: R copies of an operator, each with its own weights, read one packed input.
 
 For R = 2 and a convolution::
 
     in0 -> ReLU (packs) -> Split -> conv k1 -> Noop c1 <- in_sink
                                  -> conv k2 -> Noop c2 <- c1
 
-Extracting ``c1`` runs one copy, ``c2`` two: what they share cancels in the difference. A Noop takes the
-running sink and a copy's output and hands on the sink, so that outputs are freed one by one, and it asks for the
-packed layout as a next layer would. Operators that run in place stand in a chain instead, each on the memory of
-the one before, as they do behind their producer.
+Extracting ``c1`` runs one copy and extracting ``c2`` runs two copies, so that shared costs cancel in the difference. A
+Noop reads the sink before it and a copy's output, and passes on the sink. So outputs are freed one by one, and the Noop
+reads them in the packed layout, as a next layer would. Copies of an operator that runs in place form a chain instead:
+each works on the memory of the one before, as the operator does behind its producer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKER = Layer("ReLU")
 
 
 def weight_mb(feature: OperatorFeature) -> float:
-    """Memory of one copy's weights; Winograd's copies of 3x3 kernels take up to four times as much."""
+    """Memory of one copy's weights in MiB; transformed 3x3 kernels (Winograd) take up to four times as much again."""
     size = sum(math.prod(shape) for shape in feature.weights) * 4 / 2**20
     return size * (5 if feature.kind == "Conv" and feature.weights[0][2:] == (3, 3) else 2)
 
@@ -55,29 +55,29 @@ def replica_program(feature: OperatorFeature) -> Program:
 
 
 def alone_program(feature: OperatorFeature) -> Program:
-    """A fused operator alone, to weigh the memory that it takes."""
+    """A single copy of a fused operator, to weigh the memory that the operator takes."""
     shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
     param = _fan(feature, len(shapes), 1)
     return Program(feature.id, param, (*shapes, (4,)), "c1", memory_mb=weight_mb(feature))
 
 
 def sink_program(count: int = 16) -> Program:
-    """What the sink of one replica costs: a chain of Noops.
+    """A chain of Noops, which shows the cost of one replica's sink.
 
-    They hand on a blob that nobody shares: of a shared one ncnn would make a copy for a layer that may run in place.
+    The Noops pass on a blob that no other layer reads: ncnn would copy a shared blob for a layer that runs in place.
     """
     return Program("sink", _chain(Layer("Noop"), count), ((4,),), f"k{count}", "k1", (1, count))
 
 
 def harness_program() -> Program:
-    """A network that does nothing: what one call costs."""
+    """A network that does nothing, which shows the cost of one call."""
     return Program(
         "harness", param_text(["Input in0 0 1 in0", Layer("Noop").line("k", ["in0"], ["out0"])]), ((4,),), "out0"
     )
 
 
 def _sources(count: int, replicas: int) -> list[str]:
-    """Inputs in the packed layout, one output for each replica, and the first sink."""
+    """Lines of the inputs, each packed and split into one blob for each replica, and of the first sink."""
     lines = [f"Input in{j} 0 1 in{j}" for j in range(count + 1)]
     for j in range(count):
         lines.append(PACKER.line(f"pack{j}", [f"in{j}"], [f"packed{j}"]))
@@ -86,13 +86,13 @@ def _sources(count: int, replicas: int) -> list[str]:
 
 
 def _sink(count: int, i: int, outputs: Sequence[str]) -> str:
-    """Sink i: hands on the sink before it, frees the copy's outputs."""
+    """The line of sink i, which passes on the sink before it and frees the copy's outputs."""
     before = f"in{count}" if i == 1 else f"c{i - 1}"
     return Layer("Noop").line(f"sink{i}", [before, *outputs], [f"c{i}"])
 
 
 def _fan(feature: OperatorFeature, count: int, replicas: int) -> str:
-    """Copies side by side."""
+    """Text of a network with copies side by side."""
     lines, steps = _sources(count, replicas), fragment(feature)
     for i in range(1, replicas + 1):
         reads = [f"in{j}_{i}" for j in range(count)]
@@ -103,7 +103,7 @@ def _fan(feature: OperatorFeature, count: int, replicas: int) -> str:
 
 
 def _chain(made: Layer, replicas: int) -> str:
-    """Copies one behind the other, in place."""
+    """Text of a network with a chain of copies that run in place."""
     lines = ["Input in0 0 1 in0", PACKER.line("pack0", ["in0"], ["k0"])]
     lines += [made.line(f"copy{i}", [f"k{i - 1}"], [f"k{i}"]) for i in range(1, replicas + 1)]
     return param_text(lines)

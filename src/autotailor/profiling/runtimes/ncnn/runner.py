@@ -1,8 +1,9 @@
-"""The ncnn of `runner/loop.py`: loads and runs programs whose text is a `.param`. It stands alone.
+"""The ncnn backend of ``runner/loop.py``: loads and runs programs whose text is a ``.param``.
 
-Pools serve only what a run allocates: were networks loaded with them too, they would fill with the buffers that
-weights were transformed in, and every allocation would search through those (5 us instead of 0.1). Each program has
-its own, as a network in use has: a pool hands out what was freed first, which must not be another network's buffer.
+This file needs ncnn, NumPy and the standard library only. Memory pools serve only the allocations of runs. If networks
+were loaded with the pools, too, the pools would fill with buffers from transforming weights, and every allocation would
+search through these (5 us instead of 0.1). Each program has its own pools, as a network in use has: a pool hands out
+the buffer that was freed first, and this must not be another network's.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import ncnn
 import numpy as np
 
 POOLS: list[tuple[Any, Any]] = []
-"""Allocators of blobs and of scratch memory, one pair for each program: they must outlive what was made from them."""
+"""Allocators of blobs and of scratch memory, one pair for each program. They must outlive the memory they gave out."""
 
 
 def clear() -> None:
-    """Empties the pools of programs that are gone."""
+    """Empties the pools of programs that are no longer used."""
     for pair in POOLS:
         for pool in pair:
             pool.clear()
@@ -29,7 +30,7 @@ def clear() -> None:
 
 
 class LoadedProgram:
-    """A program, ready to run (`Loaded` of the loop)."""
+    """A program that is ready to run (``Loaded`` of the loop)."""
 
     def __init__(self, program: dict[str, Any], settings: dict[str, Any]) -> None:
         self.outputs = [program["short"], program["long"]] if program["short"] else [program["long"]]
@@ -49,12 +50,12 @@ class LoadedProgram:
 
     @cached_property
     def inputs(self) -> list[Any]:
-        """Made when they are first needed: what loading takes is weighed."""
+        """The inputs, made when they are first needed, so that they do not count as memory of loading."""
         rng = np.random.default_rng(0)
         return [to_mat(rng.random(shape, dtype=np.float32)) for shape in self.shapes]
 
     def workspace_mb(self, held_mb: Callable[[], float]) -> float:
-        """Scratch memory of one run, MiB: what a pool of its own holds afterwards."""
+        """Scratch memory of one run in MiB: the run gets a new pool, which holds that memory afterwards."""
         shared, own = self.pools, ncnn.PoolAllocator()
         self.pools = (shared[0], own)
         self.run(0)
@@ -73,7 +74,7 @@ class LoadedProgram:
         return extractor
 
     def walk(self) -> None:
-        """One run, operator by operator (as each leaves its blob, packed)."""
+        """Runs once, operator by operator. Each blob stays in its packed layout (the 1 of ``extract``)."""
         extractor, clock, times = self.extractor(), time.perf_counter_ns, []
         extract = extractor.extract
         for blob in self.steps:
@@ -83,11 +84,11 @@ class LoadedProgram:
         self.walked.append(times)
 
     def walks(self) -> list[list[list[int]]]:
-        """Nanoseconds of each step of each such run; a step is one kernel."""
+        """Nanoseconds of each step of each run step by step; a step counts as one kernel."""
         return [[[time] for time in times] for times in self.walked]
 
     def run(self, which: int) -> int:
-        """One run: nanoseconds."""
+        """Runs once; returns nanoseconds."""
         extractor, output = self.extractor(), self.outputs[which]
         start = time.perf_counter_ns()
         code, result = extractor.extract(output)
@@ -101,12 +102,12 @@ load = LoadedProgram
 
 
 def to_mat(array: np.ndarray[Any, np.dtype[np.float32]]) -> Any:
-    """A Mat with memory of its own (the array must live until the copy is made)."""
+    """A Mat that holds a copy of the array (which must live until the copy is made)."""
     return ncnn.Mat(array).clone()
 
 
 def configure(net: Any, settings: dict[str, Any]) -> None:
-    """Options that a network is loaded with."""
+    """Sets a network's options, before it is loaded."""
     option = net.opt
     for name, value in settings["options"].items():
         setattr(option, name, value)

@@ -1,4 +1,4 @@
-"""ncnn, converted to by pnnx, with single-precision weights unless the device asks for less."""
+"""The runtime ``ncnn``: pnnx converts networks, with single-precision weights unless the device asks for less."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FP32_OPTIONS = ("use_bf16_packed", "use_bf16_storage", "use_int8_inference")
 
 
 class NcnnRuntime(InPlaceRuntime):
-    """Times with the ncnn wheel in a process of its own."""
+    """Times with ncnn's Python wheel, in a separate process."""
 
     name = "ncnn"
     rules = NCNN_FUSION
@@ -37,20 +37,20 @@ class NcnnRuntime(InPlaceRuntime):
     backend = ncnn_runner.__file__
 
     def options(self) -> dict[str, bool]:
-        """Ncnn's switches: those of the precision, then those of the configuration."""
+        """Ncnn's options: those that the precision implies, then those of the configuration."""
         half = self.device.precision == "fp16"
         options = dict.fromkeys(FP16_OPTIONS, half) | dict.fromkeys(FP32_OPTIONS, False)
         return options | {key: bool(value) for key, value in sorted(self.device.options.items())}
 
     def check(self) -> None:
-        """Ncnn and pnnx must be installed; options must be ncnn's."""
+        """Refuses a missing ncnn or pnnx, and options that ncnn does not have."""
         super().check()
         import ncnn
 
         self.refuse_options({name for name in dir(ncnn.Option()) if name.startswith("use_")})
 
     def refusals(self, features: Sequence[OperatorFeature]) -> dict[str, str]:
-        """Operators without layers, or whose layers ncnn cannot run or the runner does not hold."""
+        """Operators without layers, and operators whose layers ncnn cannot run or the runner lacks."""
         refused = refused_operators(features)
         if lacking := self.lacking_layers():
             for feature in features:
@@ -59,12 +59,12 @@ class NcnnRuntime(InPlaceRuntime):
                 ):
                     refused[feature.id] = (
                         f"operator {feature.id}: the compiled runner is built without the layers {', '.join(types)}: "
-                        "take them out of the list in src/runner/CMakeLists.txt, then: make runner"
+                        "take these layers out of the list in src/runner/CMakeLists.txt, then: make runner"
                     )
         return refused
 
     def lacking_layers(self) -> frozenset[str]:
-        """Types of layers, in lower case, that what measures does not hold; the wheel holds all."""
+        """Types of layers, in lower case, that the measuring ncnn lacks; the wheel lacks none."""
         return frozenset()
 
     def copied(self, feature: OperatorFeature) -> Program:
@@ -72,19 +72,19 @@ class NcnnRuntime(InPlaceRuntime):
         return replica_program(feature)
 
     def alone(self, feature: OperatorFeature) -> Program:
-        """An operator in a network of its own."""
+        """An operator as a network of its own."""
         return alone_program(feature)
 
     def written(self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...]) -> Program:
-        """A whole network; an extractor goes on from the blob it was last asked for."""
+        """A whole network; its steps can be timed, because an extractor goes on from the blobs it has computed."""
         return network_program(key, operators, shape)
 
     def sink(self) -> Program:
-        """Replicas of nothing."""
+        """Replicas without an operator."""
         return sink_program()
 
     def harness(self) -> Program:
-        """A network of nothing."""
+        """A network without operators."""
         return harness_program()
 
     def convert(self, onnx_path: Path, directory: Path) -> None:
@@ -97,7 +97,7 @@ class NcnnRuntime(InPlaceRuntime):
         run_pnnx(onnx_path, directory / PARAM, directory / WEIGHTS)
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, with the options that are timed."""
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""
         import ncnn
 
         net = ncnn.Net()
@@ -114,5 +114,5 @@ def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.N
     extractor.input("in0", ncnn_runner.to_mat(array))
     code, result = extractor.extract("out0")
     if code != 0:
-        raise ProfilingError(f"{directory}: ncnn cannot run it on an image of shape {list(image.shape)}")
+        raise ProfilingError(f"{directory}: ncnn cannot run the network on an image of shape {list(image.shape)}")
     return np.array(result, dtype=np.float32).reshape(-1)

@@ -1,7 +1,7 @@
-"""Networks tried out in ncnn, in a process of its own: what ncnn cannot load or run may take its process down.
+"""Tries networks out in ncnn, in a separate process, because a network that ncnn cannot run may crash the process.
 
-``run_trials`` starts this file as a program. The program reads a list of networks, and says of each the shapes of all
-its blobs, or why there are none; it leaves the values of the blobs that are asked for in files.
+``run_trials`` starts this file as a program. The program reads a list of networks. For each network the program prints
+the shapes of all blobs, or why there are none, and writes the values of the wanted blobs into files.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TrialNet:
-    """A network to be tried.
+    """A network to try.
 
     Attributes:
-        param: its text.
-        bin_path: its weights; None: zeros.
-        inputs: of the blobs in0, in1, ...: shapes without the batch, or files of values (.npy).
+        param: the network's text.
+        bin_path: the file of its weights; None for zero weights.
+        inputs: shape without the batch, or file of values (.npy), of each of the blobs in0, in1, ...
         values: blobs whose values are wanted.
-        folder: where their files go, ``BLOB.npy``.
+        folder: folder for the values of these blobs, ``BLOB.npy``.
     """
 
     param: str
@@ -38,10 +38,10 @@ class TrialNet:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it.
+    """The outcome of trying a network.
 
     Attributes:
-        shapes: of each blob that ncnn computed, without the batch.
+        shapes: shape without the batch of each blob that ncnn computed.
         failure: why ncnn cannot load or run the network; empty where it can.
     """
 
@@ -50,7 +50,7 @@ class Trial:
 
 
 def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
-    """Tries networks one after the other; one that takes the process down costs itself only."""
+    """Tries networks one after the other. After a network that crashes the process, a new process tries the rest."""
     found: list[Trial] = []
     while len(found) < len(nets):
         order = json.dumps([asdict(net) for net in nets[len(found) :]])
@@ -58,7 +58,7 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
             [sys.executable, "-P", __file__], input=order, capture_output=True, text=True, check=False
         )
         for line in done.stdout.splitlines():
-            if line.startswith('{"shapes"'):  # ncnn may say something of its own
+            if line.startswith('{"shapes"'):  # ncnn may print other lines
                 answer = json.loads(line)
                 shapes = {blob: tuple(shape) for blob, shape in answer["shapes"].items()}
                 found.append(Trial(shapes, answer["failure"]))
@@ -68,7 +68,7 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
 
 
 def _array(given: Any, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """An input's values: those of its file, or random ones."""
+    """An input's values: from a file, or random values of a shape."""
     if isinstance(given, str):
         return np.ascontiguousarray(np.load(given), dtype=np.float32)
     values: np.ndarray[Any, np.dtype[np.float32]] = np.random.default_rng(seed).random(given, dtype=np.float32)
@@ -76,12 +76,12 @@ def _array(given: Any, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def _try(net: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], str]:
-    """Shapes of all blobs, and what failed."""
+    """Shapes of all blobs, and why ncnn failed (empty where it did not)."""
     import ncnn
 
     loaded = ncnn.Net()
     option = loaded.opt
-    option.lightmode = False  # every blob is asked for
+    option.lightmode = False  # keeps every blob for extraction
     option.num_threads = 1
     loaded.opt = option
     if loaded.load_param_mem(net["param"]) != 0:
@@ -90,7 +90,7 @@ def _try(net: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], str]:
         return {}, "ncnn cannot load its weights"
     extractor = loaded.create_extractor()
     for i, given in enumerate(net["inputs"]):
-        values = _array(given, i)  # must live until the copy is made
+        values = _array(given, i)  # the array must live until the copy is made
         extractor.input(f"in{i}", ncnn.Mat(values).clone())
     shapes: dict[str, tuple[int, ...]] = {}
     for blob in loaded.blobs():
@@ -104,7 +104,7 @@ def _try(net: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], str]:
 
 
 def main() -> None:
-    """Reads the networks, answers with one line for each."""
+    """Reads the networks, and prints one line for each."""
     for net in json.load(sys.stdin):
         shapes, failure = _try(net)
         print(json.dumps({"shapes": shapes, "failure": failure}), flush=True)

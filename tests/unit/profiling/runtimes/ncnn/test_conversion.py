@@ -127,7 +127,7 @@ def test_layers_that_ncnn_cannot_run_are_refused_before_they_are_timed(monkeypat
     relu, tanh = feature("Relu", (IMAGE,), IMAGE), feature("Tanh", (IMAGE,), IMAGE)
     refused = open_runtime(DEVICE).refusals([relu, tanh])
     assert refused.keys() == {relu.id}
-    assert "ncnn makes [7, 7, 7] of its output [1, 8, 6, 8]" in refused[relu.id]
+    assert "ncnn gives its output the shape [7, 7, 7] instead of [1, 8, 6, 8]" in refused[relu.id]
 
 
 def test_a_network_that_takes_the_process_down_costs_itself_only() -> None:

@@ -1,6 +1,6 @@
-"""OperatorFeature -> the ncnn layers that pnnx writes for it, one file for each family of operators.
+"""Writes an operator as the ncnn layers that pnnx writes for it; each family of operators has a file.
 
-A new kind is one small function with ``@writes(kind)``; importing this package registers them all.
+A new kind of operator is one small function with ``@writes(kind)``. Importing this package registers all functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Activations: layers of their own, and parameters 9 and 10 of what they are fused with."""
+"""Activations: separate layers, or parameters 9 and 10 of the layer that they are fused with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _activation_number(feature: OperatorFeature, follower: Follower) -> tuple[in
 
 
 def bounds(attributes: Attributes) -> tuple[float, float]:
-    """Limits of a Clip; single precision's largest numbers where there is none."""
+    """Limits of a Clip; a missing limit becomes the largest number of single precision."""
     values = dict(attributes)
     largest = 3.4028234663852886e38
     return float(values.get("min", -largest)), float(values.get("max", largest))  # type: ignore[arg-type]
@@ -52,14 +52,14 @@ def unary(feature: OperatorFeature) -> Layer:
 
 @writes("LeakyRelu")
 def leaky_relu(feature: OperatorFeature) -> Layer:
-    """ReLU with a slope."""
+    """ReLU with a slope below zero."""
     alone(feature)
     return Layer("ReLU", ((0, float(feature.attribute("alpha", 0.01))),), in_place=True)
 
 
 @writes("Elu", "Selu")
 def exponential(feature: OperatorFeature) -> Layer:
-    """Exponential below zero."""
+    """Activations that are exponential below zero."""
     alone(feature)
     if feature.kind == "Elu":
         return Layer("ELU", ((0, float(feature.attribute("alpha", 1.0))),), in_place=True)
@@ -69,16 +69,18 @@ def exponential(feature: OperatorFeature) -> Layer:
 
 @writes("PRelu")
 def parametric_relu(feature: OperatorFeature) -> Layer:
-    """ReLU with a slope for each channel, or one for all."""
+    """ReLU with one slope below zero for each channel, or one for all channels."""
     alone(feature)
     if not feature.weights:
-        raise ProfilingError(f"operator {feature.id}: ncnn cannot compute the slopes of a PRelu, only read them")
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn reads the slopes of a PRelu as weights, not as an activation"
+        )
     return Layer("PReLU", ((0, math.prod(feature.weights[0])),), in_place=True)
 
 
 @writes("Clip")
 def clip(feature: OperatorFeature) -> Layer:
-    """ReLU6 and other bounds."""
+    """Limits of a range, as in ReLU6."""
     alone(feature)
     low, high = bounds(feature.attributes)
     return Layer("Clip", ((0, low), (1, high)), in_place=True)

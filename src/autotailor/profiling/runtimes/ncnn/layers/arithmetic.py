@@ -23,12 +23,12 @@ UNARY = {
     "Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Square": 4, "Sqrt": 5, "Exp": 7, "Log": 8, "Sin": 9, "Cos": 10,
     "Tan": 11, "Reciprocal": 15, "Round": 18,
 }  # fmt: skip
-"""Kinds to ncnn's numbers."""
+"""Kinds to the numbers by which ncnn knows them."""
 
 
 @writes(*BINARY)
 def binary(feature: OperatorFeature) -> Layer | Fragment:
-    """Arithmetic of two activations (with broadcasting), of one and a constant, or of one and a scalar."""
+    """Arithmetic of two activations (with broadcasting), or of an activation and a constant or scalar."""
     alone(feature)
     if len(feature.inputs) + len(feature.weights) > 2:
         raise ProfilingError(f"operator {feature.id}: ncnn computes {feature.kind} of two operands, not of more")
@@ -43,7 +43,7 @@ def binary(feature: OperatorFeature) -> Layer | Fragment:
         steps.append(memory(held, "t0"))
         reads.append(("t0", held))
     for i, (blob, shape) in enumerate(reads):
-        if len(shape) < rank - 1:  # ncnn would align it with the outermost axis, ONNX does so with the innermost
+        if len(shape) < rank - 1:  # ncnn aligns the outermost axes, ONNX the innermost ones
             aligned = (1,) * (rank - 1 - len(shape)) + shape
             steps.append(Step(reshape_to(aligned), (blob,), ("t1",), (shape,)))
             reads[i] = ("t1", aligned)
@@ -52,7 +52,7 @@ def binary(feature: OperatorFeature) -> Layer | Fragment:
 
 
 def _constant_shape(shape: Shape, rank: int) -> Shape:
-    """Shape of a constant as pnnx holds it: without the batch."""
+    """Shape of a constant as pnnx writes it, which is without the batch."""
     return shape[1:] if len(shape) == rank else shape
 
 

@@ -56,7 +56,7 @@ def pooling(feature: OperatorFeature) -> Layer:
 
 @writes("GlobalAveragePool", "GlobalMaxPool")
 def global_pooling(feature: OperatorFeature) -> Layer | Fragment:
-    """Global pooling gives a vector: a Flatten behind it is no layer, a Transpose needs a map again."""
+    """Global pooling, which writes a vector: a fused Flatten needs no layer, and a fused Transpose needs a map."""
     made = Layer("Pooling", ((0, int(feature.kind == "GlobalAveragePool")), (4, 1)))
     if not any(follower.kind == "Transpose" for follower in feature.followers):
         return made

@@ -1,4 +1,4 @@
-"""Layers of a `.param`, fragments of them, and the registry of what writes them for an operator.
+"""Layers of a ``.param``, fragments made of layers, and the registry of functions that write an operator's fragment.
 
 Example: ``Conv`` 64 -> 64, 3x3, pads 1, with a bias and a fused Relu is::
 
@@ -19,12 +19,12 @@ Params = tuple[tuple[int, Value], ...]
 
 @dataclass(frozen=True)
 class Layer:
-    """One line of a `.param`, without its name and blobs.
+    """One line of a ``.param``, without the layer's name and blobs.
 
     Attributes:
         type: ncnn's layer type.
-        params: (id, value) pairs; a tuple is ncnn's array, text an expression over the shapes of the inputs.
-        in_place: ncnn runs it on its input's memory.
+        params: (id, value) pairs. A tuple is an array; a text is an expression over the shapes of the inputs.
+        in_place: whether ncnn runs the layer on its input's memory.
     """
 
     type: str
@@ -32,7 +32,7 @@ class Layer:
     in_place: bool = False
 
     def line(self, name: str, inputs: list[str], outputs: list[str]) -> str:
-        """The line of a `.param`."""
+        """The layer's line of a ``.param``."""
         words = [self.type, name, str(len(inputs)), str(len(outputs)), *inputs, *outputs]
         return " ".join(words + [_param_text(key, value) for key, value in self.params])
 
@@ -48,10 +48,10 @@ class Step:
     """One layer of a fragment.
 
     Attributes:
-        layer: what runs.
-        reads: blobs: ``i0``, ``i1`` ... are the operator's inputs.
-        writes: blobs: ``o0``, ``o1`` ... are the operator's outputs.
-        shapes: of what it reads, without the batch.
+        layer: the layer that runs.
+        reads: blobs that the layer reads; ``i0``, ``i1`` ... are the operator's inputs.
+        writes: blobs that the layer writes; ``o0``, ``o1`` ... are the operator's outputs.
+        shapes: shapes of ``reads`` without the batch.
     """
 
     layer: Layer
@@ -65,7 +65,7 @@ Fragment = tuple[Step, ...]
 
 Writer = Callable[[OperatorFeature], Layer | Fragment]
 LAYERS: dict[str, Writer] = {}
-"""Kind of operator to the function that writes it."""
+"""Kinds of operators to the functions that write their layers."""
 
 
 def writes(*kinds: str) -> Callable[[Writer], Writer]:
@@ -82,7 +82,7 @@ def fragment(feature: OperatorFeature) -> Fragment:
     """The layers of a fused operator.
 
     Raises:
-        ProfilingError: no writer knows its kind, or ncnn cannot run it.
+        ProfilingError: no function writes operators of this kind, or ncnn cannot run the operator.
     """
     if feature.kind not in LAYERS:
         raise ProfilingError(
@@ -94,14 +94,14 @@ def fragment(feature: OperatorFeature) -> Fragment:
 
 
 def single(feature: OperatorFeature, made: Layer) -> Fragment:
-    """One layer that reads and writes all that the operator does."""
+    """A fragment of one layer, which reads the operator's inputs and writes its outputs."""
     shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
     outputs = tuple(f"o{i}" for i in range(len(feature.outputs)))
     return (Step(made, tuple(f"i{i}" for i in range(len(shapes))), outputs, shapes),)
 
 
 def chain(feature: OperatorFeature, *parts: tuple[Layer, Shape]) -> Fragment:
-    """Layers one behind the other, each with the shape of what it writes; the first reads all inputs."""
+    """A fragment of layers in a chain, each given with its output's shape; the first layer reads all inputs."""
     steps: list[Step] = []
     reads = tuple(f"i{i}" for i in range(len(feature.inputs)))
     shapes = tuple(ncnn_shape(shape) for shape in feature.inputs)
@@ -113,21 +113,21 @@ def chain(feature: OperatorFeature, *parts: tuple[Layer, Shape]) -> Fragment:
 
 
 def memory(shape: Shape, blob: str) -> Step:
-    """A constant as a blob."""
+    """A step that writes a constant into a blob."""
     keys = {1: (0,), 2: (0, 1), 3: (0, 1, 2), 4: (0, 1, 11, 2)}[len(shape)]
     return Step(Layer("MemoryData", tuple(zip(keys, reversed(shape), strict=True))), (), (blob,))
 
 
 def ncnn_shape(shape: Shape) -> Shape:
-    """Shape without the batch, which ncnn does not know: ``[1, c, h, w] -> (c, h, w)``, ``[1, n] -> (n,)``.
+    """Shape without the batch, which ncnn does not have: ``[1, c, h, w] -> (c, h, w)``, ``[1, n] -> (n,)``.
 
     Raises:
         ProfilingError: the batch is not 1, or more than ncnn's four axes are left.
     """
     if len(shape) < 2 or shape[0] != 1:
         raise ProfilingError(
-            f"ncnn cannot run an activation of shape {list(shape)}: expected a batch of 1 first, which windows of an "
-            "image or tokens in its place are not; use the runtime onnxruntime for this network"
+            f"ncnn cannot run an activation of shape {list(shape)}: expected a batch of 1 first, and no windows of an "
+            "image or tokens in its place; use the runtime onnxruntime for this network"
         )
     if len(shape) > 5:
         raise ProfilingError(
@@ -138,7 +138,7 @@ def ncnn_shape(shape: Shape) -> Shape:
 
 
 def alone(feature: OperatorFeature) -> None:
-    """Refuses followers."""
+    """Refuses an operator that is fused with followers."""
     if feature.followers:
         kinds = ", ".join(follower.kind for follower in feature.followers)
         raise ProfilingError(

@@ -1,4 +1,4 @@
-"""Normalisations that are not folded into the weights of what stands before them."""
+"""Normalisations that are not folded into the weights of the operator before them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EPSILON = 1e-5
 
 @writes("LayerNormalization")
 def layer_norm(feature: OperatorFeature) -> Layer:
-    """Over the last axes, with gain and shift."""
+    """Layer normalisation over the last axes, with gain and shift."""
     alone(feature)
     shape = feature.inputs[0]
     size = math.prod(shape[int(feature.attribute("axis", -1)) % len(shape) :])
@@ -32,7 +32,7 @@ def layer_norm(feature: OperatorFeature) -> Layer:
 
 @writes("BatchNormalization")
 def batch_norm(feature: OperatorFeature) -> Layer:
-    """With constant statistics, where nothing before it takes it into its weights."""
+    """Batch normalisation with constant statistics, where no operator before it takes it into its weights."""
     alone(feature)
     epsilon = float(feature.attribute("epsilon", EPSILON))
     return Layer("BatchNorm", ((0, feature.inputs[0][1]), (1, epsilon)), in_place=True)
@@ -40,9 +40,9 @@ def batch_norm(feature: OperatorFeature) -> Layer:
 
 @writes("GroupNormalization")
 def group_norm(feature: OperatorFeature) -> Layer | Fragment:
-    """Of groups of channels, each with its own statistics over the image.
+    """Normalisation of groups of channels, each group with its own statistics over the image.
 
-    Without a shift for each channel, the gain is a product of its own.
+    Where the shift is not one number for each channel, the gain is applied by a separate product.
     """
     alone(feature)
     epsilon = float(feature.attribute("epsilon", EPSILON))
@@ -60,12 +60,12 @@ def group_norm(feature: OperatorFeature) -> Layer | Fragment:
 
 @writes("InstanceNormalization")
 def instance_norm(feature: OperatorFeature) -> Layer:
-    """Of each channel with its own statistics over the image."""
+    """Normalisation of each channel with its own statistics over the image."""
     alone(feature)
     if len(feature.inputs[0]) != 4:
         raise ProfilingError(
-            f"operator {feature.id}: ncnn normalises the channels of images, not those of an activation of shape "
-            f"{list(feature.inputs[0])}"
+            f"operator {feature.id}: ncnn normalises the channels of images only, not the channels of an activation of "
+            f"shape {list(feature.inputs[0])}"
         )
     epsilon = float(feature.attribute("epsilon", EPSILON))
     return Layer("InstanceNorm", ((0, feature.inputs[0][1]), (1, epsilon), (2, 1)), in_place=True)

@@ -1,4 +1,4 @@
-"""Pad and Slice: images that grow by a margin, and ranges that are cut out."""
+"""Pad and Slice: they add a margin to an image, and cut out ranges."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers.layer import Layer, Params, alone, writes
 
 MODES = {"constant": 0, "edge": 1, "reflect": 2}
-"""ONNX's modes to ncnn's types."""
+"""ONNX's modes to ncnn's types of padding."""
 
 
 @writes("Pad")
 def pad(feature: OperatorFeature) -> Layer:
-    """A margin around the last two axes; 0 to 3: top, bottom, left, right."""
+    """A margin around the last two axes. Parameters 0 to 3 are its sizes at the top, bottom, left and right."""
     alone(feature)
     rank, pads = len(feature.inputs[0]), tuple(feature.attribute("pads", ()))
     mode = str(feature.attribute("mode", "constant"))
@@ -33,14 +33,14 @@ def pad(feature: OperatorFeature) -> Layer:
 
 
 def crop(starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]) -> Layer:
-    """Ranges of axes, counted without the batch."""
+    """A layer that cuts out ranges of axes; axes are counted without the batch."""
     params: Params = ((9, tuple(starts)), (10, tuple(ends)), (11, tuple(axes)))
     return Layer("Crop", params)
 
 
 @writes("Slice")
 def cut(feature: OperatorFeature) -> Layer:
-    """Ranges of axes; a range that is the whole axis costs nothing."""
+    """Cuts out ranges of axes. A range that is the whole axis costs nothing."""
     alone(feature)
     shape = feature.inputs[0]
     node = Node("slice", "Slice", (), (), feature.attributes)

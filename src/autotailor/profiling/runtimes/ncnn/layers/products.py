@@ -20,7 +20,7 @@ def inner_product(feature: OperatorFeature) -> Layer:
 
 @writes("MatMul")
 def matrix_product(feature: OperatorFeature) -> Layer | Fragment:
-    """A product with a constant matrix, perhaps with a bias, or of two activations."""
+    """A product of an activation with a constant matrix, perhaps with a bias, or a product of two activations."""
     if feature.weights and len(feature.inputs[0]) == 2:
         return inner_product(feature)
     alone(feature)
@@ -33,25 +33,31 @@ def matrix_product(feature: OperatorFeature) -> Layer | Fragment:
 
 @writes("TransposedMatMul")
 def transposed_product(feature: OperatorFeature) -> Layer:
-    """A product of two activations, the second one with its last two axes exchanged."""
+    """A product of two activations, of which the second has its last two axes exchanged."""
     alone(feature)
     return Layer("MatMul", ((0, 1),))
 
 
 def _gemm(feature: OperatorFeature, rows: int) -> Params:
-    """Rows of an activation with a constant matrix; 10: how its constant bias is broadcast, -1 for none."""
+    """Parameters of the product of an activation's rows with a constant matrix.
+
+    Parameter 10 tells how the constant bias is broadcast, and is -1 without a bias.
+    """
     k, n = feature.weights[0][-2:]
     bias = 4 if len(feature.weights) > 1 else -1
     return ((10, bias), (2, 0), (3, 1), (4, 0), (5, 1), (6, 1), (7, rows), (8, n), (9, k))
 
 
 def _flattened_product(feature: OperatorFeature) -> Fragment:
-    """More than two axes become rows for the product, and come back from the shape before it."""
+    """A product for an activation of three axes, whose first two become rows.
+
+    The second Reshape restores the axes, and reads the original activation for its shape.
+    """
     shape = ncnn_shape(feature.inputs[0])
     if len(shape) != 3:
         raise ProfilingError(
             f"operator {feature.id}: a product of an activation of shape {list(feature.inputs[0])} with a matrix is "
-            "not written yet, only of two or three axes behind the batch: extend profiling/runtimes/ncnn/layers"
+            "not written yet, expected two or three axes behind the batch: extend profiling/runtimes/ncnn/layers"
         )
     rows, (k, n) = math.prod(shape[:-1]), feature.weights[0][-2:]
     return (
@@ -64,6 +70,6 @@ def _flattened_product(feature: OperatorFeature) -> Fragment:
 
 @writes("Attention")
 def attention(feature: OperatorFeature) -> Layer:
-    """Softmax of scaled products of queries and keys, times values: one layer without a mask."""
+    """Softmax of the scaled products of queries and keys, times values, in one layer without a mask."""
     alone(feature)
     return Layer("SDPA", ((5, 0),))

@@ -18,14 +18,14 @@ OPERATIONS = {
     "ReduceLogSum": 9,
     "ReduceLogSumExp": 10,
 }
-"""Kinds to ncnn's numbers."""
+"""Kinds to the numbers by which ncnn knows them."""
 
 
 @writes(*OPERATIONS)
 def reduce(feature: OperatorFeature) -> Layer | Fragment:
-    """Sums, means, norms and extremes over axes; without axes, over all of them but the batch.
+    """Sums, means, norms and extremes over axes; if no axes are given, over all axes except the batch.
 
-    A sum over one axis that drops the axis is two layers (see `preparation`).
+    A sum over one axis that drops the axis becomes two layers (see ``preparation``).
     """
     alone(feature)
     rank = len(feature.inputs[0])

@@ -1,4 +1,4 @@
-"""Resize and DepthToSpace: images with more or fewer pixels."""
+"""Resize and DepthToSpace, which change the number of an image's pixels."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from autotailor.profiling.runtimes.ncnn.layers.layer import Layer, alone, writes
 
 TYPES = {"nearest": 1, "linear": 2, "cubic": 3}
 ALIGNED = {"align_corners": 1, "half_pixel": 0, "pytorch_half_pixel": 0}
-"""How ncnn interpolates by the coordinates that ONNX names."""
+"""ONNX's coordinate transformations to ncnn's parameter ``align_corner``."""
 
 
 @writes("Resize")
 def resize(feature: OperatorFeature) -> Layer:
-    """Height and width interpolated; 3 and 4: those of the output, 6: whether corners stay corners."""
+    """Interpolates height and width.
+
+    Parameters 3 and 4 are the output's height and width; 6 tells whether corner pixels stay at the corners.
+    """
     alone(feature)
     source, target = feature.inputs[0], feature.outputs[0]
     mode, at = str(feature.attribute("mode")), str(feature.attribute("coordinate_transformation_mode"))
@@ -28,7 +31,7 @@ def resize(feature: OperatorFeature) -> Layer:
 
 
 def _is_known(feature: OperatorFeature, mode: str, at: str) -> bool:
-    """Whether ncnn computes the same; its nearest pixel is the one at floor(x / scale)."""
+    """Whether ncnn computes the same as ONNX; ncnn's nearest pixel is the one at floor(x / scale)."""
     if mode != "nearest":
         return mode in TYPES and at in ALIGNED
     if at == "asymmetric" and feature.attribute("nearest_mode") == "floor":
@@ -39,7 +42,7 @@ def _is_known(feature: OperatorFeature, mode: str, at: str) -> bool:
 
 @writes("DepthToSpace")
 def depth_to_space(feature: OperatorFeature) -> Layer:
-    """Channels to blocks of pixels; 1: whether the block's axes come before the channels."""
+    """Turns channels into blocks of pixels; parameter 1 tells whether the block's axes come before the channels."""
     alone(feature)
     first = int(feature.attribute("mode", "DCR") == "DCR")
     return Layer("PixelShuffle", ((0, int(feature.attribute("blocksize"))), (1, first)))

@@ -1,6 +1,6 @@
 """Operators that move data: Reshape, Transpose, Concat, Split, Gather ...
 
-Axes are numbered without the batch, the outermost first, as ncnn does.
+Axes are numbered as in ncnn: without the batch, and the outermost axis first.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ INNERMOST_FIRST = {
         "wdch", "dwch", "wcdh", "cwdh", "dcwh", "cdwh", "hdcw", "dhcw", "hcdw", "chdw", "dchw", "cdhw",
     ),
 }  # fmt: skip
-"""Permute's orders by the number of axes: the axes of the input as they stand in the output, innermost first."""
+"""ncnn's orders of Permute by the number of axes. Each lists the input's axes as in the output, innermost first."""
 AXES = {2: "hw", 3: "chw", 4: "cdhw"}
 
 
 def _axis(feature: OperatorFeature, default: int) -> int:
-    """The attribute ``axis`` without the batch."""
+    """The attribute ``axis``, counted without the batch."""
     return int(feature.attribute("axis", default)) % len(feature.inputs[0]) - 1
 
 
 def _axes(feature: OperatorFeature, rank: int) -> tuple[int, ...]:
-    """The attribute ``axes`` without the batch."""
+    """The attribute ``axes``, counted without the batch."""
     return tuple(int(axis) % rank - 1 for axis in feature.attribute("axes"))
 
 
 def permute(feature: OperatorFeature, order: Sequence[int]) -> Layer:
-    """Axes (without the batch, outermost first) in another order."""
+    """A layer that puts axes into another order."""
     names = AXES.get(len(order))
     if names is None:
         raise ProfilingError(
@@ -56,14 +56,14 @@ def permute(feature: OperatorFeature, order: Sequence[int]) -> Layer:
 
 
 def reshape_to(shape: Shape) -> Layer:
-    """A new shape, ncnn's axes from the innermost."""
+    """A layer that gives an activation a new shape."""
     keys = {1: (0,), 2: (0, 1), 3: (0, 1, 2), 4: (0, 1, 11, 2)}[len(shape)]
     return Layer("Reshape", tuple(zip(keys, reversed(shape), strict=True)))
 
 
 @writes("Transpose")
 def transpose(feature: OperatorFeature) -> Layer | Fragment:
-    """Axes in another order; a Flatten behind it is a layer of its own."""
+    """Puts axes into another order; a fused Flatten is a second layer."""
     made = permute(feature, [int(axis) - 1 for axis in feature.attribute("perm")[1:]])
     if not feature.followers:
         return made
@@ -73,35 +73,35 @@ def transpose(feature: OperatorFeature) -> Layer | Fragment:
 
 @writes("Reshape")
 def reshape(feature: OperatorFeature) -> Layer:
-    """An activation in another shape."""
+    """Gives an activation another shape."""
     alone(feature)
     return reshape_to(ncnn_shape(feature.outputs[0]))
 
 
 @writes("Flatten")
 def flatten(feature: OperatorFeature) -> Layer:
-    """An activation as a vector: costs an unpacking of the layout."""
+    """Turns an activation into a vector, which unpacks its layout and therefore takes time."""
     alone(feature)
     return Layer("Flatten")
 
 
 @writes("Squeeze")
 def squeeze(feature: OperatorFeature) -> Layer:
-    """Axes of one are dropped."""
+    """Drops axes of size 1."""
     alone(feature)
     return Layer("Squeeze", ((3, _axes(feature, len(feature.inputs[0]))),))
 
 
 @writes("Unsqueeze")
 def unsqueeze(feature: OperatorFeature) -> Layer:
-    """Axes of one are put in."""
+    """Inserts axes of size 1."""
     alone(feature)
     return Layer("ExpandDims", ((3, _axes(feature, len(feature.outputs[0]))),))
 
 
 @writes("Concat")
 def concat(feature: OperatorFeature) -> Layer | Fragment:
-    """Concatenation along one axis, of activations and of constants (a class token)."""
+    """Concatenates activations, and constants such as a class token, along one axis."""
     alone(feature)
     made = Layer("Concat", ((0, _axis(feature, 1)),))
     if not feature.weights:
@@ -115,7 +115,7 @@ def concat(feature: OperatorFeature) -> Layer | Fragment:
 
 @writes("Split")
 def split(feature: OperatorFeature) -> Layer:
-    """Consecutive pieces of one axis."""
+    """Splits one axis into consecutive pieces."""
     alone(feature)
     axis = _axis(feature, 0)
     return Layer("Slice", ((0, tuple(ncnn_shape(shape)[axis] for shape in feature.outputs)), (1, axis)))
@@ -123,12 +123,12 @@ def split(feature: OperatorFeature) -> Layer:
 
 @writes("Gather")
 def gather(feature: OperatorFeature) -> Fragment:
-    """One entry of an axis, which it drops."""
+    """Takes one entry of an axis, and drops the axis."""
     alone(feature)
     index, axis = feature.attribute("indices"), _axis(feature, 0)
     if isinstance(index, tuple):
         raise ProfilingError(
-            f"operator {feature.id}: ncnn cannot gather the entries {list(index)} of an axis, only one of them"
+            f"operator {feature.id}: ncnn cannot gather the entries {list(index)} of an axis, only a single entry"
         )
     shape = ncnn_shape(feature.inputs[0])
     cropped = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -141,6 +141,6 @@ def gather(feature: OperatorFeature) -> Fragment:
 
 @writes("ChannelShuffle")
 def channel_shuffle(feature: OperatorFeature) -> Layer:
-    """Channels of some groups interleaved."""
+    """Interleaves the channels of groups."""
     alone(feature)
     return Layer("ShuffleChannel", ((0, int(feature.attribute("group"))), (1, 0)))
