@@ -179,6 +179,9 @@ class TestSums:
     def test_of_one_tensor_it_is_that_tensor(self, kind: str) -> None:
         assert kinds(rewritten(f"a = Relu (x)  s = {kind} (a)  y = Neg (s)")) == ["Relu", "Neg"]
 
+    def test_of_the_image_alone_it_leaves_the_image_its_name(self) -> None:
+        assert rewritten("s = Sum (x)  y = Relu (s)").graph.inputs[0].name == "x"
+
     @pytest.mark.parametrize("kind", ["Max", "Min", "Mean"])
     def test_of_two_tensors_it_stays(self, kind: str) -> None:
         assert kinds(rewritten(f"a = Relu (x)  y = {kind} (a, x)")) == ["Relu", kind]
@@ -217,7 +220,9 @@ class TestResize:
 class TestNormalisation:
     def test_a_group_for_each_channel_is_instance_normalisation(self) -> None:
         weights = {"g": GAINS, "b": GAINS}
-        node = rewritten("y = GroupNormalization <num_groups = 3> (x, g, b)", weights, opset=21).graph[0]
+        node = rewritten("y = GroupNormalization <num_groups = 3, stash_type = 1> (x, g, b)", weights, opset=21).graph[
+            0
+        ]
         assert node.op_type == "InstanceNormalization"
         assert not {"num_groups", "stash_type"} & set(node.attributes)
 
