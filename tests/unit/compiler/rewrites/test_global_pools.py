@@ -70,6 +70,10 @@ PARTIAL = {
     "several windows": ("AveragePool <kernel_shape = [9, 9], pads = [1, 1, 1, 1]>", 4),
     "a window over one axis alone": ("AveragePool <kernel_shape = [8, 1]>", 8),
     "a dilated window": ("MaxPool <kernel_shape = [4, 4], dilations = [2, 2], strides = [2, 2]>", 1),
+    "a dilated window that leaves pixels out": (
+        "MaxPool <kernel_shape = [8, 8], dilations = [2, 2], pads = [0, 0, 7, 7]>",
+        1,
+    ),
     "a dilated window over the whole map": ("MaxPool <kernel_shape = [2, 2], dilations = [7, 7]>", 1),
 }
 

@@ -20,7 +20,9 @@ SPLIT = {
         "a = Slice (m, n0, n1, n1)  b = Slice (m, n1, n4, n1)  c = Mul (b, a)  t = Concat <axis = 1> (c, a)", [1, 3], 1,
     ),
     "out of order": ("b = Slice (m, n2, n4, n1)  a = Slice (m, n0, n2, n1)  t = Sub (a, b)", [2, 2], 1),
-    "with a reader between": ("a = Slice (m, n0, n2, n1)  r = Relu (a)  b = Slice (m, n2, n4, n1)  t = Sub (r, b)", [2, 2], 1),
+    "with a reader between": (
+        "a = Slice (m, n0, n2, n1)  r = Relu (a)  b = Slice (m, n2, n4, n1)  t = Sub (r, b)", [2, 2], 1,
+    ),
     "to the end": ("a = Slice (m, n0, n2, n1)  b = Slice (m, n2, end, n1)  t = Sub (a, b)", [2, 2], 1),
     "counted from the end": ("a = Slice (m, n0, minus, n1)  b = Slice (m, minus, end, n1)  t = Sub (a, b)", [2, 2], 1),
     "another axis": ("a = Slice (m, n0, n3, n2)  b = Slice (m, n3, n6, n2)  t = Sub (a, b)", [3, 3], 2),
