@@ -57,7 +57,9 @@ def _registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def example(page: str, language: str = "python") -> str:
     """The one code block of a page in a language."""
     text = (PAGES / page).read_text(encoding="utf-8")
-    (found,) = re.findall(rf"<!-- run by: tests/docs/test_extending.py -->\n```{language}\n(.*?)```", text, re.DOTALL)
+    (found,) = re.findall(
+        rf"<!-- run by: tests/docs/test_extending.py::\w+ -->\n```{language}\n(.*?)```", text, re.DOTALL
+    )
     return found
 
 
