@@ -1,12 +1,12 @@
-"""Unique operators of the paper's seven spaces: how many there are, and how long it takes to list them.
+"""Counts the unique operators of the paper's seven spaces, and measures how long it takes to list them.
 
     OMP_NUM_THREADS=1 python benchmarks/enumeration.py            # all seven
     OMP_NUM_THREADS=1 python benchmarks/enumeration.py resnet50 levit --csv enumeration.csv
 
-Each network is compiled with the space of ``conf/model`` from its ONNX form in memory, checked and run once as any
-source is; the operators are those of ncnn's fusion rules. CPU seconds of one process on one core stand beside the CPU
-minutes of the paper's Table 2; seconds of a clock mean something on an idle machine only.
-ResNet50 has 3,802 of them: 3,655, and 147 activations behind residual sums, which ncnn runs by themselves.
+Each network is compiled from its ONNX form in memory, with its space of ``conf/model``; like every source, the network
+is checked and run once. Operators are fused by ncnn's rules. The table has CPU seconds of one process on one core, and
+the CPU minutes of the paper's Table 2 for comparison. Wall seconds are meaningful on an idle machine only.
+ResNet50 has 3,802 operators: 3,655, and 147 activations behind residual sums, which ncnn runs as separate layers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COLUMNS = (
 
 
 def measure(name: str) -> dict[str, Any]:
-    """Compiles one network and lists its operators; a row of the table."""
+    """Compiles one network and lists its operators; returns a row of the table."""
     model = config.compose(CONF, name, "host")["model"]
     network = create_network(model["source"], pretrained=False)
     onnx_model = ir.to_proto(export_module(network, model["resolution"]))

@@ -1,15 +1,16 @@
-"""How far predicted latencies are from measured ones, for whole random SubNets, beside other predictors.
+"""Measures how far predicted latencies of whole random SubNets are from measured ones, and tries other predictors.
 
     OMP_NUM_THREADS=1 python benchmarks/latency_predictor.py                       # all networks, ncnn, one thread
     OMP_NUM_THREADS=1 python benchmarks/latency_predictor.py resnet50 --subnets 50 --runtime ncnn --cores 1
 
-For each network, 50 random SubNets are converted and measured whole, in rounds, and between the rounds their operators
-in place, in other SubNets. The mean of the rounds is what counts; the difference of the last one to the first, at
-least a minute before, is the noise floor. The alternatives get as much measuring time as the operators took.
-``--operators all`` measures the operators of the whole space, not only those that the 50 SubNets hold. Everything is
-kept in the work folder, so that a run that is stopped goes on where it was; first operators and SubNets of all networks
-are measured, then the alternatives; the table is written to ``latency_predictor_RUNTIME.csv`` beside this file. Fusion
-ignored, and layers that no operator stands for, are for ncnn, which runs operators apart and lists its layers.
+For each network, 50 random SubNets are converted and measured whole, in rounds. Between the rounds their operators are
+measured in place, in other SubNets. A SubNet's latency is the mean of the rounds. The noise floor is the difference of
+the last round to the first, which is at least a minute earlier. The alternatives get as much measuring time as the
+operators took. ``--operators all`` measures the operators of the whole space, not only those of the 50 SubNets. The
+work folder keeps all results, so that a run that was stopped goes on where it was. The operators and SubNets of all
+networks are measured first, then the alternatives. The table is written to ``latency_predictor_RUNTIME.csv`` beside
+this file. The columns about ignored fusion and unclaimed layers are for ncnn only, which can run operators unfused and
+lists its layers.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from autotailor.profiling.device import DeviceConfig
 
 
 def judge(one: Subject, device: DeviceConfig, options: argparse.Namespace) -> table.Judged:
-    """Measures what is left to measure of one network, and its alternatives."""
+    """Measures what is still missing of one network and of the alternative predictors; judges all predictors."""
     fusion, net = fusion_rules(device), one.net
     used, space = one.operators(fusion), net.operators(fusion=fusion)
     operators = space if options.operators == "all" else used
@@ -67,13 +68,13 @@ def judge(one: Subject, device: DeviceConfig, options: argparse.Namespace) -> ta
 
 
 def main() -> None:
-    """Measures the networks that are asked for, and prints the table."""
+    """Measures the chosen networks, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", choices=[*SUBJECTS, []], help="default: all")
     parser.add_argument("--runtime", default="ncnn")
     parser.add_argument("--subnets", type=int, default=50)
     parser.add_argument("--operators", choices=("sampled", "all"), default="sampled")
-    parser.add_argument("--minutes", type=float, default=0.75, help="of profiling, more where each operator needs it")
+    parser.add_argument("--minutes", type=float, default=0.75, help="of profiling; more where an operator needs it")
     parser.add_argument("--seconds", type=float, default=0.6, help="of measuring for each SubNet and round")
     parser.add_argument("--cores", type=int, nargs="*", default=[])
     parser.add_argument("--workdir", type=Path, default=Path("results/latency_predictor"))

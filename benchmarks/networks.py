@@ -1,11 +1,11 @@
-"""The compiler over many classifiers: spaces, elasticity, and whether every form of a SubNet computes the same.
+"""Tries the compiler on many classifiers: their spaces, their elasticity, and whether all forms of a SubNet agree.
 
     python benchmarks/networks.py                      # every network that has no row yet
     python benchmarks/networks.py --again              # also those whose row says that something failed
     python benchmarks/networks.py timm:resnet50 torchvision:vgg16_bn --subnets 20
 
-Each network is compiled without a configuration from its ONNX file, in a process of its own. One row per network is
-appended to ``networks.csv`` beside this file as soon as it is known; a network that fails has its error there.
+Each network is compiled from its ONNX file, without a configuration, in a process of its own. Each network's row is
+written to ``networks.csv`` beside this file as soon as it is known; a network that fails has its error in the row.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def _check_subnets(net: Any, count: int, row: dict[str, Any]) -> list[str]:
 
 
 def _reasons(net: Any) -> Counter[str]:
-    """Static parts by kind and reason, numbers and names left aside."""
+    """Static parts by kind and reason; numbers in reasons are replaced, so that equal reasons are counted together."""
     return Counter(f"{p.kind}: {re.sub(r'[0-9]+', 'N', p.reason)}" for p in net.static_parts)
 
 
 def describe(error: BaseException) -> str:
-    """Type, message and the innermost place of an error."""
+    """Type and message of an error, and its innermost place in autotailor."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -101,7 +101,7 @@ def describe(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Examines what is missing, appends rows, prints each."""
+    """Examines missing networks; writes and prints a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("networks", nargs="*", default=[], help="timm:NAME, torchvision:NAME or module:factory")
     parser.add_argument("--again", action="store_true", help="repeat networks whose row is not ok")
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def missing(table: Path, again: bool) -> list[str]:
-    """Networks without a row, or without one that says ok."""
+    """Networks without a row; with ``again``, networks without a row that says ok."""
     wanted = [*classifiers.ISSUE, *classifiers.FURTHER]
     if not table.exists():
         return wanted
@@ -132,7 +132,7 @@ def missing(table: Path, again: bool) -> list[str]:
 
 
 def append(table: Path, row: dict[str, Any]) -> None:
-    """Writes a row in the place of the network's last one."""
+    """Adds a network's row to the table, in place of the network's earlier row."""
     new = pd.DataFrame([row], columns=list(COLUMNS))
     if table.exists():
         known = pd.read_csv(table)

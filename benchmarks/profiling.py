@@ -1,10 +1,10 @@
-"""How long it takes to profile a network's full space from nothing, and how precisely its operators are known then.
+"""Measures how long profiling a network's full space takes from nothing, and how precise the LUT is afterwards.
 
     OMP_NUM_THREADS=1 python benchmarks/profiling.py resnet50 --runtime ncnn --cores 1 --minutes 19
 
-The network is compiled beforehand; from the enumeration of its distinct operators and an empty LUT store on, everything
-is included. Prints the table and writes ``profiling.csv`` beside this file. The paper needs 20 minutes for ResNet50's
-convolutions alone (section 6.4).
+The network is compiled beforehand. The time begins with an empty LUT store, and includes the enumeration of the
+distinct operators. Prints the table and writes ``profiling.csv`` beside this file. The paper needs 20 minutes for
+ResNet50's convolutions alone (section 6.4).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEADS = ("network", "runtime", "operators", "minutes", "within", "of the latency
 
 
 def measure(name: str, device: DeviceConfig, workdir: Path) -> dict[str, Any]:
-    """Profiles one network's space; a row of the table."""
+    """Profiles one network's space; returns a row of the table."""
     net = subject(name, 1, workdir, device.runtime).net
     with tempfile.TemporaryDirectory() as store:
         begin = time.monotonic()
@@ -47,7 +47,7 @@ def measure(name: str, device: DeviceConfig, workdir: Path) -> dict[str, Any]:
 
 
 def precision(operators: set[str], lut: LUT, target: float) -> dict[str, float]:
-    """What share of some operators is within the target, by number and by latency; quantiles of the standard error."""
+    """Share of operators within the target, by number and by latency, and quantiles of the relative standard error."""
     rows = [row for row in lut if row.feature.id in operators]
     latency = np.array([row.latency_ms for row in rows])
     error = np.array([row.standard_error for row in rows]) / latency
@@ -70,12 +70,12 @@ def render(frame: pd.DataFrame) -> Table:
 
 
 def main() -> None:
-    """Profiles the networks that are asked for, and prints the table."""
+    """Profiles the chosen networks, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", choices=[*SUBJECTS, []], default=["resnet50"])
     parser.add_argument("--runtime", default="ncnn")
     parser.add_argument("--cores", type=int, nargs="*", default=[])
-    parser.add_argument("--minutes", type=float, default=19.0, help="of measuring, at most")
+    parser.add_argument("--minutes", type=float, default=19.0, help="of measuring at most")
     parser.add_argument("--target", type=float, default=0.02, help="relative standard error")
     parser.add_argument("--workdir", type=Path, default=Path("results/latency_predictor"), help="for compiled networks")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))

@@ -1,10 +1,10 @@
-"""Which statistic of a network's runs repeats best from one process to the next, while others use the machine, too.
+"""Finds the statistic of a network's runs that repeats best between processes, while others use the machine, too.
 
     OMP_NUM_THREADS=1 python benchmarks/repetition.py --cores 1
 
-SubNets of two networks run in turn with the anchor, a visit of each as the runner makes it, in several processes. For
-each statistic: the standard deviation over the processes, as a share, of latencies as they are and in units of the
-anchor of the same process. Prints the table and writes ``repetition.csv`` beside this file.
+In each of several processes, SubNets of two networks and the anchor are visited in turn, as the runner visits them. For
+each statistic the table has the relative standard deviation over the processes: of the latencies, and of the latencies
+in units of the same process's anchor. Prints the table and writes ``repetition.csv`` beside this file.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from autotailor.profiling.runtimes.runner import loop as runner_loop
 
 Times = npt.NDArray[np.float64]
 NETWORKS = {"resnet_digits": 8, "mobilenetv2": 2}
-"""How many SubNets of each network."""
+"""Number of SubNets that are measured of each network."""
 
 
 def block_medians(runs: Times) -> Times:
-    """The median of each of some blocks of consecutive runs."""
+    """Medians of blocks of consecutive runs."""
     return np.array([np.median(part) for part in np.array_split(runs, BLOCKS)])
 
 
@@ -78,12 +78,12 @@ def measure(seconds: float, cores: Sequence[int], workdir: Path) -> list[Times]:
 
 
 def spread(values: Times) -> float:
-    """Standard deviation over the processes (rows), each network relative to its mean; the networks together."""
+    """Relative standard deviation over the processes (rows); root mean square over the networks (columns)."""
     return float(np.sqrt((values / values.mean(axis=0)).var(axis=0, ddof=1).mean()))
 
 
 def rows(found: Sequence[Sequence[Times]]) -> pd.DataFrame:
-    """A row for each statistic; ``found``: runs of anchor and SubNets, for each process."""
+    """A row for each statistic; ``found`` holds, for each process, the runs of the anchor and of the SubNets."""
     table = []
     for statistic, function in STATISTICS.items():
         latencies = np.array([[function(runs) for runs in process] for process in found])

@@ -1,14 +1,14 @@
-"""Which runtimes can run which classifiers: every operator written and tried, the whole network converted and compared.
+"""Tries which runtimes can run which classifiers: every operator is tried, and whole networks are converted.
 
     python benchmarks/runtimes.py                          # every network of the list that has no row yet
     python benchmarks/runtimes.py --again                  # all of them anew
     python benchmarks/runtimes.py edgenext_xx_small        # some of timm's
 
-Each network has random weights of order 1, and small images where it takes any size. It is compiled as it is, without a
-space, in a process of its own. A row says for each runtime the kinds of operators that it lacks (empty: it
-can run all of it), the kinds that no ncnn layer is written for but that pnnx converts, and the largest error of pnnx's
-conversion of the whole network against onnxruntime, relative to the largest logit. Rows are appended to
-``runtimes.csv`` as soon as they are known.
+Each network has random weights of order 1, and small images if it takes images of any size. It is compiled without a
+space, in a process of its own. A network's row has, for each runtime, the kinds of operators that the runtime lacks
+(empty if it can run all of the network); the kinds for which no ncnn layer is written and that pnnx converts; and the
+largest error of pnnx's conversion of the whole network against onnxruntime, relative to the largest logit. A row is
+written to ``runtimes.csv`` beside this file as soon as it is known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from acceptance import checks, classifiers
 
 TABLE = Path(__file__).with_suffix(".csv")
 SIDE = 128
-"""Of the images, in pixels, where a network takes any size."""
+"""Side of the images, in pixels, for networks that take images of any size."""
 NETWORKS = (
     "resnet18", "resnetv2_50", "resnest14d", "skresnet18", "res2net50_26w_4s", "cspresnet50", "gernet_s", "repvgg_a0",
     "regnetx_002", "regnety_004", "nf_regnet_b0", "densenet121", "dpn68", "ese_vovnet19b_dw", "hrnet_w18_small",
@@ -47,11 +47,11 @@ NETWORKS = (
     "efficientformerv2_s0", "shvit_s1", "mobilevit_xxs", "mobilevitv2_050", "levit_128s", "vit_tiny_patch16_224",
     "xcit_nano_12_p16_224", "tiny_vit_5m_224", "swin_tiny_patch4_window7_224", "mixer_s32_224",
 )  # fmt: skip
-"""Of timm: the families that its small image classifiers come from."""
+"""Models of timm, one from each family that timm's small image classifiers belong to."""
 
 
 def examine(name: str) -> dict[str, Any]:
-    """The row of a network."""
+    """Compiles a network of timm; returns its row."""
     torch.set_num_threads(1)
     network = classifiers.create(f"timm:{name}")
     own = int(network.pretrained_cfg["input_size"][1])
@@ -60,7 +60,7 @@ def examine(name: str) -> dict[str, Any]:
 
 
 def row_of(net: autotailor.SuperNet) -> dict[str, Any]:
-    """What the runtimes say of a network."""
+    """The row of a compiled network: what each runtime lacks, and the error of its conversion."""
     row: dict[str, Any] = {"resolution": net.input_shape[-1]}
     for runtime in ("ncnn", "onnxruntime"):
         opened = open_runtime(DeviceConfig(runtime, runtime=runtime))
@@ -75,7 +75,7 @@ def row_of(net: autotailor.SuperNet) -> dict[str, Any]:
 
 
 def _compiled(network: torch.nn.Module, name: str, sides: list[int]) -> autotailor.SuperNet:
-    """The SuperNet for images of the first size that the network takes."""
+    """The SuperNet for images of the first of some sizes that the network takes."""
     for side in sides:
         try:
             return autotailor.compile(network, {}, name=name, resolution=side)
@@ -86,7 +86,7 @@ def _compiled(network: torch.nn.Module, name: str, sides: list[int]) -> autotail
 
 
 def conversion(net: autotailor.SuperNet) -> str:
-    """Largest error of the network that pnnx converts as a whole, or that there is none."""
+    """Largest relative error of the network that pnnx converts as a whole; ``none`` where the conversion fails."""
     runtime = open_runtime(DeviceConfig("ncnn"))
     image = np.random.default_rng(0).random(net.input_shape, dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
@@ -102,10 +102,10 @@ def conversion(net: autotailor.SuperNet) -> str:
 
 
 def main() -> None:
-    """Examines what is missing, appends rows, prints each."""
+    """Examines missing networks; writes and prints a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("networks", nargs="*", default=[], help="names of timm's models")
-    parser.add_argument("--again", action="store_true", help="also those that have a row")
+    parser.add_argument("--again", action="store_true", help="also networks that have a row")
     parser.add_argument("--table", type=Path, default=TABLE)
     arguments = parser.parse_args()
     table = pd.read_csv(arguments.table, keep_default_na=False) if arguments.table.exists() else pd.DataFrame()

@@ -1,11 +1,11 @@
-"""SubNets against the same network scaled uniformly and trained alone, over several seeds, on the test set.
+"""Compares SubNets with the same network scaled uniformly and trained alone, over several seeds, on the test set.
 
     python benchmarks/seeds.py --seeds 0 1 2 --directory seeds
 
-Each seed runs the whole pipeline and ``compare`` in a folder of its own; what is finished there is not done again.
-Each SubNet at half the original's latency or less meets the network scaled uniformly to its latency (see
-``autotailor.measurement.comparison``), trained alone with the same teacher and at least the images that the SuperNet
-saw, at the best of several learning rates. Writes ``seeds.csv`` beside this file.
+Each seed runs the whole pipeline and ``compare`` in a folder of its own; finished rules there are not run again. Each
+SubNet at half the original's latency or less is compared with the network scaled uniformly to the SubNet's latency (see
+``autotailor.measurement.comparison``). The scaled network is trained alone, with the same teacher, at least as many
+images as the SuperNet, and the best of several learning rates. Writes ``seeds.csv`` beside this file.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def run(directory: Path, model: str, device: str, overrides: list[str]) -> Path:
 def rows(seed: int, results: Path) -> list[dict[str, float | str]]:
     """One row for each exported SubNet at half the original's latency or less.
 
-    Accuracies in percent on the test set; losses in points against the original network; ``gain`` is what the SubNet
-    loses less than the network scaled to its latency.
+    Accuracies are in percent on the test set, losses in points below the original network. ``gain`` is the SubNet's
+    accuracy minus that of the network scaled to the SubNet's latency.
     """
     summary = pd.read_csv(results / "summary.csv").set_index("name")
     compare = pd.read_csv(results / "compare.csv")
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, default=Path("seeds"))
     parser.add_argument("--model", default="resnet_digits")
     parser.add_argument("--device", default="host")
-    parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration")
+    parser.add_argument("--overrides", nargs="*", default=[], help="KEY=VALUE of the configuration")
     parser.add_argument("--read", action="store_true", help="read finished folders, run nothing")
     arguments = parser.parse_args()
     found = []

@@ -1,14 +1,15 @@
-"""How long commands and rules take before they work: seconds of processes, beside ``import torch`` in the same run.
+"""Measures how long commands and rules take to start, and compares them with ``import torch`` in the same rounds.
 
     python benchmarks/startup.py                     # all, medians of five
     python benchmarks/startup.py --runs 9 --csv benchmarks/startup.csv
 
-``inspect`` compiles timm's MobileNetV2 (random weights, 224 pixels) from the ONNX file that PyTorch writes. Of a rule,
-what its script imports is timed with every name that the script uses of it, so that what is imported on first use
-counts too (not what a function imports when it is called). ``snakemake -n`` plans a run of the default model in an
-empty folder. Each round starts every process once, so that a machine that is slow for a while is slow for all of them.
-CPU seconds are those of the process and of its children; they stand beside the clock's because other work on the
-machine changes them less. ``above torch`` is the median of the differences to ``import torch`` in the same round.
+``inspect`` compiles timm's MobileNetV2 (random weights, 224 pixels) from the ONNX file that PyTorch writes. For a rule,
+the imports of its script are timed, with every name that the script uses of the imported modules: a module that is
+imported on first use counts, a module that a function imports when it is called does not. ``snakemake -n`` plans a run
+of the default model in an empty folder. Each round starts every process once, so that a machine that is slow for a
+while is slow for all of them. CPU seconds are those of the process and of its children; other work on the machine
+changes them less than wall seconds. ``above torch`` is the median of the differences to ``import torch`` in the same
+round.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ for name, attribute in used:
 
 
 def commands(network: Path) -> dict[str, list[str]]:
-    """What is timed, by name; the first is what the others are compared with."""
+    """The commands to time, by name; the others are compared with the first one."""
     python = [sys.executable]
     rules = sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem != "stage")
     snakemake = [
@@ -72,7 +73,7 @@ def measure(command: Sequence[str], folder: Path) -> tuple[float, float]:
     """Wall and CPU seconds of one process with its children.
 
     Raises:
-        subprocess.CalledProcessError: it failed; what it said is on the console.
+        subprocess.CalledProcessError: the process failed.
     """
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     before, start = os.times(), time.perf_counter()

@@ -1,9 +1,9 @@
-"""What makes a training step of the embedded default faster: threads, and memory that stays with the process.
+"""Measures what makes a training step of the embedded default faster: threads, and keeping freed memory.
 
     python benchmarks/training.py [--steps 15] [--csv training.csv]
 
-Every variant trains in a process of its own, since neither can be taken back; the processes take turns. Seconds are
-the medians over all steps, the ratio is to the first variant.
+Every variant trains in processes of its own, because neither setting can be undone within a process. The processes of
+the variants take turns. Seconds are medians over all steps; the ratio is to the first variant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VARIANTS = {
     "1 thread, memory kept": (1, True),
     "2 threads, memory kept": (2, True),
 }
-"""Name to PyTorch's threads and whether ``keep_freed_memory`` is called."""
+"""Name of each variant to the number of PyTorch's threads, and whether ``keep_freed_memory`` is called."""
 ROUNDS = 3
 BATCH = 64
 

@@ -1,4 +1,4 @@
-"""SuperNets in which every atom is a variable of its own: what templates would couple or never touch shows here."""
+"""SuperNets in which every atom is a variable of its own, also atoms that templates would couple or never touch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from autotailor.ir.space.variable import Space, Variable
 
 
 def every_atom(model: onnx.ModelProto, smallest_image: int, halves: bool = False) -> autotailor.SuperNet:
-    """The network with a variable for each atom, of sizes from 1 to the meta size.
+    """The network with a variable for each atom, whose choices are the sizes from 1 to the meta size.
 
     Args:
-        model: of a classifier.
+        model: a classifier.
         smallest_image: least resolution (pixels).
-        halves: only two sizes for each atom, the meta size and half of it.
+        halves: offers only two sizes for each atom, the meta size and half of it.
     """
     net = autotailor.SuperNet.of(checks.compile_model(model).graph, {})
     spatial = {a for d in net.propagation.dimensions[net.graph.input] for a in d.atoms()}

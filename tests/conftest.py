@@ -9,7 +9,7 @@ import autotailor
 import networks
 from sessions import resume, skips
 
-torch.set_num_threads(1)  # files run side by side
+torch.set_num_threads(1)  # test files run side by side
 
 
 pytest_addoption = resume.add_option

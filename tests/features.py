@@ -1,4 +1,4 @@
-"""Operators of many kinds, small, as the features that runtimes measure."""
+"""Small operators of many kinds, as features that runtimes measure."""
 
 from __future__ import annotations
 

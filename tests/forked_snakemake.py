@@ -1,6 +1,6 @@
-"""Many Snakemake commands in a short time: each runs in a fork of one process that has imported what they need.
+"""Runs many Snakemake commands in a short time, each in a fork of one process that has imported what they need.
 
-It is Snakemake's own command line, with everything that it does in a process of its own.
+A command is Snakemake's own command line, and behaves as in a new process.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ for line in sys.stdin:
 
 
 class Done(NamedTuple):
-    """How a command ended: its exit code, and what it said on both outputs."""
+    """How a command ended: its exit code, and what it printed on both outputs."""
 
     code: int
     said: str
 
 
 class Snakemake:
-    """Runs commands; use it in a ``with``.
+    """Runs commands; used in a ``with`` statement.
 
     Args:
-        folder: where commands run, with a Snakefile.
-        scratch: an existing folder for what commands say.
+        folder: the folder that commands run in, with a Snakefile.
+        scratch: an existing folder for the commands' output.
     """
 
     def __init__(self, folder: Path, scratch: Path) -> None:
@@ -77,7 +77,7 @@ class Snakemake:
         self._process.communicate()
 
     def __call__(self, *arguments: str, config: Sequence[str] = (), path: Path | None = None) -> Done:
-        """One command: ``snakemake ARGUMENTS --config CONFIG``; ``path``: a folder that Python looks into first."""
+        """Runs ``snakemake ARGUMENTS --config CONFIG``; ``path`` is a folder that Python searches first for modules."""
         every = [*self.always, *arguments, *(["--config", *config] if config else [])]
         first = [str(path)] if path else []
         command = {"folder": str(self.folder), "arguments": every, "out": str(self._out), "path": first}

@@ -16,7 +16,7 @@ ROW, VISIT = TABLE.rows[1], Record(DEVICE.id, RELU.id, (0.5,) * 8, 1.0, 10, 0.5)
 
 
 def usable(store: Store) -> None:
-    """Fails where a store answers what runs and commands ask it with something that makes no sense."""
+    """Fails where a store returns rows that make no sense to runs and commands."""
     for known in store.devices():
         rows = list(store.lut(known.fingerprint.id))
         assert all(math.isfinite(row.standard_error / row.latency_ms) and row.latency_ms > 0 for row in rows)

@@ -1,4 +1,4 @@
-"""ONNX bytes as no exporter writes them: random, cut off, with changed bytes, and with changed fields."""
+"""ONNX files that no exporter writes: random bytes, files cut off, changed bytes, and changed fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAYING_NOTHING = frozenset({"doc_string", "producer_name", "producer_version", "
 
 
 def fields_of(message: Message) -> list[tuple[Message, FieldDescriptor]]:
-    """Every field of a message and of those inside it, but for names that only people read."""
+    """Every field of a message and of the messages inside it, except fields that only people read."""
     found = []
     for field, value in message.ListFields():
         if field.name not in SAYING_NOTHING:
@@ -57,7 +57,7 @@ def _value(draw: st.DrawFn, field: FieldDescriptor, model: onnx.ModelProto) -> A
 
 
 def change_field(draw: st.DrawFn, model: onnx.ModelProto) -> None:
-    """Removes, repeats or replaces one field of a model; more often than not one of an operator."""
+    """Removes, repeats or replaces one field of a model, in most cases a field of an operator."""
     fields = fields_of(model)
     operators = [(message, field) for message, field in fields if field.name in OF_OPERATORS]
     fields = operators if operators and draw(st.integers(0, 3)) else fields
@@ -80,7 +80,7 @@ def change_field(draw: st.DrawFn, model: onnx.ModelProto) -> None:
     elif field.message_type is None and not is_repeated:
         try:
             setattr(message, field.name, _value(draw, field, model))
-        except ValueError:  # protobuf knows the numbers of this enumeration
+        except ValueError:  # protobuf refuses numbers that this enumeration does not have
             message.ClearField(field.name)
 
 
@@ -95,7 +95,7 @@ def changed_fields(draw: st.DrawFn, original: bytes) -> bytes:
 
 @st.composite
 def changed_bytes(draw: st.DrawFn, original: bytes) -> bytes:
-    """A file with pieces cut out, repeated, overwritten or put in."""
+    """A file of which one to three pieces are cut out, repeated or overwritten, or into which bytes are put."""
     content = original
     for _ in range(draw(st.integers(1, 3))):
         first = round(draw(CUTS) * len(content))
@@ -112,6 +112,6 @@ def cut_off(draw: st.DrawFn, original: bytes) -> bytes:
 
 
 def strange_files(original: bytes) -> st.SearchStrategy[bytes]:
-    """Bytes that claim to be an ONNX file, most of them close to one."""
+    """Contents of files that claim to be ONNX, most of them close to a real one."""
     far = st.one_of(st.binary(max_size=200), cut_off(original), changed_bytes(original))
     return st.integers(0, 7).flatmap(lambda number: far if number == 0 else changed_fields(original))

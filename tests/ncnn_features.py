@@ -1,4 +1,4 @@
-"""Operators whose ncnn layers are written by hand, beside those of `features.py`: what tests compute and measure."""
+"""Operators whose ncnn layers are written by hand, in addition to those of ``features.py``, for tests of ncnn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small networks that the tests share, with every gain, shift and statistic drawn at order 1."""
+"""Small networks that the tests share; their gains, shifts and statistics are drawn at order 1."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TinyMobileNet(nn.Module):
 
 
 class Grouped(nn.Module):
-    """Grouped convolutions, a concatenation and a flattened map: index sets that are no prefixes."""
+    """Grouped convolutions, a concatenation and a flattened map, which need index sets that are no prefixes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Grouped(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Fused projection; values may be wider than keys; an optional bias for each pair of positions."""
+    """Attention with a fused projection, values that may be wider than keys, and an optional bias by position."""
 
     def __init__(self, width: int, heads: int, key: int, value: int, positions: int = 0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pictures of every kind, written by Pillow or byte by byte, beside the pixels that they mean."""
+"""Picture files of every kind, written by Pillow or byte by byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def animated(kind: str) -> bytes:
 
 
 def every_kind() -> dict[str, bytes]:
-    """One whole file of each kind that is read."""
+    """One undamaged file of each kind that autotailor reads."""
     grey = Image.fromarray(np.arange(24 * 16, dtype=np.uint16).reshape(16, 24) * 170)
     return {
         "jpeg": encoded(photo(), "JPEG", quality=90),

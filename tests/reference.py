@@ -1,4 +1,4 @@
-"""What onnxruntime computes from the original file: the reference of every compiled network."""
+"""Compares compiled networks with onnxruntime, which computes the reference from the original file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 def run(model: onnx.ModelProto, image: Array) -> Array:
-    """The only output of a model in onnxruntime, without its optimisations."""
+    """The only output of a model, computed by onnxruntime without optimisations."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -55,7 +55,7 @@ def assert_reads(model: onnx.ModelProto) -> Graph:
 
 
 def assert_same(model: onnx.ModelProto, tolerance: float = 1e-4, **options: Any) -> autotailor.SuperNet:
-    """Compiles a model; its largest SubNet, built and exported, computes what onnxruntime does from the original."""
+    """Compiles a model; fails unless its largest SubNet, built alone and within the SuperNet, computes the reference."""
     net = autotailor.compile(model, **options)
     shape = (1, *net.input_shape[1:])
     image = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
@@ -78,7 +78,7 @@ def model_of(
     kind: int = TensorProto.FLOAT,
     **options: Any,
 ) -> onnx.ModelProto:
-    """A model of some nodes from ``x`` to ``y``."""
+    """A model whose nodes lead from the input ``x`` to the output ``y``."""
     graph = helper.make_graph(
         nodes,
         "g",

@@ -1,7 +1,7 @@
-"""What a stranger brings: JPEGs in class folders, and a small network trained on them, exported by torch.
+"""A stranger's own data and model: JPEGs in class folders, and a small network trained on them, exported by torch.
 
-Nothing here is one of the embedded networks or data sets. The pictures are scikit-learn's handwritten zeros to fours in
-colour, at sizes of their own, written by PIL as JPEG files.
+No embedded network or data set is used. The pictures are scikit-learn's handwritten zeros to fours in colour, each with
+a size of its own, written by Pillow as JPEG files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torchvision import transforms
 
 SIDE = 40
 CLASSES = ("zebra", "yacht", "xylophone", "wagon", "violin")
-"""Names whose alphabetical order is not that of the digits 0 to 4 which stand for them."""
+"""Names of the digits 0 to 4, in an order that is not alphabetical."""
 
 
 def write_photos(folder: Path, per_class: int = 60, seed: int = 0) -> None:
@@ -58,7 +58,7 @@ class Block(nn.Module):
 
 
 def network() -> nn.Module:
-    """A classifier of five classes, not trained; pictures of 40 pixels."""
+    """An untrained classifier of five classes for pictures of 40 pixels."""
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.SiLU(),
         Block(16, 32), Block(32, 32), Block(32, 64, 2), Block(64, 64),
@@ -67,9 +67,9 @@ def network() -> nn.Module:
 
 
 def read_photos(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    """All pictures, ``[n, 3, 40, 40]``, and labels in the alphabetical order of the class folders.
+    """All pictures ``[n, 3, 40, 40]``, and their labels, which number the class folders alphabetically.
 
-    The stranger normalises by mean and deviation of the pictures, as many do.
+    The pictures are normalised by their own mean and deviation, as many people do.
     """
     paths = sorted(folder.glob("*/*.jpg"))
     names = sorted({path.parent.name for path in paths})
@@ -81,7 +81,7 @@ def read_photos(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def train(model: nn.Module, folder: Path, epochs: int = 10) -> nn.Module:
-    """Trains for seconds on one thread, as the stranger did at home."""
+    """Trains the network, as its owner would have done; takes seconds on one thread."""
     torch.manual_seed(0)
     images, labels = read_photos(folder)
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)

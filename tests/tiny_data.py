@@ -22,7 +22,7 @@ def draw(count: int, *words: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class TinyStream(TrainStream):
-    """``fail_at`` is called with (epoch, batch) before each batch, and may raise."""
+    """Training batches; the batch ``fail_at``, given as (epoch, batch), raises KeyboardInterrupt instead."""
 
     def __init__(self, images: int = 48, fail_at: tuple[int, int] | None = None) -> None:
         self.images, self.fail_at = images, fail_at

@@ -1,4 +1,4 @@
-"""A network that ncnn cannot run: tokens of windows of the image stand where the batch is (as in Swin)."""
+"""A network that ncnn cannot run, because windows of the image take the place of the batch (as in Swin)."""
 
 from __future__ import annotations
 

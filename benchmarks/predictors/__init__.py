@@ -1,1 +1,1 @@
-"""What `latency_predictor.py` is made of: the networks, what is measured, the alternatives, the rows of the table."""
+"""Parts of ``latency_predictor.py``: networks, measurements, alternative predictors, and rows of the table."""

@@ -1,4 +1,7 @@
-"""Other predictors, given the same measuring time: latency of each judged SubNet ``[n]``, in the unit given."""
+"""Alternative predictors with the same measuring time. Each returns the judged SubNets' latency ``[n]``.
+
+A prediction has the unit of the measurements that the predictor was given.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ SEED = 0
 def look_up(
     net: SuperNet, fusion: FusionRules, latencies: Mapping[str, float], subnets: Sequence[SubNet]
 ) -> FloatArray:
-    """Sum over a table of operators; NaN where it lacks one."""
+    """Sums a table's latencies over a SubNet's operators; NaN where the table lacks one."""
     table = {feature.id: latencies.get(feature.id, np.nan) for feature in net.operators(fusion=fusion)}
     return net.latency(table, fusion).predict(stack(subnets))
 
 
 def macs_regression(net: SuperNet, training: pd.DataFrame, subnets: Sequence[SubNet]) -> FloatArray:
-    """A straight line over multiply-accumulates, fitted to whole SubNets."""
+    """A straight line over the number of multiply-accumulates, fitted to whole SubNets."""
     macs = net.macs()
     trained = stack([SubNet.from_json(net.space, text) for text in training.subnet])
     line = LinearRegression().fit(macs.predict(trained)[:, None], training.anchors)
@@ -42,9 +45,10 @@ def forest_over_operators(
     latencies: Mapping[str, float],
     subnets: Sequence[SubNet],
 ) -> FloatArray:
-    """Random forests over operators' features, one for each kind, fitted to measured operators (as nn-Meter's kernels).
+    """Random forests over operators' features, one for each kind, fitted to measured operators (as in nn-Meter).
 
-    It is given the operators measured in place that the table has, so that it differs from the table in the model only.
+    The forests are fitted to the latencies of the LUT, which were measured in place. So they differ from the LUT's
+    predictor in the model only.
     """
     predicted: dict[str, float] = {}
     by_kind: dict[str, list[OperatorFeature]] = {}
@@ -60,7 +64,7 @@ def forest_over_operators(
 
 
 def _numbers(features: Sequence[OperatorFeature]) -> FloatArray:
-    """Sizes, window and cost of operators of one kind, as nn-Meter's kernels are described."""
+    """Sizes, window and cost of operators of one kind, as nn-Meter describes its kernels."""
     rows = []
     for feature in features:
         weights = feature.weights[0] if feature.weights else ()

@@ -1,7 +1,7 @@
-"""What is measured for the table; each result is kept in the subject's folder and not measured again.
+"""Measurements for the table. The subject's folder keeps each result, so that nothing is measured again.
 
-The machine's speed drifts between one measurement and the next, so that all are kept in *anchors*: how many times as
-long as the anchor operator in the same batch. The LUT says how long that takes.
+The machine's speed drifts between measurements. So latencies are kept in *anchors*, which is the latency over that of
+the anchor operator in the same batch. The LUT holds the anchor's latency in milliseconds.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from predictors.subjects import Subject
 FUSIONLESS = 5
 """SubNets that are measured with fusion ignored."""
 FUSIONLESS_ROUNDS = 5
-"""How many times as long as in a round of whole SubNets each of them is measured."""
+"""Measuring time of each of these SubNets, as a multiple of its time in a round of whole SubNets."""
 TRAINING_SECONDS = 0.2
-"""Of measuring, for each SubNet that the alternatives learn from: the more of them, the better they learn."""
+"""Measuring time of each SubNet that alternatives learn from; short, because they learn better from more SubNets."""
 CHUNK = 8
 RUNS = 8
 PARTS = 3
 APART_SECONDS = 60.0
-"""Between the first and the last round of whole SubNets."""
+"""Least time between the first and the last round of whole SubNets."""
 
 
 def whole(subject: Subject, device: DeviceConfig, seconds_each: float, number: int) -> pd.DataFrame:
-    """Latencies of the judged SubNets, one round: ``subnet``, ``anchors``, ``raw_ms``, ``measured_at``."""
+    """One round of latencies of the judged SubNets: ``subnet``, ``anchors``, ``raw_ms``, ``measured_at``."""
 
     def measure() -> pd.DataFrame:
         found = measure_networks(subject.networks(device), device, seconds_each=seconds_each, anchor_ms=1.0)
@@ -61,11 +61,11 @@ def whole(subject: Subject, device: DeviceConfig, seconds_each: float, number: i
 def interleaved(
     subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature], seconds_each: float
 ) -> tuple[LUT, float, list[pd.DataFrame]]:
-    """Operators and whole SubNets in turn, so that the machine's drift hits both.
+    """Measures operators and whole SubNets in turn, so that the machine's drift hits both.
 
     Returns:
-        The LUT; the minutes that measuring the operators has taken in all runs; the rounds of whole SubNets, one before
-        each part of the operators and one behind the last.
+        The LUT; the minutes that measuring the operators has taken in all runs; and the rounds of whole SubNets, one
+        before each part of the operators and one after the last part.
     """
     path, spent = subject.folder / "lut.csv", subject.folder / "profiling.json"
     shuffled = list(operators)
@@ -90,14 +90,14 @@ def interleaved(
 
 @retry(retry=retry_if_exception_type(ProfilingError), stop=stop_after_attempt(RUNS), reraise=True)
 def _profiled(subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature]) -> LUT:
-    """Runs of the profiler until each operator is known: one that is out of time says so, and the next goes on."""
+    """Profiles operators until all are measured. A run that is out of time raises ProfilingError; the next goes on."""
     return profile(operators, device, subject.folder / "store", net=subject.net, avoid=subject.subnets)
 
 
 def naive(
     subject: Subject, device: DeviceConfig, operators: Sequence[OperatorFeature], minutes: float
 ) -> dict[str, float]:
-    """Each operator in a network of its own, in a loop: id to anchors."""
+    """Measures each operator as a network of its own in a loop; returns operator id to anchors."""
 
     def measure() -> pd.DataFrame:
         with Session(device) as session:
@@ -111,7 +111,7 @@ def naive(
 
 
 def training(subject: Subject, device: DeviceConfig, minutes: float) -> pd.DataFrame:
-    """As many whole random SubNets as some minutes are enough for: ``subnet`` (JSON), ``anchors``."""
+    """Measures whole random SubNets for some minutes; returns ``subnet`` (JSON) and ``anchors`` of each."""
 
     def measure() -> pd.DataFrame:
         left, rows = 60 * minutes, list[tuple[str, float]]()
@@ -130,9 +130,10 @@ def training(subject: Subject, device: DeviceConfig, minutes: float) -> pd.DataF
 
 
 def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> float:
-    """How many times as long SubNets take without fusion: geometric mean over some; NaN: not written.
+    """Latency of SubNets without fusion over that with fusion, as a geometric mean over some SubNets.
 
-    ncnn's: a runtime that fuses while it loads cannot be asked for less.
+    The result is NaN for runtimes other than ncnn, which fuse while they load a network and cannot be told not to. It
+    is also NaN where ncnn cannot run an operator unfused.
     """
 
     def measure() -> pd.DataFrame:
@@ -147,7 +148,7 @@ def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> f
                     for subnet in chosen
                     for name in names
                 ]
-            except ProfilingError:  # an operator that this runtime only knows as part of another
+            except ProfilingError:  # ncnn knows an operator only as part of a fused one
                 return pd.DataFrame({name: [float("nan")] for name in names})
             found = _measured(session, programs, lambda count: FUSIONLESS_ROUNDS * seconds_each * count)
         return pd.DataFrame({name: [found[f"{subnet.id} {name}"] for subnet in chosen] for name in names})
@@ -157,9 +158,9 @@ def fusionless(subject: Subject, device: DeviceConfig, seconds_each: float) -> f
 
 
 def unclaimed(subject: Subject, device: DeviceConfig) -> tuple[int, int]:
-    """(layers of the judged SubNets' files that no operator stands for, all layers that cost something).
+    """Number of layers in the judged SubNets' files that no operator claims, and number of all layers that cost time.
 
-    Of ncnn's files; a runtime that fuses while it loads leaves no list of its layers: (0, 0).
+    Both are 0 for runtimes other than ncnn, which fuse while they load a network and leave no list of layers.
     """
 
     def count() -> pd.DataFrame:
@@ -179,10 +180,10 @@ def unclaimed(subject: Subject, device: DeviceConfig) -> tuple[int, int]:
 
 
 def in_place(subject: Subject, session: Session, subnet: SubNet, fusion: FusionRules | None = None) -> Program:
-    """A whole SubNet that need not be converted, to be run at once.
+    """A whole SubNet that the runtime writes without a conversion, and that runs without stops.
 
     Raises:
-        ProfilingError: the runtime cannot write it.
+        ProfilingError: the runtime cannot write the SubNet.
     """
     sequence = subject.net.sequence(subnet, fusion or session.runtime.fusion)
     program = session.runtime.in_place(subnet.id, sequence, subject.shape(subnet)[1:], ())
@@ -192,7 +193,7 @@ def in_place(subject: Subject, session: Session, subnet: SubNet, fusion: FusionR
 
 
 def _whole_program(subject: Subject, session: Session, device: DeviceConfig, subnet: SubNet) -> Program:
-    """A whole SubNet, converted where the runtime does not write it by itself."""
+    """A whole SubNet, converted if the runtime cannot write it by itself."""
     try:
         return in_place(subject, session, subnet)
     except ProfilingError:
@@ -213,7 +214,7 @@ def _measured(session: Session, programs: Sequence[Program], seconds: Callable[[
 
 
 def _kept(path: Path, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    """The table in a file; made where there is none."""
+    """Reads the table in a file; makes the file where there is none."""
     if not path.exists():
         frame = make()
         path.parent.mkdir(parents=True, exist_ok=True)

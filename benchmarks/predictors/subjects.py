@@ -1,4 +1,4 @@
-"""The networks to judge predictors on, and their SubNets; weights are random: latency does not depend on them."""
+"""The networks to judge predictors on, and their SubNets. Weights are random, as latency does not depend on them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SUBJECTS = {
     "resnet50": "resnet50",
     "convnext_tiny": "convnext_tiny",
 }
-"""Name to a model of ``conf/model``, with its space, or to a network whose space is proposed.
+"""Name to a model of ``conf/model``, which has a space, or to a network whose space autotailor proposes.
 
-timm has LeViT with linear layers, too: their BatchNorm over flattened tokens is nothing that ncnn runs.
+LeViT is timm's variant with convolutions: ncnn cannot run the BatchNorm over flattened tokens of the linear variant.
 """
 SEED, TRAINING_SEED = 1, 2
 
@@ -44,10 +44,10 @@ class Subject:
     """A SuperNet and the SubNets that predictions are judged on.
 
     Attributes:
-        name: of the network.
+        name: the network's name.
         net: the SuperNet.
-        subnets: random, distinct.
-        folder: where everything about it is kept.
+        subnets: distinct random SubNets.
+        folder: folder for everything that is kept about the network.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Subject:
     folder: Path
 
     def networks(self, device: DeviceConfig) -> dict[str, tuple[Path, tuple[int, ...]]]:
-        """SubNet id to its converted files and the shape of its input; what is converted is kept."""
+        """SubNet id to the folder of its converted files and its input's shape. Converted files are kept."""
         converted_to = self.folder / "networks"
         return {s.id: (converted(self.net, s, device, converted_to), self.shape(s)) for s in self.subnets}
 
@@ -65,11 +65,11 @@ class Subject:
         return self.net.shapes(subnet)[self.net.graph.input]
 
     def operators(self, fusion: FusionRules) -> tuple[OperatorFeature, ...]:
-        """The operators that its SubNets hold together."""
+        """The distinct operators of all SubNets."""
         return tuple(dict.fromkeys(f for subnet in self.subnets for f in self.net.operators(subnet, fusion)))
 
     def others(self, count: int) -> tuple[SubNet, ...]:
-        """Random SubNets that are not judged on: to train what must be trained."""
+        """Random SubNets on which predictors are not judged, for training those predictors that learn."""
         return sample(self.net, count, TRAINING_SEED, self.subnets)
 
 
@@ -85,13 +85,13 @@ def sample(net: SuperNet, count: int, seed: int, avoid: tuple[SubNet, ...] = ())
 
 
 def subject(name: str, count: int, workdir: Path, runtime: str) -> Subject:
-    """A network with its SubNets; compiled once."""
+    """A network with its SubNets. The network is compiled once and then kept."""
     path = workdir / f"{name}.pt"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         compile_network(SUBJECTS[name]).save(path)
     net = autotailor.load(path)
-    folder = workdir / runtime / f"{name}-{PROTOCOL}"  # what another protocol has measured is not comparable
+    folder = workdir / runtime / f"{name}-{PROTOCOL}"  # measurements of different protocols are not comparable
     return Subject(name, net, sample(net, count, SEED), folder)
 
 
@@ -106,7 +106,7 @@ def compile_network(source: str) -> SuperNet:
 
 
 def _drawn(network: nn.Module) -> nn.Module:
-    """Draws weights that start as zeros: a converter may leave out what adds zeros."""
+    """Draws weights that start as zeros, because a converter may leave out an operator that adds zeros."""
     for weight in network.parameters():
         if not weight.any():
             nn.init.normal_(weight, std=0.02)

@@ -1,4 +1,4 @@
-"""Rows of the table: how far each predictor is from what was measured."""
+"""Rows of the table, which show how far each predictor is from the measured latencies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ OURS, CORRECTED = "LUT", "LUT, corrected"
 
 @dataclass(frozen=True)
 class Judged:
-    """Predictions of one network's SubNets beside their measured latency.
+    """Predicted and measured latencies of one network's SubNets.
 
     Attributes:
-        measured: latency ``[n]``, in anchors: times that of the anchor operator; mean of the rounds.
+        measured: mean latency of the rounds ``[n]``, in anchors (as a multiple of the anchor operator's latency).
         again: relative difference of the last round to the first ``[n]``.
-        predicted: name of the predictor to anchors ``[n]``.
-        places: operators that run in each SubNet ``[n]``.
-        facts: further columns of its rows.
+        predicted: name of each predictor to its predictions ``[n]``, in anchors.
+        places: number of operators that run in each SubNet ``[n]``.
+        facts: further columns of the network's rows.
     """
 
     measured: FloatArray
@@ -41,7 +41,7 @@ class Judged:
 
 
 def rows(judged: Mapping[str, Judged]) -> pd.DataFrame:
-    """The table; with two networks or more, the LUT also with a correction fitted on the other networks."""
+    """The table. With two or more networks it also has the LUT with a correction fitted to the other networks."""
     found = []
     for network, one in judged.items():
         predicted = dict(one.predicted)
@@ -73,7 +73,10 @@ def floor(again: FloatArray) -> dict[str, float]:
 
 
 def correction(judged: list[Judged]) -> FloatArray:
-    """The two parameters of a device: what the LUT's sum and each operator count, by least relative squares."""
+    """The two parameters of a device: factors of the LUT's sum and of the number of operators.
+
+    The factors minimise the squared relative errors of the judged networks.
+    """
     columns = [
         np.stack([one.predicted[OURS] / one.measured, one.places / one.measured], axis=1) / np.sqrt(len(one.measured))
         for one in judged
@@ -83,7 +86,7 @@ def correction(judged: list[Judged]) -> FloatArray:
 
 
 def correct(one: Judged, parameters: FloatArray) -> FloatArray:
-    """The LUT's prediction with a correction."""
+    """The LUT's predictions, corrected by the two parameters of a device."""
     return np.asarray(parameters[0] * one.predicted[OURS] + parameters[1] * one.places)
 
 
@@ -104,10 +107,10 @@ def render(frame: pd.DataFrame, title: str) -> Table:
 
 
 def unclaimed(missing: int, layers: int) -> str:
-    """Layers that no operator stands for, and their share of the time.
+    """The number of layers that no operator claims, and their share of the time, as a text.
 
-    Layers that cost next to nothing (Split) are timed with the operator before them: where every other one is claimed,
-    all the time is.
+    Layers that cost almost nothing (Split) are timed with the operator before them. So where all other layers are
+    claimed, all of the time is claimed.
     """
     if not layers:
         return "no list"
