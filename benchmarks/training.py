@@ -35,7 +35,7 @@ def train(threads: int, keep: bool, steps: int) -> list[float]:
 
     import torch
 
-    from autotailor.finetuning.allocator import keep_freed_memory
+    from autotailor.accuracy.allocator import keep_freed_memory
     from autotailor.zoo.resnet_digits import resnet_digits
 
     torch.set_num_threads(threads)

@@ -55,7 +55,7 @@ def assert_reads(model: onnx.ModelProto) -> Graph:
 
 
 def assert_same(model: onnx.ModelProto, tolerance: float = 1e-4, **options: Any) -> autotailor.SuperNet:
-    """Compiles a model; fails unless its largest SubNet, built alone and within the SuperNet, computes the reference."""
+    """Compiles a model; fails unless its largest SubNet, built alone or in the SuperNet, computes the reference."""
     net = autotailor.compile(model, **options)
     shape = (1, *net.input_shape[1:])
     image = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
