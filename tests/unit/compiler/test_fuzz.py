@@ -159,7 +159,7 @@ def test_windows_that_no_map_has_are_named(attributes: dict[str, Any]) -> None:
     model = model_of([node("Conv", ["x", "w"], ["t"], name="stem", **attributes), *HEAD], {"w": W, "fc": FC})
     with pytest.raises(GraphError) as refusal:
         autotailor.compile(model)
-    assert "fault of autotailor" not in str(refusal.value)
+    assert "error of autotailor" not in str(refusal.value)
 
 
 def test_what_nobody_foresaw_is_an_error_that_names_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
