@@ -1,7 +1,8 @@
-"""Sources and their errors."""
+"""Files and modules as a whole: what compiles computes the same, what does not is refused by name."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,14 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from onnx import TensorProto, helper
+from torch import nn
 
 import autotailor
 import networks
 from autotailor.compiler import read_graph
-from autotailor.ir.errors import GraphError
+from autotailor.ir.errors import AutoTailorError, GraphError
+from onnx_text import HEAD, KERNEL, model_of
+from reference import assert_same, run
 
 
 def test_an_onnx_file_compiles_to_the_same_function(tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_unusable_sources_are_named(source: str, message: str) -> None:
 
 
 def test_a_network_made_for_another_resolution_says_for_which() -> None:
-    class Fixed(torch.nn.Conv2d):
+    class Fixed(nn.Conv2d):
         default_cfg = {"input_size": (3, 48, 40)}  # as timm's networks have it
 
         def forward(self, image: torch.Tensor) -> torch.Tensor:
@@ -115,28 +118,91 @@ def test_corrupt_files_are_refused(tmp_path: Path) -> None:
         autotailor.compile(bad)
 
 
-def _model(nodes, output_shape, inputs=("x",), input_shape=(1, 3, 8, 8)) -> onnx.ModelProto:
-    return helper.make_model(
-        helper.make_graph(
-            nodes,
-            "g",
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, input_shape) for name in inputs],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, output_shape)],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
+KERNELS = {"kernel": KERNEL, "fc": np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)}
+STEM = "c = Conv (x, kernel)"
+REFUSED = {
+    "a circle": (f"{STEM}  t = Add (c, r)  r = Relu (t)  {HEAD}", "valid ONNX"),
+    "nodes out of order": (f"{HEAD}  t = Conv (x, kernel)", "valid ONNX"),
+    "a tensor from nowhere": (f"{STEM}  t = Add (c, nowhere)  {HEAD}", "valid ONNX"),
+    "an operator that ONNX lacks": (f"{STEM}  t = Foo (c)  {HEAD}", "Foo"),
+    "a sequence of tokens": ("f = Flatten <axis = 2> (x)  y = Unsqueeze (f, first)", "logits"),
+    "a map that has shrunk away": (f"t = Conv <dilations = [9, 9]> (x, kernel)  {HEAD}", "shapes cannot|empty"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (_model([helper.make_node("Relu", ["x"], ["y"])], (1, 3, 8, 8)), "returns logits"),
-        (_model([helper.make_node("Add", ["x", "z"], ["y"])], (1, 3, 8, 8), ("x", "z")), "one input and one output"),
-        (_model([helper.make_node("Flatten", ["x"], ["y"])], (1, None), input_shape=(1, 3, "h", "w")), "dynamic axes"),
-    ],
-)
-def test_models_that_are_no_classifiers_are_refused(model: onnx.ModelProto, message: str, tmp_path: Path) -> None:
-    onnx.save(model, str(tmp_path / "m.onnx"))
-    with pytest.raises(GraphError, match=message):
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_is_refused_for(case: str, tmp_path: Path) -> None:
+    body, message = REFUSED[case]
+    onnx.save(model_of(body, {**KERNELS, "first": [0]}), str(tmp_path / "m.onnx"))
+    with pytest.raises(AutoTailorError, match=message):
         autotailor.compile(tmp_path / "m.onnx")
+
+
+def test_a_batch_that_the_graph_fixes_is_refused() -> None:
+    body = f"{STEM}  r = Reshape (c, rows)  y = Gemm (r, wide)"
+    model = model_of(body, {**KERNELS, "rows": [4, 144], "wide": np.ones((144, 5), np.float32)}, shape=(4, 3, 8, 8))
+    assert run(model, np.ones((4, 3, 8, 8), np.float32)).shape == (4, 5)
+    with pytest.raises(GraphError, match=r"cannot be inferred|does not fit|returns logits"):
+        autotailor.compile(model)
+
+
+def test_what_nobody_foresaw_is_an_error_that_names_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotailor.compiler.compile.parse", lambda *_: {}["key"])
+    model = model_of(f"t = Conv (x, kernel)  {HEAD}", KERNELS)
+    with pytest.raises(GraphError, match=r"graph g: it cannot be compiled \(KeyError: 'key'\).*error of autotailor"):
+        autotailor.compile(model)
+
+
+def test_outputs_that_nobody_reads_stay_where_onnx_wants_them(tmp_path: Path) -> None:
+    body = f"{STEM}  t, i = TopK <axis = 1> (c, three)  {HEAD}"
+    net = assert_same(model_of(body, {**KERNELS, "fc": KERNELS["fc"][:, :3], "three": [3]}))
+    net.export_onnx(net.largest(), tmp_path / "largest.onnx")
+
+
+def test_a_table_of_indices_is_static() -> None:
+    body = f"{STEM}  g = Gather <axis = 2> (c, table)  t = ReduceMean <keepdims = 0> (g, last)  {HEAD}"
+    net = assert_same(model_of(body, {**KERNELS, "table": [[0, 2, -1], [1, 3, 5]], "last": [3]}))
+    assert [part.reason for part in net.static_parts] == ["its indices are computed, or a matrix"]
+
+
+def test_an_output_may_leave_its_shape_open() -> None:
+    assert_same(model_of(f"t = Conv (x, kernel)  {HEAD}", KERNELS, outputs="float[] y"))
+
+
+def test_dead_code_is_dropped() -> None:
+    """Disconnected nodes, unused weights, an input that nothing reads, a fixed batch that nothing depends on."""
+    body = f"t = Conv (x, kernel)  dead = Relu (t)  island = Sigmoid (fc)  {HEAD}"
+    constants = {**KERNELS, "unused": np.ones((9, 9))}
+    net = assert_same(model_of(body, constants))
+    again = autotailor.compile(model_of(body, constants, inputs="float[1, 3, 8, 8] x, float[2, 2] spare"))
+    for found in (net, again):
+        assert [n.kind for n in found.graph.nodes] == ["Conv", "GlobalAveragePool", "Flatten", "Gemm"]
+        assert len(found.graph.weights) == 2
+
+
+class Grey(nn.Module):
+    """A network of grey images behind what the message for such networks advises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(
+            *networks.conv_bn(1, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Linear(8, 4),
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x.mean(1, keepdim=True))
+
+
+def test_the_remedy_for_grey_images_works() -> None:
+    torch.manual_seed(0)
+    network = Grey().eval()
+    buffer = io.BytesIO()
+    torch.onnx.export(network, (torch.zeros(1, 3, 16, 16),), buffer, dynamo=False, opset_version=17)
+    image = torch.randn(1, 3, 16, 16)
+    for source in (network, onnx.load_from_string(buffer.getvalue())):
+        net = autotailor.compile(source, resolution=16)
+        with torch.no_grad():
+            torch.testing.assert_close(net.build(net.largest())(image), network(image), rtol=1e-4, atol=1e-4)
+    with pytest.raises(GraphError, match="averages the three channels"):
+        autotailor.compile(network.inner, resolution=16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,19 +17,14 @@ import autotailor
 import networks
 from autotailor.compiler.sources import onnx_file
 from autotailor.ir.errors import GraphError
-from reference import Array, model_of
+from onnx_text import HEAD, KERNEL, Array, model_of
 
-node = helper.make_node
 SECRET = np.arange(5 * 4, dtype=np.float32).reshape(5, 4)
-CLASSIFIER = (
-    node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["p"]), node("Flatten", ["p"], ["f"]),
-    node("Gemm", ["f", "fc"], ["y"], transB=1),
-)  # fmt: skip
-W = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+BODY = f"t = Conv (x, kernel)  {HEAD}"
 
 
-def classifier(fc: Array = SECRET, w: Array = W) -> onnx.ModelProto:
-    return model_of(CLASSIFIER, {"w": w, "fc": fc})
+def classifier(fc: Array = SECRET) -> onnx.ModelProto:
+    return model_of(BODY, {"kernel": KERNEL, "fc": fc})
 
 
 def reads_from(location: str, **entries: int | str) -> onnx.ModelProto:
@@ -83,13 +77,12 @@ def test_no_file_outside_the_models_folder_is_read(name: str, location: str, fol
 
 def test_tensors_of_attributes_and_functions_are_held_to_the_same(folder: Path) -> None:
     hidden = reads_from("../secret.bin").graph.initializer[1]
-    constant = node("Constant", [], ["fc"])
-    constant.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(hidden)
-    attribute = model_of([constant, *CLASSIFIER], {"w": W})
-    function = helper.make_function("my", "Secret", [], ["fc"], [constant], [helper.make_opsetid("", 20)])
-    imports = [helper.make_opsetid("", 20), helper.make_opsetid("my", 1)]
-    call = node("Secret", [], ["fc"], domain="my")
-    hiding = model_of([call, *CLASSIFIER], {"w": W}, functions=[function], opset_imports=imports)
+    stored = "fc = Constant <value = float {0.0}> ()"
+    attribute = model_of(f"{stored}  {BODY}", {"kernel": KERNEL})
+    attribute.graph.node[0].attribute[0].t.CopyFrom(hidden)
+    function = f'<domain: "own", opset_import: ["" : 20]> Secret () => (fc) {{ {stored} }}'
+    hiding = model_of(f"fc = own.Secret ()  {BODY}", {"kernel": KERNEL}, functions=function)
+    hiding.functions[0].node[0].attribute[0].t.CopyFrom(hidden)
     for model in (attribute, hiding):
         onnx.save(model, "evil.onnx")
         with pytest.raises(GraphError, match="outside the model's folder"):
@@ -206,87 +199,8 @@ def test_shapes_that_the_data_do_not_have_are_refused(dims: list[int], folder: P
 def test_every_way_of_writing_numbers_is_read(tensor: onnx.TensorProto) -> None:
     model = classifier()
     if tensor.data_type != TensorProto.FLOAT:  # the IR computes in single precision
-        model.graph.node.insert(0, node("Cast", ["half"], ["fc"], to=TensorProto.FLOAT))
+        model.graph.node.insert(0, helper.make_node("Cast", ["half"], ["fc"], to=TensorProto.FLOAT))
         tensor.name = "half"
     model.graph.initializer[1].CopyFrom(tensor)
     net = autotailor.compile(model)
     np.testing.assert_array_equal(net.graph.weights[net.graph.nodes[-1].inputs[1]], SECRET)
-
-
-def test_images_and_activations_have_a_largest_size() -> None:
-    with pytest.raises(GraphError, match="are too large"):
-        autotailor.compile(model_of(CLASSIFIER, {"w": W, "fc": SECRET}, shape=(1, 3, 1 << 30, 1 << 30)))
-    huge = node("Conv", ["x", "w"], ["c"], pads=[1 << 20] * 4)
-    with pytest.raises(GraphError, match="numbers for one image"):
-        autotailor.compile(model_of([huge, *CLASSIFIER[1:]], {"w": W, "fc": SECRET}))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", ["w", "fc"])
-def test_weights_that_are_no_numbers_are_named(name: str, value: float) -> None:
-    weights = {"w": W.copy(), "fc": SECRET.copy()}
-    weights[name].flat[3] = value
-    with pytest.raises(GraphError, match=f"weight {name} .*{'NaN' if np.isnan(value) else 'infinite'}"):
-        autotailor.compile(model_of(CLASSIFIER, weights))
-
-
-def test_an_infinite_mask_is_no_broken_weight() -> None:
-    mask = np.array([True, True, True, False])
-    nodes = [
-        *CLASSIFIER[:3], node("Where", ["mask", "f", "never"], ["m"]), node("Softmax", ["m"], ["s"]),
-        node("Gemm", ["s", "fc"], ["y"], transB=1),
-    ]  # fmt: skip
-    constants = {"w": W, "fc": SECRET, "mask": mask[None], "never": np.float32(-np.inf).reshape(1, 1)}
-    assert autotailor.compile(model_of(nodes, constants)).num_classes == 5
-
-
-def test_a_network_that_computes_no_numbers_is_refused() -> None:
-    nodes = [*CLASSIFIER[:3], node("Gemm", ["f", "fc"], ["g"], transB=1), node("Sqrt", ["g"], ["y"])]
-    with pytest.raises(GraphError, match="returns NaN"):
-        autotailor.compile(model_of(nodes, {"w": W, "fc": -1 - SECRET}))
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        (("n", 224, 224, 3), "channels last.*--inputs-as-nchw x"),
-        (("n", "h", "w", 3), "channels last"),
-        ((1, 28, 28, 1), "channels last"),
-        ((1, 1, 28, 28), "images are read as RGB.*averages the three channels"),
-        ((1, 4, 32, 32), "images are read as RGB"),
-        ((1, 3, 224), "expected a float tensor"),
-        ((1, 3, 8, 32, 32), "expected a float tensor"),
-        ((1, 784), "expected a float tensor"),
-    ],
-)
-def test_inputs_that_are_no_rgb_images_are_refused_with_the_remedy(shape: tuple[int | str, ...], message: str) -> None:
-    with pytest.raises(GraphError, match=message):
-        autotailor.compile(model_of(CLASSIFIER, {"w": W, "fc": SECRET}, shape=shape), resolution=32)
-
-
-class Grey(torch.nn.Module):
-    """A network of grey images behind what the message for such networks advises."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = torch.nn.Sequential(
-            *networks.conv_bn(1, 8, 3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
-            torch.nn.Linear(8, 4),
-        )  # fmt: skip
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.inner(x.mean(1, keepdim=True))
-
-
-def test_the_remedy_for_grey_images_works() -> None:
-    torch.manual_seed(0)
-    network = Grey().eval()
-    buffer = io.BytesIO()
-    torch.onnx.export(network, (torch.zeros(1, 3, 16, 16),), buffer, dynamo=False, opset_version=17)
-    image = torch.randn(1, 3, 16, 16)
-    for source in (network, onnx.load_from_string(buffer.getvalue())):
-        net = autotailor.compile(source, resolution=16)
-        with torch.no_grad():
-            torch.testing.assert_close(net.build(net.largest())(image), network(image), rtol=1e-4, atol=1e-4)
-    with pytest.raises(GraphError, match="averages the three channels"):
-        autotailor.compile(network.inner, resolution=16)
