@@ -16,6 +16,7 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import entries
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical
 from autotailor.ir.space.variable import Space
@@ -90,7 +91,7 @@ class _Held:
         for column, (place, numbers) in enumerate(zip(self.places, self.numbers, strict=True)):
             index = entries(place.variables, place.derived, self.space, rows)
             number = numbers[place.index[index]]
-            is_open = True if place.gate is None else place.gate.is_open(self.space, rows)
+            is_open = True if place.gate is None else place.gate.is_open(self.space.positions, rows)
             found[:, column] = np.where(is_open, number, self.removed)
         return found
 
@@ -120,7 +121,7 @@ class _Held:
             for name, choice in zip(place.variables, cell, strict=False):  # derived sums stay random
                 self._set(row, name, int(choice), rng)
             if place.gate is not None:
-                self._open(row, place.gate.variable, place.gate.open_choices, rng)
+                self._open(row, place.gate, rng)
         return canonical(self.space, rows)
 
     def _set(self, row: IntArray, name: str, choice: int, rng: np.random.Generator) -> None:
@@ -128,12 +129,13 @@ class _Held:
         row[self.space.positions[name]] = choice
         gate = self.space[name].gate
         if gate is not None:
-            self._open(row, gate.variable, gate.open_choices, rng)
+            self._open(row, gate, rng)
 
-    def _open(self, row: IntArray, variable: str, choices: int, rng: np.random.Generator) -> None:
-        position = self.space.positions[variable]
-        if row[position] >= choices:
-            row[position] = rng.integers(choices)
+    def _open(self, row: IntArray, gate: Gate, rng: np.random.Generator) -> None:
+        """Opens a gate that is closed, by one of the joint choices that open it."""
+        if not gate.is_open(self.space.positions, row[None])[0]:
+            opening = gate.openings[rng.integers(len(gate.openings))]
+            row[[self.space.positions[name] for name in gate.variables]] = opening
 
     def improve(
         self, row: IntArray, missing: npt.NDArray[np.bool_], operator: int, rng: np.random.Generator

@@ -18,8 +18,9 @@ from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights
 from autotailor.ir.propagation import Propagation, propagate
 from autotailor.ir.space.architecture import Architecture
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.space.variable import Gate, Space
+from autotailor.ir.space.variable import Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +85,7 @@ class ElasticGraph:
 
     def removed(self, subnet: SubNet) -> tuple[Block, ...]:
         """The blocks that a SubNet leaves out."""
-        positions = subnet.space.positions
-        return tuple(
-            block
-            for block in self.blocks
-            if (gate := self.gates.get(block.name)) is not None
-            and subnet.indices[positions[gate.variable]] >= gate.open_choices
-        )
+        return tuple(block for block in self.blocks if not subnet.opens(self.gates.get(block.name)))
 
     def remainder(self, subnet: SubNet) -> Remainder:
         """What a SubNet keeps of the graph."""

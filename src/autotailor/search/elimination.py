@@ -107,9 +107,9 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
             add(scope, column, sign * table)
     for position, variable in enumerate(space):
         if variable.gate is not None:
-            scope = tuple(sorted((space.positions[variable.gate.variable], position)))
+            scope = tuple(sorted((position, *(space.positions[name] for name in variable.gate.variables))))
             grid = _grid(space, scope)
-            closed = grid[:, space.positions[variable.gate.variable]] >= variable.gate.open_choices
+            closed = ~variable.gate.is_open(space.positions, grid)
             forbidden = closed & (grid[:, position] != variable.default)
             add(scope, LATENCY, np.where(forbidden, np.inf, 0.0).reshape(_shape(space, scope)))
     return [_Table(scope, table) for scope, table in values.items()]

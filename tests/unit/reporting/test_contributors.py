@@ -7,8 +7,9 @@ import pytest
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.subnet import SubNet, largest
-from autotailor.ir.space.variable import Gate, Space, Variable
+from autotailor.ir.space.variable import Space, Variable
 from autotailor.reporting import contributors
 from autotailor.reporting.contributors import describe
 
@@ -40,7 +41,7 @@ def test_each_place_once_and_only_while_its_gate_is_open() -> None:
     by_width = (convolution(8), convolution(4))
     places = [
         Place("conv1", ("stage1.width",), by_width, np.array([0, 1]), None),
-        Place("conv2", (), (convolution(8, 3),), np.array(0), Gate("stage1.depth", 1)),
+        Place("conv2", (), (convolution(8, 3),), np.array(0), Gate(("stage1.depth",), (True, False))),
     ]
     latencies = {by_width[0].id: 2.0, by_width[1].id: 1.0, convolution(8, 3).id: 5.0}
     small = SubNet.from_assignment(space, {"stage1.depth": 1, "stage1.width": 0.5})

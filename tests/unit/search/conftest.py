@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.variable import Gate, Space, Variable
+from autotailor.ir.space.variable import Space, Variable
 from autotailor.search import Objectives
 
 RESOLUTIONS, WIDTHS, EXPANSIONS = (32, 28, 24), (1.0, 0.75, 0.5), (0.25, 0.2, 0.125)
@@ -25,7 +26,8 @@ def residual_space(stages: int, blocks: int, removable: int, resolutions: int = 
         variables.append(Variable(depth, "depth", tuple(range(removable + 1)), 0))
         variables.append(Variable(f"stage{stage}.width", "width", WIDTHS, 0))
         for place in range(blocks):
-            gate = Gate(depth, blocks - place) if blocks - place <= removable else None
+            kept = tuple(removed < blocks - place for removed in range(removable + 1))
+            gate = None if all(kept) else Gate((depth,), kept)
             variables.append(Variable(f"block{number}.expand_ratio", "expand_ratio", EXPANSIONS, 0, gate))
             number += 1
     return Space(tuple(variables))

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import canonical
-from autotailor.ir.space.variable import Gate, Space, Variable
+from autotailor.ir.space.variable import Space, Variable
 from autotailor.search import Front, Objectives, SearchError, exact_front
 from autotailor.search.front import non_dominated
 
@@ -25,12 +26,20 @@ def brute_force_front(objectives: Objectives) -> Front:
 
 @st.composite
 def drawn_objectives(draw: st.DrawFn) -> Objectives:
-    """A depth that gates some of up to four others, and terms over up to three of them; sums are exact."""
-    depths = draw(st.integers(1, 3))
-    variables = [Variable("stage1.depth", "depth", tuple(range(depths)), 0)]
+    """A depth and a branch that gate some of up to four others, and terms over up to three of them; sums are exact."""
+    depth = Variable("stage1.depth", "depth", tuple(range(draw(st.integers(1, 3)))), 0)
+    branch = Variable("block0.branch", "branch", (0, 1), draw(st.integers(0, 1)))
+    variables = [depth, branch]
+
+    def drawn_gate() -> Gate | None:
+        asked = draw(st.sampled_from([(), (depth,), (depth, branch)]))
+        rows = [draw(st.lists(st.booleans(), min_size=2, max_size=2)) for _ in depth.choices]
+        table = tuple(tuple(row) for row in rows) if branch in asked else tuple(row[0] for row in rows)
+        return Gate(tuple(v.name for v in asked), table) if asked else None
+
     for number in range(draw(st.integers(1, 4))):
         choices = draw(st.integers(1, 3))
-        gate = Gate("stage1.depth", draw(st.integers(1, depths))) if draw(st.booleans()) else None
+        gate = drawn_gate()
         default = draw(st.integers(0, choices - 1))
         variables.append(Variable(f"block{number}.expand_ratio", "expand_ratio", tuple(range(choices)), default, gate))
     space = Space(tuple(variables))
@@ -42,7 +51,7 @@ def drawn_objectives(draw: st.DrawFn) -> Objectives:
             shape = tuple(len(v.choices) for v in scope)
             size = int(np.prod(shape))
             numbers = draw(st.lists(st.integers(-8, 64), min_size=size, max_size=size))
-            gate = Gate("stage1.depth", draw(st.integers(1, depths))) if draw(st.booleans()) else None
+            gate = drawn_gate()
             drawn.append(Term(tuple(v.name for v in scope), np.reshape(numbers, shape) / 8.0, gate))
         return tuple(drawn)
 

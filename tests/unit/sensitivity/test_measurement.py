@@ -92,7 +92,7 @@ def test_the_metric_is_the_baseline_minus_the_drops(resnet_net: autotailor.Super
 def test_a_removed_block_costs_nothing_more(resnet_net: autotailor.SuperNet) -> None:
     metric = accuracy_metric(resnet_net.space, made_up(resnet_net), 90.0)
     gated = next(v for v in resnet_net.space if v.gate is not None)
-    shallow = resnet_net.largest().transform(Modification(gated.gate.variable, 1))  # type: ignore[union-attr]
+    shallow = resnet_net.largest().transform(Modification(gated.gate.variables[0], 1))  # type: ignore[union-attr]
     array = shallow.to_array()
     array[resnet_net.space.positions[gated.name]] = 0  # not canonical on purpose
     assert metric.predict(array)[0] == metric.predict(shallow.to_array())[0]

@@ -21,10 +21,10 @@ from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.ir.space.architecture import check_size
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import Derived, entries, joint_image
 from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import IntArray, SubNet
-from autotailor.ir.space.variable import Gate
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Place:
         variables: what its feature depends on; axis i of ``index`` runs over the choices of ``variables[i]``.
         operators: the distinct features it can have.
         index: which of them it has.
-        gate: the depth that can remove it, or None.
+        gate: of its block; None where the block is always there.
         derived: sums over many variables, the last axis of ``index``; None where there are none.
     """
 
@@ -91,10 +91,9 @@ class Place:
 
     def feature(self, subnet: SubNet) -> OperatorFeature | None:
         """Its feature in a SubNet; None where its block is removed."""
-        row = subnet.to_array()[None]
-        if self.gate is not None and not self.gate.is_open(subnet.space, row)[0]:
+        if not subnet.opens(self.gate):
             return None
-        number = self.index[entries(self.variables, self.derived, subnet.space, row)]
+        number = self.index[entries(self.variables, self.derived, subnet.space, subnet.to_array()[None])]
         return self.operators[int(number.item())]
 
     def term(self, values: npt.ArrayLike) -> Term:

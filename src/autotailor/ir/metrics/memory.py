@@ -20,10 +20,11 @@ from autotailor.ir.fusion.places import FusedGroup, Place, fuse
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_image
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
-from autotailor.ir.space.variable import Gate, Space
+from autotailor.ir.space.variable import Space
 
 MIB = 2.0**20
 ROWS = 4096
@@ -37,7 +38,7 @@ class Tensor:
     Attributes:
         size: its MiB, ungated.
         birth: step that writes it; 0 for the network's input.
-        gate: the depth that can remove that step.
+        gate: of that step's block; None where the step is always there.
         readers: steps that read it, each with its gate.
         source: index of the tensor whose memory it takes over where nothing else reads that later; None: none.
     """
@@ -102,10 +103,10 @@ class PeakMemory:
         for index, tensor in enumerate(self.tensors):
             last[:, index] = tensor.birth
             for step, gate in tensor.readers:
-                reads = step if gate is None else np.where(gate.is_open(self.space, array), step, 0)
+                reads = step if gate is None else np.where(gate.is_open(self.space.positions, array), step, 0)
                 np.maximum(last[:, index], reads, out=last[:, index])
         for read, written, gate in reversed(self.bypasses):
-            further = np.where(gate.is_open(self.space, array), 0, last[:, written])
+            further = np.where(gate.is_open(self.space.positions, array), 0, last[:, written])
             np.maximum(last[:, read], further, out=last[:, read])
         return last
 

@@ -14,9 +14,10 @@ from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_image
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.variable import Gate, Space
+from autotailor.ir.space.variable import Space
 
 MILLION = 1e6
 

@@ -18,8 +18,9 @@ from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Scaled
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_image
-from autotailor.ir.space.variable import Choice, Gate, Space, Variable
+from autotailor.ir.space.variable import Choice, Space, Variable
 
 STEM, HEAD = "stem", "head"
 _PROPOSED_WIDTHS = (0.5, 0.75, 1.0)
@@ -144,7 +145,7 @@ def _add_depth(draft: _Draft, stage: Stage) -> None:
         return
     draft.add(name, choices, 0)
     for nth, block in enumerate(stage.removable[: max(choices)], 1):
-        draft.gates[block.name] = Gate(name, sum(removed < nth for removed in choices))
+        draft.gates[block.name] = Gate((name,), tuple(removed < nth for removed in choices))
 
 
 def _stage_widths(elastic: ElasticGraph) -> dict[str, dict[Atom, int]]:

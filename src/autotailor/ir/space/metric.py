@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import SpaceError
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import Derived, entries
 from autotailor.ir.space.subnet import IntArray
-from autotailor.ir.space.variable import Gate, Space
+from autotailor.ir.space.variable import Space
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -22,7 +23,7 @@ class Term:
     Attributes:
         variables: names; axis i of ``table`` runs over the choices of ``variables[i]``.
         table: values in the metric's unit, shape ``[len(choices) of each variable]``.
-        gate: the depth variable that can remove the block it belongs to, or None.
+        gate: of the block that the term belongs to; None where the block is always there.
         label: what the term stands for, for people.
         derived: sums over many further variables, the last axis of ``table``; None where there are none.
     """
@@ -37,7 +38,7 @@ class Term:
     def scope(self) -> tuple[str, ...]:
         """Names of all variables that it depends on, the gate's included."""
         further = () if self.derived is None else self.derived.variables
-        gate = () if self.gate is None else (self.gate.variable,)
+        gate = () if self.gate is None else self.gate.variables
         return tuple(dict.fromkeys((*self.variables, *further, *gate)))
 
     def shape(self, space: Space) -> tuple[int, ...]:
@@ -51,7 +52,7 @@ class Term:
         picked = self.table[index] if index else np.full(len(subnets), float(self.table))
         if self.gate is None:
             return np.asarray(picked, dtype=np.float64)
-        return np.where(self.gate.is_open(space, subnets), picked, 0.0)
+        return np.where(self.gate.is_open(space.positions, subnets), picked, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

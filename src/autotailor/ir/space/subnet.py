@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import IllegalSubNetError
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.variable import Choice, Modification, Space
 
 IntArray = npt.NDArray[np.int64]
@@ -32,8 +33,7 @@ def canonical(space: Space, indices: npt.ArrayLike) -> IntArray:
         )
     for column, variable in enumerate(space):
         if variable.gate is not None:
-            closed = array[:, space.positions[variable.gate.variable]] >= variable.gate.open_choices
-            array[closed, column] = variable.default
+            array[~variable.gate.is_open(space.positions, array), column] = variable.default
     return array
 
 
@@ -56,6 +56,10 @@ class SubNet:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SubNet) and self.indices == other.indices and self.space == other.space
+
+    def opens(self, gate: Gate | None) -> bool:
+        """Whether a gate is open; what has no gate is always there."""
+        return gate is None or bool(gate.is_open(self.space.positions, self.to_array()[None])[0])
 
     @property
     def assignment(self) -> dict[str, Choice]:
@@ -139,11 +143,9 @@ def sample(space: Space, rng: random.Random | np.random.Generator) -> SubNet:
 
     A depth is drawn with a weight equal to the number of assignments of the blocks that it keeps.
     """
-    indices = [v.default for v in space]
-    for position, variable in enumerate(space):
-        gated = space.gated_by(variable.name)
-        weights = [Space.open_variants(gated, i) for i in range(len(variable.choices))]
-        indices[position] = _draw(rng, weights)
+    indices: list[int] = []
+    for variable in space:
+        indices.append(_draw(rng, space.weights(variable.name, indices)))
     return SubNet(space, tuple(indices))
 
 

@@ -1,14 +1,14 @@
 """Variables and the space they span.
 
 A *variable* is one place where the SuperNet may change; a *modification* is one variable set to one
-choice (paper, section 4.2.2). Blocks that a depth variable removed have no say: their variables are
-*gated*, and a SubNet keeps them at their default.
+choice (paper, section 4.2.2). The variables of a block that a depth removed say nothing: they are *gated*, and
+a SubNet keeps them at their default.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,23 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import SpaceError
+from autotailor.ir.space.gate import Gate
 
 Choice = int | float
-
-
-@dataclass(frozen=True)
-class Gate:
-    """Present while ``variable`` (a stage depth) takes one of its first ``open_choices`` choices.
-
-    Depth choices are ordered 0, 1, 2, ... blocks removed, so a block is present for a prefix of them.
-    """
-
-    variable: str
-    open_choices: int
-
-    def is_open(self, space: Space, subnets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Whether it is open, for choice indices ``[n, variables]``: ``[n]``."""
-        return np.asarray(subnets[:, space.positions[self.variable]] < self.open_choices)
 
 
 @dataclass(frozen=True)
@@ -89,8 +75,16 @@ class Space:
         if len(self.positions) != len(self.variables):
             raise SpaceError("variable names of a space must be distinct")
         for variable in self.variables:
-            if variable.gate is not None and variable.gate.variable not in self.positions:
-                raise SpaceError(f"variable {variable.name}: its gate {variable.gate.variable} is not in the space")
+            if variable.gate is not None:
+                self._check_gate(variable.name, variable.gate)
+
+    def _check_gate(self, owner: str, gate: Gate) -> None:
+        """Refuses a gate over variables that stand behind what they gate, or that have other choices."""
+        for name, choices in zip(gate.variables, gate.shape, strict=True):
+            if name not in self.positions or self.positions[name] >= self.positions[owner]:
+                raise SpaceError(f"variable {owner}: its gate asks {name}, expected a variable that stands before it")
+            if (own := len(self[name].choices)) != choices:
+                raise SpaceError(f"variable {owner}: its gate knows {choices} choices of {name}, which has {own}")
 
     def __iter__(self) -> Iterator[Variable]:
         return iter(self.variables)
@@ -110,10 +104,6 @@ class Space:
             known = ", ".join(self.positions) or "none"
             raise SpaceError(f"unknown variable {name!r}; the space has: {known}") from None
 
-    def gated_by(self, depth: str) -> tuple[Variable, ...]:
-        """Variables whose blocks the depth variable can remove."""
-        return tuple(v for v in self.variables if v.gate is not None and v.gate.variable == depth)
-
     @property
     def num_modifications(self) -> int:
         """Number of (variable, choice) pairs, as the paper's Table 3 counts them."""
@@ -127,14 +117,64 @@ class Space:
     @property
     def num_distinct(self) -> int:
         """Number of distinct SubNets: choices inside removed blocks do not multiply."""
-        free = [v for v in self.variables if v.gate is None and not self.gated_by(v.name)]
-        total = math.prod(len(v.choices) for v in free)
-        for depth in self.variables:
-            if gated := self.gated_by(depth.name):
-                total *= sum(self.open_variants(gated, i) for i in range(len(depth.choices)))
-        return total
+        asked = {name for tie in self.ties for name in tie.asked}
+        free = [v for v in self.variables if v.gate is None and v.name not in asked]
+        return math.prod(len(v.choices) for v in free) * math.prod(int(tie.counts.sum()) for tie in self.ties)
 
-    @staticmethod
-    def open_variants(gated: tuple[Variable, ...], depth_index: int) -> int:
-        """Number of assignments of ``gated`` variables that have a say at one depth choice."""
-        return math.prod(len(v.choices) for v in gated if v.gate is not None and depth_index < v.gate.open_choices)
+    @cached_property
+    def ties(self) -> tuple[Tie, ...]:
+        """What gates tie together, each variable in one tie at most."""
+        groups: list[set[str]] = []
+        for variable in self.variables:
+            if variable.gate is not None:
+                tied = {variable.name, *variable.gate.variables}
+                apart = [group for group in groups if not group & tied]
+                groups = [*apart, tied.union(*(group for group in groups if group & tied))]
+        return tuple(Tie.of(self, [v for v in self.variables if v.name in group]) for group in groups)
+
+    def weights(self, name: str, chosen: Sequence[int]) -> list[int]:
+        """Number of distinct SubNets with each choice of a variable, up to a common factor.
+
+        Args:
+            name: of the variable.
+            chosen: choice indices of the variables before it, in the space's order.
+        """
+        for tie in self.ties:
+            if name in tie.asked:
+                before = tie.asked[: tie.asked.index(name)]
+                left = tie.counts[tuple(chosen[self.positions[other]] for other in before)]
+                return [int(np.sum(counts)) for counts in left]
+        return [1] * len(self[name].choices)
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """Variables that gates tie together: distinct SubNets are counted by what the gates ask.
+
+    Attributes:
+        asked: names of the variables that gates ask, in the space's order.
+        counts: distinct assignments of all variables of the tie, for each joint choice of ``asked``; integers of any
+            length, in the shape of the choices.
+    """
+
+    asked: tuple[str, ...]
+    counts: npt.NDArray[np.object_]
+
+    @classmethod
+    def of(cls, space: Space, variables: Sequence[Variable]) -> Tie:
+        """Counts the distinct assignments of some variables of a space."""
+        gates = {variable.name: variable.gate for variable in variables if variable.gate is not None}
+        asked = [v for v in variables if any(v.name in gate.variables for gate in gates.values())]
+        shape = tuple(len(v.choices) for v in asked)
+        rows = np.zeros((math.prod(shape), len(space)), dtype=np.int64)
+        rows[:, [space.positions[v.name] for v in asked]] = np.indices(shape).reshape(len(asked), -1).T
+        counts = np.ones(len(rows), dtype=object)
+        for variable in variables:
+            if variable.gate is None:
+                continue
+            is_open = variable.gate.is_open(space.positions, rows)
+            if variable in asked:  # a closed variable stands at its default
+                counts[~is_open & (rows[:, space.positions[variable.name]] != variable.default)] = 0
+            else:
+                counts[is_open] *= len(variable.choices)
+        return cls(tuple(v.name for v in asked), counts.reshape(shape))

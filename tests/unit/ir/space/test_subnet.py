@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from autotailor.ir.errors import IllegalSubNetError, SpaceError
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, canonical, largest, sample, smallest, stack
-from autotailor.ir.space.variable import Gate, Modification, Space, Variable
+from autotailor.ir.space.variable import Modification, Space, Variable
 
 SPACE = Space(
     (
         Variable("resolution", "resolution", (16, 32), 1),
         Variable("stage1.depth", "depth", (0, 1, 2), 0),
         Variable("block1.expand_ratio", "expand_ratio", (2, 4), 1),
-        Variable("block2.expand_ratio", "expand_ratio", (2, 3, 4), 2, Gate("stage1.depth", 2)),
-        Variable("block3.expand_ratio", "expand_ratio", (2, 4), 1, Gate("stage1.depth", 1)),
+        Variable("block2.expand_ratio", "expand_ratio", (2, 3, 4), 2, Gate(("stage1.depth",), (True, True, False))),
+        Variable("block3.expand_ratio", "expand_ratio", (2, 4), 1, Gate(("stage1.depth",), (True, False, False))),
     )
 )
 
@@ -70,7 +71,7 @@ def test_smallest_removes_most() -> None:
 
 
 def test_a_metric_is_the_gated_sum_of_its_terms() -> None:
-    gated = Term(("block3.expand_ratio",), np.array([5.0, 7.0]), Gate("stage1.depth", 1))
+    gated = Term(("block3.expand_ratio",), np.array([5.0, 7.0]), Gate(("stage1.depth",), (True, False, False)))
     joint = Term(("resolution", "block1.expand_ratio"), np.array([[1.0, 2.0], [3.0, 4.0]]))
     metric = Metric("latency", "ms", SPACE, (gated, joint), constant=0.5)
     rows = stack(all_subnets())
