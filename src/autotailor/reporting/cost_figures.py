@@ -15,18 +15,23 @@ PLACES = 14
 
 
 def sensitivity_figure(tables: Tables) -> Figure:
-    """Accuracy drop of each modification: one line for each variable, one dot for each choice."""
+    """Accuracy drop of each modification: a line for each variable, a dot for each choice, a colour for each kind.
+
+    ``space.json`` says the kinds of variables; without that file all are of one kind.
+    """
     table = tables.needed("sensitivity")
     table = table[(table["accuracy_drop"] != 0) | (table["standard_error"].fillna(0) != 0)]
     variables = list(dict.fromkeys(table["variable"]))
-    kinds = list(dict.fromkeys(v.rsplit(".", 1)[-1] for v in variables))
+    known = {v["name"]: v["kind"] for v in (tables.document("space") or {}).get("variables", ())}
+    kind_of = {variable: str(known.get(variable, "modification")) for variable in variables}
+    kinds = list(dict.fromkeys(kind_of.values()))
     with house_style():
         figure = canvas(9.2, 1.1 + 0.4 * max(len(variables), 2))
         axes = figure.add_subplot()
         axes.axvline(0, color=GREY, linewidth=1)
         seen: set[str] = set()
         for line, variable in enumerate(variables):
-            kind = variable.rsplit(".", 1)[-1]
+            kind = kind_of[variable]
             _drops(
                 axes,
                 table[table["variable"] == variable],

@@ -264,3 +264,11 @@ def test_skipped_variables_are_left_out() -> None:
     names = [v.name for v in autotailor.compile(networks.make("resnet"), space, resolution=32).space]
     assert "stem.width" not in names
     assert not any(name.startswith("stage1") for name in names)
+
+
+def test_variables_know_their_owner(any_net: autotailor.SuperNet) -> None:
+    owners = {"", "stem", "head", *(s.name for s in any_net.stages), *(b.name for b in any_net.blocks)}
+    for variable in any_net.space:
+        assert variable.owner in owners
+        assert variable.name == f"{variable.owner}.{variable.kind}".lstrip(".")
+        assert any_net.space.find(variable.owner, variable.kind) is variable

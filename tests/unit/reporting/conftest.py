@@ -197,7 +197,14 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
                 "reason": "",
             },
         ),
-        space=document("space", {"modifications": 41, "distinct_variants": "5038848"}),
+        space=document(
+            "space",
+            {
+                "modifications": 41,
+                "distinct_variants": "5038848",
+                "variables": [{"name": name, "kind": name.split(".")[-1]} for name, _ in variables],
+            },
+        ),
         timings=timings,
         configuration=document(
             "configuration",

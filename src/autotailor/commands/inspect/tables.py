@@ -99,7 +99,7 @@ def _stages(net: SuperNet) -> Table:
 
 
 def _variables_of(net: SuperNet, block: Block) -> str:
-    return ", ".join(kind for kind in block.handles if f"{block.name}.{kind}" in net.space.positions)
+    return ", ".join(kind for kind in block.handles if net.space.find(block.name, kind))
 
 
 def _variables(net: SuperNet, proposed: bool) -> Table:
@@ -108,8 +108,7 @@ def _variables(net: SuperNet, proposed: bool) -> Table:
     table = _table(title, "variable", "of", "choices, the default in bold")
     rows: dict[tuple[str, tuple[Choice, ...], int], list[str]] = {}
     for variable in net.space:
-        owner = variable.name.rpartition(".")[0]
-        rows.setdefault((variable.kind, variable.choices, variable.default), []).append(owner)
+        rows.setdefault((variable.kind, variable.choices, variable.default), []).append(variable.owner)
     for (kind, choices, default), owners in sorted(rows.items(), key=lambda row: _order(net, row[0][0])):
         shown = (f"[bold]{_number(c)}[/]" if i == default else _number(c) for i, c in enumerate(choices))
         table.add_row(kind, _names(owners) or "the images", " ".join(shown))

@@ -62,11 +62,10 @@ def by_size(variable: Variable) -> tuple[int, ...]:
 
 
 def stages_of(space: Space, stages: Sequence[Stage]) -> dict[str, str]:
-    """Variable name to stage name, by the first part of the variable's name (``block7.expand_ratio``)."""
+    """Variable name to the name of the stage that owns the variable, or that owns its block."""
     owners = {block.name: stage.name for stage in stages for block in stage.blocks}
     owners |= {stage.name: stage.name for stage in stages}
-    named = {variable.name: owners.get(variable.name.split(".")[0]) for variable in space}
-    return {name: owner for name, owner in named.items() if owner is not None}
+    return {variable.name: owners[variable.owner] for variable in space if variable.owner in owners}
 
 
 STRATEGIES: dict[str, type[Strategy]] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from autotailor.ir.blocks.block import Block, View
-from autotailor.ir.blocks.handle import Handle
+from autotailor.ir.blocks.handle import WIDTH, Handle
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import Atom, Dimension, parts_of
@@ -23,6 +23,7 @@ from autotailor.ir.space.joint_sizes import joint_image
 from autotailor.ir.space.variable import Choice, Space, Variable
 
 STEM, HEAD = "stem", "head"
+DEPTH = "depth"
 _PROPOSED_WIDTHS = (0.5, 0.75, 1.0)
 _PROPOSED_RESOLUTIONS = (4 / 7, 5 / 7, 6 / 7, 1.0)
 
@@ -36,14 +37,19 @@ class _Draft:
     rules: dict[Atom, AtomRule] = field(default_factory=dict)
     gates: dict[str, Gate] = field(default_factory=dict)
 
-    def wants(self, name: str) -> bool:
-        return not any(fnmatch(name, pattern) for pattern in self.request.skip)
+    def wants(self, owner: str, kind: str) -> bool:
+        return not any(fnmatch(_name(owner, kind), pattern) for pattern in self.request.skip)
 
-    def add(self, name: str, choices: Sequence[Choice], default: Choice, gate: Gate | None = None) -> Variable:
-        ordered = tuple(choices)
-        variable = Variable(name, name.rsplit(".", 1)[-1], ordered, ordered.index(default), gate)
-        self.variables.append(variable)
-        return variable
+    def add(self, owner: str, kind: str, choices: Sequence[Choice], default: Choice) -> str:
+        """Adds a variable, gated where its owner can be removed; returns the name of the variable."""
+        name, ordered = _name(owner, kind), tuple(choices)
+        self.variables.append(Variable(name, kind, ordered, ordered.index(default), self.gates.get(owner), owner))
+        return name
+
+
+def _name(owner: str, kind: str) -> str:
+    """Name of the variable of a kind that a stage or block owns; the whole network is no owner."""
+    return f"{owner}.{kind}" if owner else kind
 
 
 def with_space(elastic: ElasticGraph, request: SpaceRequest) -> ElasticGraph:
@@ -124,9 +130,8 @@ def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:
             f"asked for {list(choices)}"
         )
     choices = tuple(sorted({*choices, meta}))
-    if len(choices) > 1 and draft.wants(RESOLUTION):
-        draft.add(RESOLUTION, choices, meta)
-        draft.rules[spatial[0]] = Fixed(RESOLUTION)
+    if len(choices) > 1 and draft.wants("", RESOLUTION):
+        draft.rules[spatial[0]] = Fixed(draft.add("", RESOLUTION, choices, meta))
 
 
 def _add_depth(draft: _Draft, stage: Stage) -> None:
@@ -140,10 +145,9 @@ def _add_depth(draft: _Draft, stage: Stage) -> None:
             f"space: of {stage.name} at most {len(stage.removable)} of {len(stage.blocks)} blocks can be removed; "
             f"asked for depth {list(choices)}"
         )
-    name = f"{stage.name}.depth"
-    if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(name):
+    if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(stage.name, DEPTH):
         return
-    draft.add(name, choices, 0)
+    name = draft.add(stage.name, DEPTH, choices, 0)
     for nth, block in enumerate(stage.removable[: max(choices)], 1):
         draft.gates[block.name] = Gate((name,), tuple(removed < nth for removed in choices))
 
@@ -170,14 +174,13 @@ def _stage_widths(elastic: ElasticGraph) -> dict[str, dict[Atom, int]]:
 def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
     free = {atom: granule for atom, granule in atoms.items() if atom not in draft.rules}
     choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
-    name = f"{owner}.width"
-    if not free or len(choices) < 1 or not draft.wants(name):
+    if not free or len(choices) < 1 or not draft.wants(owner, WIDTH):
         return
     if any(not 0 < c <= 1 for c in choices):
         raise SpaceError(f"space: width ratios {list(choices)} must lie in (0, 1]; the weights hold no more than 1")
     ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
     if len(ordered) > 1:
-        draft.add(name, ordered, 1.0)
+        name = draft.add(owner, WIDTH, ordered, 1.0)
         for atom, granule in free.items():
             draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
 
@@ -186,8 +189,7 @@ def _add_handle(draft: _Draft, block: Block, kind: str) -> None:
     """The variable of one handle of a block: ratios of a width, or sizes."""
     handle = block.handles[kind]
     handle = replace(handle, atoms=tuple(atom for atom in handle.atoms if atom not in draft.rules))
-    name = f"{block.name}.{kind}"
-    if not handle.atoms or not draft.wants(name):
+    if not handle.atoms or not draft.wants(block.name, kind):
         return
     base = _base(block, handle)
     in_channels = isinstance(handle.relative_to, str)
@@ -202,7 +204,7 @@ def _add_handle(draft: _Draft, block: Block, kind: str) -> None:
     ordered = tuple(sorted({*choices, default}))
     if len(ordered) < 2:
         return
-    draft.add(name, ordered, default, draft.gates.get(block.name))
+    name = draft.add(block.name, kind, ordered, default)
     for atom, granule in zip(handle.atoms, granules, strict=True):
         share = atom.meta * granule / largest
         scaled = Scaled(name, base, draft.request.divisor, granule, default, share)
@@ -265,7 +267,7 @@ def _merge(architecture: Architecture) -> Architecture:
         choices = tuple(c for c in variable.choices if c in kept.values())
         if len(choices) > 1:
             default = choices.index(variable.choices[variable.default])
-            variables.append(Variable(variable.name, variable.kind, choices, default, variable.gate))
+            variables.append(replace(variable, choices=choices, default=default))
     names = {v.name for v in variables}
     rules = {atom: rule for atom, rule in architecture.rules.items() if rule.variable in names}
     return Architecture(Space(tuple(variables), tuple(merged)), rules)

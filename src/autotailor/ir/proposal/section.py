@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from autotailor.ir.blocks.block import Block
+from autotailor.ir.blocks.handle import WIDTH
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.propagation import RESOLUTION
-from autotailor.ir.proposal.proposal import HEAD, STEM, with_space
+from autotailor.ir.proposal.proposal import DEPTH, HEAD, STEM, with_space
 from autotailor.ir.proposal.request import ALL, SpaceRequest
 from autotailor.ir.space.variable import Choice, Space
 
@@ -32,10 +33,9 @@ def space_section(elastic: ElasticGraph, request: SpaceRequest) -> Section:
     space, stages = elastic.space, elastic.stages
     for depth, width in itertools.product(_FORMS, repeat=2):
         section: Section = {"divisor": request.divisor}
-        if RESOLUTION in space.positions:
-            section["resolution"] = list(space[RESOLUTION].choices)
-        section["depth"] = depth({s.name: _choices(space, f"{s.name}.depth") for s in stages})
-        section["width"] = width({o: _choices(space, f"{o}.width") for o in (STEM, *(s.name for s in stages), HEAD)})
+        section["resolution"] = list(_choices(space, "", RESOLUTION))
+        section["depth"] = depth({s.name: _choices(space, s.name, DEPTH) for s in stages})
+        section["width"] = width({o: _choices(space, o, WIDTH) for o in (STEM, *(s.name for s in stages), HEAD)})
         section["blocks"] = _by_block(space, elastic.blocks)
         section["skip"] = list(request.skip)
         section = {key: value for key, value in section.items() if value}
@@ -81,7 +81,7 @@ def _by_block(space: Space, blocks: Sequence[Block]) -> dict[str, dict[str, list
     for kind in dict.fromkeys(block.kind for block in blocks):
         same = [block for block in blocks if block.kind == kind]
         for handle in dict.fromkeys(handle for block in same for handle in block.handles):
-            wanted = {b.name: _choices(space, f"{b.name}.{handle}") for b in same if handle in b.handles}
+            wanted = {b.name: _choices(space, b.name, handle) for b in same if handle in b.handles}
             common = _most_common(wanted.values())
             if not common:
                 continue
@@ -93,8 +93,9 @@ def _by_block(space: Space, blocks: Sequence[Block]) -> dict[str, dict[str, list
     return {**by_kind, **dict(sorted(by_name.items(), key=lambda item: order[item[0]]))}
 
 
-def _choices(space: Space, variable: str) -> Choices:
-    return space[variable].choices if variable in space.positions else ()
+def _choices(space: Space, owner: str, kind: str) -> Choices:
+    variable = space.find(owner, kind)
+    return () if variable is None else variable.choices
 
 
 def _most_common(wanted: Iterable[Choices]) -> Choices:

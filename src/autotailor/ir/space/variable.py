@@ -26,11 +26,12 @@ class Variable:
     """One place where the SuperNet may change.
 
     Attributes:
-        name: for instance ``resolution``, ``stage3.depth``, ``block7.expand_ratio``.
-        kind: the last part of the name: ``resolution``, ``depth``, ``width``, ``expand_ratio`` ...
+        name: for people and files: ``resolution``, ``stage3.depth``, ``block7.expand_ratio``.
+        kind: what it sets: ``resolution``, ``depth``, ``width``, ``expand_ratio`` ...
         choices: ordered, distinct; the unmodified network is among them.
         default: index of the unmodified choice.
-        gate: when the variable has a say; None means always.
+        gate: open where the variable says something; None where it always does.
+        owner: name of the stage or block that it sets something of, ``stem`` or ``head``; empty for the whole network.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Variable:
     choices: tuple[Choice, ...]
     default: int
     gate: Gate | None = None
+    owner: str = ""
 
     def __post_init__(self) -> None:
         if len(set(self.choices)) != len(self.choices) or not self.choices:
@@ -103,6 +105,14 @@ class Space:
         except KeyError:
             known = ", ".join(self.positions) or "none"
             raise SpaceError(f"unknown variable {name!r}; the space has: {known}") from None
+
+    def find(self, owner: str, kind: str) -> Variable | None:
+        """The variable of a kind that a stage or block owns; None where that never changes."""
+        return self._by_owner.get((owner, kind))
+
+    @cached_property
+    def _by_owner(self) -> dict[tuple[str, str], Variable]:
+        return {(variable.owner, variable.kind): variable for variable in self.variables}
 
     @property
     def num_modifications(self) -> int:
