@@ -28,7 +28,8 @@ from autotailor.ir.execution.executor import NORMALISATION, ElasticModule, Graph
 from autotailor.ir.execution.head import Head, find_head
 from autotailor.ir.execution.importance import channel_orders
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.slicing import slice_graph, take
+from autotailor.ir.execution.slicing import slice_graph
+from autotailor.ir.execution.weight_plan import plan_weight, take_array
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.fusion.places import Place, find_place, fuse
 from autotailor.ir.fusion.rules import FusionRules
@@ -202,8 +203,9 @@ class SuperNet:
         atoms = self.elastic.architecture.rules
         channels = [a for a in atoms if not isinstance(a, Kernel) and not self._is_spatial(a)]
         orders = channel_orders(self.elastic, channels)
+        dimensions = self.propagation.dimensions
         weights = {
-            name: take(weight, self.propagation.dimensions[name], _meta_size, orders)
+            name: take_array(weight, plan_weight(dimensions[name], _meta_size, orders))
             for name, weight in self.graph.weights.items()
         }
         sorting = {atom.name: order.tolist() for atom, order in orders.items()}
@@ -234,8 +236,7 @@ class SuperNet:
 
     def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
         """The fused operators of a SubNet one behind the other, with the tensors they read and write."""
-        pairs = list(zip(fuse(self.graph, fusion), self.places(fusion), strict=True))
-        return operator_sequence(self.elastic, pairs, fusion, subnet)
+        return operator_sequence(self.elastic, self.places(fusion), fusion, subnet)
 
     def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
         """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion.places import Place
+from autotailor.ir.fusion.places import FusedGroup, Place
+from autotailor.ir.graph import Node
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space, Variable
@@ -34,14 +35,19 @@ def test_describe(feature: OperatorFeature, text: str) -> None:
     assert describe(feature) == text
 
 
+def convolution_named(name: str) -> FusedGroup:
+    return FusedGroup(Node(name, "Conv", ("x", "w"), ("y",)), (), ())
+
+
 def test_each_place_once_and_only_while_its_gate_is_open() -> None:
     depth = Variable("stage1.depth", "depth", (0, 1), 0)
     width = Variable("stage1.width", "width", (1.0, 0.5), 0)
     space = Space((depth, width))
+    gate = Gate((depth.name,), (True, False))
     by_width = (convolution(8), convolution(4))
     places = [
-        Place("conv1", ("stage1.width",), by_width, np.array([0, 1]), None),
-        Place("conv2", (), (convolution(8, 3),), np.array(0), Gate(("stage1.depth",), (True, False))),
+        Place(convolution_named("conv1"), ("stage1.width",), by_width, np.array([0, 1]), None),
+        Place(convolution_named("conv2"), (), (convolution(8, 3),), np.array(0), gate),
     ]
     latencies = {by_width[0].id: 2.0, by_width[1].id: 1.0, convolution(8, 3).id: 5.0}
     small = SubNet.from_assignment(space, {"stage1.depth": 1, "stage1.width": 0.5})

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from autotailor.ir.dimensions.resampling import is_resampled, resampling_matrix
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.bypass import bypass
 from autotailor.ir.execution.head import Head, find_head
-from autotailor.ir.execution.slicing import specialise, stretch
+from autotailor.ir.execution.slicing import specialise
+from autotailor.ir.execution.weight_plan import WeightPlan, plan_weight, take_tensor
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
@@ -155,10 +155,6 @@ def _untrainable(graph: Graph) -> set[str]:
     return names
 
 
-# everything, a stretch (start, length), an index, or (floating point) a matrix that resamples
-Axis = None | tuple[int, int] | Tensor
-
-
 class ElasticModule(GraphModule):
     """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs.
 
@@ -173,7 +169,7 @@ class ElasticModule(GraphModule):
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None
         self._stored = False
-        self._axes: dict[str, tuple[Axis, ...]] = {}
+        self._plans: dict[str, WeightPlan] = {}
         self.activate(largest(elastic.space))
 
     def activate(self, subnet: SubNet) -> ElasticModule:
@@ -181,7 +177,7 @@ class ElasticModule(GraphModule):
         self._subnet, self._sizes = subnet, self.elastic.sizes(subnet)
         kept = self.elastic.remainder(subnet)
         self._schedule(tuple(self._follow(node) for node in kept.nodes), kept.tensor(self._head.logits))
-        self._axes.clear()
+        self._plans.clear()
         self.statistics = None
         return self
 
@@ -195,7 +191,7 @@ class ElasticModule(GraphModule):
     def replica(self) -> ElasticModule:
         """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
         twin = copy.copy(self)
-        twin._axes = {}
+        twin._plans = {}
         return twin.look_at(self).activate(self._subnet)
 
     def look_at(self, other: ElasticModule) -> ElasticModule:
@@ -213,33 +209,10 @@ class ElasticModule(GraphModule):
         return self._subnet
 
     def weight(self, name: str) -> Tensor:
-        axes = self._axes.get(name)
-        if axes is None:
-            axes = self._axes[name] = self._plan(name)
-        value = super().weight(name)
-        for axis, index in enumerate(axes):
-            if isinstance(index, tuple):
-                value = value.narrow(axis, *index)
-            elif index is not None and index.is_floating_point():
-                value = torch.tensordot(index.to(value), value, ([1], [axis])).movedim(0, axis)
-            elif index is not None:
-                value = value.index_select(axis, index)
-        return value
-
-    def _plan(self, name: str) -> tuple[Axis, ...]:
-        """What each axis of a weight keeps; a stretch where it is one, because that is a view."""
-        plan: list[Axis] = []
-        for dimension in self.elastic.propagation.dimensions[name]:
-            if is_resampled(dimension, self._sizes):
-                plan.append(torch.from_numpy(resampling_matrix(dimension, self._sizes)))
-                continue
-            indices = dimension.indices(self._sizes, {})
-            run = stretch(indices)
-            if run == (0, dimension.meta):
-                plan.append(None)
-            else:
-                plan.append(torch.from_numpy(indices) if run is None else (run[0], run[1] - run[0]))
-        return tuple(plan)
+        plan = self._plans.get(name)
+        if plan is None:
+            plan = self._plans[name] = plan_weight(self.elastic.propagation.dimensions[name], self._sizes)
+        return take_tensor(super().weight(name), plan)
 
     @contextmanager
     def collecting(self, stored: bool = False) -> Iterator[Collector]:

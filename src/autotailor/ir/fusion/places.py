@@ -65,7 +65,7 @@ class Place:
     """Where a fused operator stands in the network.
 
     Attributes:
-        label: name of its producer.
+        group: the nodes that run as this operator.
         variables: what its feature depends on; axis i of ``index`` runs over the choices of ``variables[i]``.
         operators: the distinct features it can have.
         index: which of them it has.
@@ -73,12 +73,17 @@ class Place:
         derived: sums over many variables, the last axis of ``index``; None where there are none.
     """
 
-    label: str
+    group: FusedGroup
     variables: tuple[str, ...]
     operators: tuple[OperatorFeature, ...]
     index: IntArray
     gate: Gate | None
     derived: Derived | None = None
+
+    @property
+    def label(self) -> str:
+        """Name of its producer, for people."""
+        return self.group.producer.name
 
     @property
     def features(self) -> npt.NDArray[np.object_]:
@@ -215,4 +220,4 @@ def find_place(elastic: ElasticGraph, group: FusedGroup) -> Place:
         shapes = {name: tuple(check_size(d, size[d], name) for d in own) for name, own in axes.items()}
         number[row] = features.setdefault(group_feature(elastic.graph, group, shapes, batch_axes), len(features))
     gate = elastic.node_gates.get(group.producer.name)
-    return Place(group.producer.name, image.variables, tuple(features), number[image.rows], gate, image.derived)
+    return Place(group, image.variables, tuple(features), number[image.rows], gate, image.derived)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion.places import FusedGroup, Place
+from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.subnet import SubNet
 
@@ -29,14 +29,14 @@ class PlacedOperator:
 
 
 def operator_sequence(
-    elastic: ElasticGraph, pairs: Sequence[tuple[FusedGroup, Place]], fusion: FusionRules, subnet: SubNet
+    elastic: ElasticGraph, places: Sequence[Place], fusion: FusionRules, subnet: SubNet
 ) -> tuple[PlacedOperator, ...]:
     """The operators of a SubNet, in topological order.
 
     Args:
         elastic: the SuperNet's.
-        pairs: fused groups with their places.
-        fusion: whose groups they are; its free operators hand on what they read.
+        places: of the network.
+        fusion: the rules that the places follow; its free operators hand on what they read.
         subnet: which one.
     """
     kept = elastic.remainder(subnet)
@@ -51,10 +51,10 @@ def operator_sequence(
         return name
 
     found = []
-    for group, place in pairs:
+    for place in places:
         if (feature := place.feature(subnet)) is not None:
-            reads = tuple(resolved(name) for name in (*elastic.graph.activations(group.producer), *group.added))
-            found.append(PlacedOperator(feature, reads, group.outputs))
+            reads = (*elastic.graph.activations(place.group.producer), *place.group.added)
+            found.append(PlacedOperator(feature, tuple(map(resolved, reads)), place.group.outputs))
     return _as_needed(found)
 
 

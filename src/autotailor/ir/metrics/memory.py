@@ -1,9 +1,10 @@
 """Peak memory of inference: resident weights, plus the largest sum of live activations and workspace.
 
-Not a sum of terms but a maximum over steps: each fused operator, in the graph's order, needs what lives while it runs,
-its own outputs and its workspace. A tensor lives from its operator to the last one that reads it, and both depend on
-the depths: where a block is removed, what it would have read is read by its followers. Operators that run in place
-(activations) take over their input's memory where nothing reads it later, and views are no memory of their own.
+Peak memory is no sum of terms but a maximum over steps. A step is one fused operator, in the graph's order. The step
+needs the activations that live while the operator runs, the outputs of the operator, and its workspace. An activation
+lives from the operator that writes the activation to the last operator that reads it. Both depend on gates: where a
+block is removed, the followers of the block read the block's input. An operator that runs in place (an activation
+function) takes over the memory of its input where nothing reads that input later, and a view has no memory of its own.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.elastic_graph import ElasticGraph
-from autotailor.ir.fusion.places import FusedGroup, Place, fuse
+from autotailor.ir.fusion.places import FusedGroup, Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_image
 from autotailor.ir.space.metric import FloatArray, Metric, Term
@@ -32,7 +33,7 @@ ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class Buffer:
     """Memory that one operator writes and others read.
 
     Attributes:
@@ -40,7 +41,8 @@ class Tensor:
         birth: step that writes it; 0 for the network's input.
         gate: of that step's block; None where the step is always there.
         readers: steps that read it, each with its gate.
-        source: index of the tensor whose memory it takes over where nothing else reads that later; None: none.
+        source: index of the buffer whose memory it takes over where nothing reads that buffer later; None where
+            the operator does not run in place.
     """
 
     size: Term
@@ -57,16 +59,17 @@ class PeakMemory:
     Attributes:
         space: the variables.
         resident: weights as they are held all the time.
-        tensors: what lives for some steps, in the order of birth.
+        buffers: activations, which live for some steps, in the order of birth.
         workspace: scratch memory of each step that has any, gated.
-        bypasses: (tensor read, tensor written, gate) of each block that can be removed, in the order of the trunk.
+        bypasses: (index of the buffer read, index of the buffer written, gate) of each block that can be removed, in
+            the order of the trunk.
         steps: number of steps.
         baseline: what a process takes whatever network it runs, MiB.
     """
 
     space: Space
     resident: Metric
-    tensors: tuple[Tensor, ...]
+    buffers: tuple[Buffer, ...]
     workspace: Mapping[int, Term]
     bypasses: tuple[tuple[int, int, Gate], ...]
     steps: int
@@ -85,11 +88,11 @@ class PeakMemory:
         """The largest sum of live activations and workspace."""
         rows, last = np.arange(len(array)), self._last_uses(array)
         changes = np.zeros((len(array), self.steps + 2))
-        for index, tensor in enumerate(self.tensors):
-            size = replace(tensor.size, gate=tensor.gate).values(self.space, array)
-            births = np.full(len(array), tensor.birth)
-            if tensor.source is not None:  # counted as its source until then
-                births += last[:, tensor.source] == tensor.birth
+        for index, buffer in enumerate(self.buffers):
+            size = replace(buffer.size, gate=buffer.gate).values(self.space, array)
+            births = np.full(len(array), buffer.birth)
+            if buffer.source is not None:  # until the source has been read, the memory counts as the source's
+                births += last[:, buffer.source] == buffer.birth
             changes[rows, births] += size
             changes[rows, np.maximum(last[:, index], births) + 1] -= size
         live = np.cumsum(changes[:, :-1], axis=1)
@@ -98,11 +101,11 @@ class PeakMemory:
         return np.asarray(live.max(axis=1), dtype=np.float64)
 
     def _last_uses(self, array: IntArray) -> IntArray:
-        """Last step that reads each tensor ``[n, tensors]``, around removed blocks."""
-        last = np.empty((len(array), len(self.tensors)), dtype=np.int64)
-        for index, tensor in enumerate(self.tensors):
-            last[:, index] = tensor.birth
-            for step, gate in tensor.readers:
+        """Last step that reads each buffer ``[n, buffers]``, around removed blocks."""
+        last = np.empty((len(array), len(self.buffers)), dtype=np.int64)
+        for index, buffer in enumerate(self.buffers):
+            last[:, index] = buffer.birth
+            for step, gate in buffer.readers:
                 reads = step if gate is None else np.where(gate.is_open(self.space.positions, array), step, 0)
                 np.maximum(last[:, index], reads, out=last[:, index])
         for read, written, gate in reversed(self.bypasses):
@@ -132,41 +135,49 @@ def peak_memory(
     width: int,
 ) -> PeakMemory:
     """Peak memory of a network's SubNets (see ``SuperNet.peak_memory``); ``places`` belong to the same fusion rules."""
-    graph, gates = elastic.graph, elastic.gates
+    graph = elastic.graph
     position = {node.name: i for i, node in enumerate(graph.nodes)}
-    pairs = sorted(zip(fuse(graph, fusion), places, strict=True), key=lambda pair: position[pair[0].members[-1].name])
-    stands_for = _aliases(graph, [group for group, _ in pairs], fusion)
-    readers = _readers(graph, pairs, stands_for)
-    sizes: dict[object, Term] = {}
-
-    def size(name: str) -> Term:
-        dimensions = elastic.propagation.dimensions[name]
-        if dimensions not in sizes:
-            image = joint_image(elastic.architecture, dimensions)
-            counts = np.prod(image.sizes, axis=-1, dtype=np.float64) * (width / MIB)
-            sizes[dimensions] = Term(image.variables, counts[image.rows], None, name, image.derived)
-        return sizes[dimensions]
-
-    tensors = [Tensor(size(graph.input), 0, None, tuple(readers.get(graph.input, ())), None)]
+    steps = sorted(places, key=lambda place: position[place.group.members[-1].name])
+    stands_for = _aliases(graph, [place.group for place in steps], fusion)
+    readers = _readers(graph, steps, stands_for)
+    sizes = _Sizes(elastic, width)
+    buffers = [Buffer(sizes.of(graph.input), 0, None, tuple(readers.get(graph.input, ())), None)]
     number = {graph.input: 0}
-    for step, (group, place) in enumerate(pairs, 1):
-        for name in dict.fromkeys(stands_for.get(output, output) for output in group.outputs if output):
+    for step, place in enumerate(steps, 1):
+        for name in dict.fromkeys(stands_for.get(output, output) for output in place.group.outputs if output):
             if name not in number:
-                source = _in_place_source(graph, group, stands_for, number)
-                number[name] = len(tensors)
-                tensors.append(Tensor(size(name), step, place.gate, tuple(readers.get(name, ())), source))
+                source = _in_place_source(graph, place.group, stands_for, number)
+                number[name] = len(buffers)
+                buffers.append(Buffer(sizes.of(name), step, place.gate, tuple(readers.get(name, ())), source))
     scratch = {
         step: place.term([workspace.get(f.id, 0.0) for f in place.operators])
-        for step, (_, place) in enumerate(pairs, 1)
+        for step, place in enumerate(steps, 1)
         if any(f.id in workspace for f in place.operators)
     }
     around = tuple(
-        (number[stands_for.get(b.input, b.input)], number[stands_for.get(b.output, b.output)], gates[b.name])
+        (number[stands_for.get(b.input, b.input)], number[stands_for.get(b.output, b.output)], elastic.gates[b.name])
         for b in elastic.blocks
-        if b.name in gates
+        if b.name in elastic.gates
     )
     weights = resident_weights(elastic.space, places, resident, width)
-    return PeakMemory(elastic.space, weights, tuple(tensors), scratch, around, len(pairs), baseline)
+    return PeakMemory(elastic.space, weights, tuple(buffers), scratch, around, len(steps), baseline)
+
+
+class _Sizes:
+    """Sizes of tensors in MiB, one term for each shape."""
+
+    def __init__(self, elastic: ElasticGraph, width: int) -> None:
+        self._elastic, self._width = elastic, width
+        self._known: dict[Dimensions, Term] = {}
+
+    def of(self, name: str) -> Term:
+        """The size of a tensor, ungated; tensors of the same dimensions share the term."""
+        dimensions = self._elastic.propagation.dimensions[name]
+        if dimensions not in self._known:
+            image = joint_image(self._elastic.architecture, dimensions)
+            counts = np.prod(image.sizes, axis=-1, dtype=np.float64) * (self._width / MIB)
+            self._known[dimensions] = Term(image.variables, counts[image.rows], None, name, image.derived)
+        return self._known[dimensions]
 
 
 def _rule(node: Node) -> OperatorRule:
@@ -191,16 +202,17 @@ def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) ->
 
 
 def _readers(
-    graph: Graph, pairs: Sequence[tuple[FusedGroup, Place]], stands_for: Mapping[str, str]
+    graph: Graph, places: Sequence[Place], stands_for: Mapping[str, str]
 ) -> dict[str, list[tuple[int, Gate | None]]]:
     """Tensor to the steps that read it; the network's output is read after the last."""
     found: dict[str, list[tuple[int, Gate | None]]] = {}
-    for step, (group, place) in enumerate(pairs, 1):
-        own = {name for node in group.members for name in node.outputs}
-        if not _rule(group.producer).view:
-            for name in dict.fromkeys(n for node in group.members for n in graph.activations(node) if n not in own):
+    for step, place in enumerate(places, 1):
+        members = place.group.members
+        own = {name for node in members for name in node.outputs}
+        if not _rule(place.group.producer).view:
+            for name in dict.fromkeys(n for node in members for n in graph.activations(node) if n not in own):
                 found.setdefault(stands_for.get(name, name), []).append((step, place.gate))
-    found.setdefault(stands_for.get(graph.output, graph.output), []).append((len(pairs), None))
+    found.setdefault(stands_for.get(graph.output, graph.output), []).append((len(places), None))
     return found
 
 

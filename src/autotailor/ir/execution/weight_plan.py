@@ -1,0 +1,115 @@
+"""What a SubNet takes of a weight, axis by axis: one plan, which NumPy slices by and PyTorch executes by.
+
+Worked example: a 3x3 convolution of 8 channels reads a concatenation of two activations of 4 channels, and its weight
+has the shape (8, 8, 3, 3). With 6 outputs, and 2 channels left of each activation, the plan is (``Stretch(0, 6)``,
+``Selection([0, 1, 4, 5])``, None, None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Sizes
+from autotailor.ir.dimensions.resampling import Matrix, is_resampled, resampling_matrix
+from autotailor.ir.operators.rule import Dimensions, Tensor
+
+Array = npt.NDArray[Any]
+Orders = Mapping[Atom, Indices]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive entries of an axis; what is taken is a view."""
+
+    start: int
+    length: int
+
+    def of_array(self, weight: Array, axis: int) -> Array:
+        return weight[(slice(None),) * axis + (slice(self.start, self.start + self.length),)]
+
+    def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
+        return weight.narrow(axis, self.start, self.length)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Entries of an axis by their indices; what is taken is a copy."""
+
+    indices: Indices
+
+    def of_array(self, weight: Array, axis: int) -> Array:
+        return weight[(slice(None),) * axis + (self.indices,)]
+
+    def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
+        return weight.index_select(axis, self._tensor)
+
+    @cached_property
+    def _tensor(self) -> Tensor:
+        return torch.from_numpy(self.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """An axis that is indexed by the image, interpolated: ``matrix`` is ``[active, meta]``."""
+
+    matrix: Matrix
+
+    def of_array(self, weight: Array, axis: int) -> Array:
+        return np.moveaxis(np.tensordot(self.matrix, weight, (1, axis)), 0, axis)
+
+    def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
+        resampled: Tensor = torch.tensordot(self._tensor.to(weight), weight, ([1], [axis]))
+        return resampled.movedim(0, axis)
+
+    @cached_property
+    def _tensor(self) -> Tensor:
+        return torch.from_numpy(self.matrix)
+
+
+Part = Stretch | Selection | Resampling
+WeightPlan = tuple[Part | None, ...]
+"""For each axis of a weight what is taken of the axis; None where the axis stays whole."""
+
+
+def plan_weight(axes: Dimensions, sizes: Sizes, orders: Orders | None = None) -> WeightPlan:
+    """What is taken of a weight.
+
+    Args:
+        axes: the dimensions of the weight.
+        sizes: the active size of each atom.
+        orders: permutations of the channels of atoms; none where channels keep their order.
+    """
+    return tuple(_part(axis, sizes, orders or {}) for axis in axes)
+
+
+def _part(axis: Dimension, sizes: Sizes, orders: Orders) -> Part | None:
+    if is_resampled(axis, sizes):
+        return Resampling(resampling_matrix(axis, sizes))
+    indices = axis.indices(sizes, orders)
+    first = int(indices[0]) if len(indices) else 0
+    if not len(indices) or not np.array_equal(indices, np.arange(first, first + len(indices))):
+        return Selection(indices)
+    return None if len(indices) == axis.meta else Stretch(first, len(indices))
+
+
+def take_array(weight: Array, plan: WeightPlan) -> Array:
+    """The part of a weight that a plan takes, of the weight's type; a view where every axis is whole or a stretch."""
+    taken = weight
+    for axis, part in enumerate(plan):
+        taken = taken if part is None else part.of_array(taken, axis)
+    return taken.astype(weight.dtype, copy=False)  # matrices have double precision
+
+
+def take_tensor(weight: Tensor, plan: WeightPlan) -> Tensor:
+    """The part of a weight that a plan takes; gradients flow back to the whole weight."""
+    taken = weight
+    for axis, part in enumerate(plan):
+        taken = taken if part is None else part.of_tensor(taken, axis)
+    return taken

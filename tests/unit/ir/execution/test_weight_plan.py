@@ -1,0 +1,57 @@
+"""What a plan takes of a weight is the same in NumPy and in PyTorch, and is what index sets say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+import torch
+
+from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Kernel, Product, Resolution, Sum
+from autotailor.ir.execution.weight_plan import Resampling, Selection, Stretch, plan_weight, take_array, take_tensor
+
+A, B, K, R = Atom("a", 4), Atom("b", 4), Kernel("k", 5), Resolution("resolution", 6)
+SIZES: Mapping[Atom, int] = {A: 2, B: 3, K: 3, R: 4}
+AXES: tuple[Dimension, ...] = (A, Sum((A, B)), Product((A, Constant(3))), K, Constant(7))
+
+
+def size(atom: Atom) -> int:
+    return SIZES[atom]
+
+
+def test_consecutive_entries_are_a_stretch_and_others_a_selection() -> None:
+    kinds = [None if part is None else type(part) for part in plan_weight(AXES, size)]
+    assert kinds == [Stretch, Selection, Stretch, Stretch, None]
+
+
+def test_both_take_what_index_sets_say() -> None:
+    weight = np.random.default_rng(0).normal(size=tuple(axis.meta for axis in AXES)).astype(np.float32)
+    expected = weight[np.ix_(*(axis.indices(size, {}) for axis in AXES))]
+    plan = plan_weight(AXES, size)
+    np.testing.assert_array_equal(take_array(weight, plan), expected)
+    np.testing.assert_array_equal(take_tensor(torch.from_numpy(weight), plan).numpy(), expected)
+
+
+def test_axes_indexed_by_the_image_are_resampled_alike() -> None:
+    axes = (Sum((Constant(1), R)), R, A)
+    weight = np.random.default_rng(0).normal(size=tuple(axis.meta for axis in axes)).astype(np.float32)
+    plan = plan_weight(axes, size)
+    assert [type(part) for part in plan] == [Resampling, Resampling, Stretch]
+    taken = take_array(weight, plan)
+    assert taken.dtype == np.float32
+    assert taken.shape == (5, 4, 2)
+    np.testing.assert_allclose(take_tensor(torch.from_numpy(weight), plan).numpy(), taken, atol=1e-5)
+
+
+def test_an_order_selects_the_first_channels_of_it() -> None:
+    order = np.array([3, 1, 0, 2])
+    (part,) = plan_weight((A,), size, {A: order})
+    assert isinstance(part, Selection)
+    assert part.indices.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("axis", [A, Constant(3)], ids=["stretch", "whole"])
+def test_what_is_taken_consecutively_is_a_view(axis: Dimension) -> None:
+    weight = np.zeros((axis.meta, 2), dtype=np.float32)
+    assert np.shares_memory(take_array(weight, plan_weight((axis, Constant(2)), size)), weight)
