@@ -1,4 +1,4 @@
-"""Features of fused operators: all that a device can notice of one operator of one SubNet."""
+"""Features of fused operators: everything about one operator of one SubNet that its latency can depend on."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ class OperatorFeature:
 
     Attributes:
         kind: ONNX operator type of the producer (``Conv``, ``Gemm``, ``Add``, ``MaxPool`` ...).
-        inputs: active shapes of the activations it reads, batch first; last what an ``Add`` among the followers adds.
-        outputs: active shapes of what it writes.
-        weights: active shapes of its weights after folding (a convolution: ``[out, in / group, kh, kw]``,
-            then its bias where it has one).
+        inputs: active shapes of the activations that the operator reads, batch first; the operand of an ``Add`` among
+            the followers comes last.
+        outputs: active shapes of the activations that it writes.
+        weights: active shapes of its weights after folding: of a convolution ``[out, in / group, kh, kw]`` and the
+            bias, where it has one.
         attributes: sorted ONNX attributes that matter at run time (strides, pads, dilations, group ...).
-        followers: what the runtime fuses behind it, in order. Normalisation folded into the weights is no follower.
+        followers: operators that the runtime fuses behind this one, in order. A normalisation that is folded into the
+            weights is no follower.
     """
 
     kind: str
@@ -53,7 +55,7 @@ class OperatorFeature:
         return dict(self.attributes).get(name, default)
 
     def to_json(self) -> str:
-        """Canonical JSON, the LUT's key."""
+        """JSON with the fields in a fixed order: the key of the LUT."""
         return json.dumps(
             {
                 "kind": self.kind,
@@ -81,5 +83,5 @@ class OperatorFeature:
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
+        """Twelve hexadecimal digits of the SHA-256 of ``to_json``."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]

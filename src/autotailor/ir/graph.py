@@ -1,7 +1,7 @@
 """The computation graph that the IR reads: nodes, tensors by name, and weights, free of any framework.
 
-Canonical form: constants that *shape* an operator (the axes of a reduction, the limits of a Clip, the target of a
-Reshape) are attributes of its node; every other constant is a weight. Names of tensors are unique.
+A constant that *shapes* an operator (the axes of a reduction, the limits of a Clip, the target of a Reshape) is an
+attribute of the operator's node; every other constant is a weight. Names of tensors are unique.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Blocks: stretches of the trunk that a template recognises (paper, section 4.1.3, step 2).
 
-A template looks at *paths*: the weighted operators of a sequence with normalisations and activations left aside,
-so that one template serves every network of its shape. Templates name blocks and their variables; what is legal
-follows from propagation. A new template is one file under ``templates/``.
+A template looks at the weighted operators of a path and leaves normalisations and activations aside, so that one
+template serves every network of its shape. Templates name blocks and the variables of blocks; propagation says which
+choices are legal. A new template is one file under ``templates/``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from autotailor.ir.blocks.handle import EXPAND_RATIO, KERNEL_SIZE, Handle
-from autotailor.ir.blocks.region import Item, Region, Sequence, flat_nodes
+from autotailor.ir.blocks.region import Item, Region, Row, flat_nodes
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Kernel
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
@@ -27,13 +27,15 @@ class Block:
     """A named stretch of the trunk.
 
     Attributes:
-        name: ``block1``, ``block2`` ... in the order of the trunk; ``kind`` is its template's name.
-        nodes: in topological order; input and output are tensor names.
+        name: ``block1``, ``block2`` ... in the order of the trunk.
+        kind: the name of its template.
+        nodes: in topological order.
+        input, output: names of the tensors at its ends.
         width_in, width_out: channel dimensions at its ends.
         handles: variable kind (``expand_ratio``, ``kernel_size`` ...) to what it sets.
-        granules: channels that one unit of a handle's atom stands for (more than 1 where it counts groups).
-        enclosing: the tensor that the region around it forks from, for blocks that lie in no row.
-        removable: whether it can be bypassed: what leaves it has the dimensions of what enters it.
+        granules: channels that one unit of a handle's atom stands for (more than 1 where the atom counts groups).
+        removable: whether the block can be bypassed: its output has the dimensions of its input.
+        enclosing: the tensor where the region around the block forks, for a block inside an unknown region.
     """
 
     name: str
@@ -50,8 +52,14 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Match:
-    """A template's find: how many items of the trunk it takes, and what it can change."""
+class Outline:
+    """A block as a template recognises it.
+
+    Attributes:
+        length: how many items of the trunk belong to the block.
+        handles: variable kind to what a variable of that kind sets.
+        residual: whether the block adds to its input, so that the input can stand for the output.
+    """
 
     length: int
     handles: Mapping[str, Handle]
@@ -66,9 +74,9 @@ class View:
     propagation: Propagation
 
     def channels(self, tensor: str) -> Dimension:
-        """Channel dimension of an activation: the only axis that can change by itself, wherever the layout has it.
+        """Channel dimension of an activation: the only axis that can change by itself, wherever the layout puts it.
 
-        Where several can or none: axis 1, the last axis of token sequences.
+        Where several axes can change, or none, the channels are axis 1 of a map and the last axis of tokens.
         """
         dimensions = self.propagation.dimensions[tensor]
         elastic = [axis for axis in dimensions if any(not atom.is_spatial for atom in axis.atoms())]
@@ -82,14 +90,14 @@ class View:
         axis = dimensions[-1] if node.kind in ("MatMul", "Gemm") else dimensions[min(1, len(dimensions) - 1)]
         return tuple(dict.fromkeys(atom for atom in axis.atoms() if not atom.is_spatial))
 
-    def weighted(self, sequence: Sequence) -> tuple[Node, ...]:
-        """Weighted operators of a path, those inside nested regions (gates) left out."""
-        return tuple(item for item in sequence if isinstance(item, Node) and item.kind in WEIGHTED)
+    def weighted(self, row: Row) -> tuple[Node, ...]:
+        """Weighted operators of a path; operators inside nested regions (squeeze and excitation) are left out."""
+        return tuple(item for item in row if isinstance(item, Node) and item.kind in WEIGHTED)
 
-    def all_weighted(self, sequence: Sequence) -> tuple[Node, ...]:
-        """Weighted operators of a path, those inside nested regions included, gates left out."""
+    def all_weighted(self, row: Row) -> tuple[Node, ...]:
+        """Weighted operators of a path and of nested regions; regions that end in a product are left out."""
         found: list[Node] = []
-        for item in sequence:
+        for item in row:
             if isinstance(item, Node):
                 found.extend(self.weighted((item,)))
             elif item.join.kind != "Mul":
@@ -119,20 +127,20 @@ class View:
         rule = rules.find(item.kind)
         return rule is not None and (rule.elementwise or item.kind == "BatchNormalization")
 
-    def trailing(self, sequence: Sequence, position: int) -> int:
+    def trailing(self, row: Row, position: int) -> int:
         """How many elementwise items stand at ``position`` and behind."""
         count = 0
-        while position + count < len(sequence) and self.is_elementwise(sequence[position + count]):
+        while position + count < len(row) and self.is_elementwise(row[position + count]):
             count += 1
         return count
 
     def expand_ratio(self, nodes: Iterable[Node], relative_to: str) -> Mapping[str, Handle]:
-        """A ratio over the outputs of some operators; nothing where they are static."""
+        """A ratio over the outputs of some operators; no handle where the outputs are static."""
         atoms = tuple(dict.fromkeys(atom for node in nodes for atom in self.written(node)))
         return {EXPAND_RATIO: Handle(atoms, relative_to)} if atoms else {}
 
     def kernel_size(self, nodes: Iterable[Node]) -> Mapping[str, Handle]:
-        """The kernel of the convolutions with the largest one; nothing where none can be cropped."""
+        """The kernel of those convolutions that have the largest kernel; no handle where no kernel can be cropped."""
         axes = [axis for n in nodes if n.kind == "Conv" for axis in self.propagation.dimensions[n.inputs[1]][2:]]
         kernels = [axis for axis in dict.fromkeys(axes) if isinstance(axis, Kernel)]
         largest = max((kernel.meta for kernel in kernels), default=0)
@@ -147,13 +155,13 @@ def is_view(item: Item) -> bool:
 
 
 class BlockTemplate:
-    """Base of block templates; ``order`` says who is asked first (low before high)."""
+    """Base of block templates; templates of a low ``order`` are asked first."""
 
     kind: ClassVar[str]
     order: ClassVar[int] = 50
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
-        """Recognises a block that starts at a position of the trunk."""
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
+        """The outline of a block that starts at a position of the trunk; None where no such block starts there."""
         raise NotImplementedError
 
 
@@ -173,8 +181,8 @@ def templates() -> tuple[BlockTemplate, ...]:
     return tuple(_templates)
 
 
-def residual_paths(item: Item) -> tuple[Sequence, Sequence] | None:
-    """(main path, shortcut) of a residual sum: the path with more weighted operators is the main one."""
+def residual_paths(item: Item) -> tuple[Row, Row] | None:
+    """(main path, shortcut) of a residual sum; the main path has more operators."""
     if not isinstance(item, Region) or item.join.kind != "Add" or item.paths is None or len(item.paths) != 2:
         return None
     shortcut, main = sorted(item.paths, key=lambda path: len(tuple(flat_nodes(path))))
@@ -182,20 +190,20 @@ def residual_paths(item: Item) -> tuple[Sequence, Sequence] | None:
 
 
 class ResidualTemplate(BlockTemplate):
-    """Base of templates for x + f(x), with the activations behind the sum; ratios are relative to the output width."""
+    """Base of templates for x + f(x) with the activations behind the sum; ratios are relative to the output width."""
 
     def fits(self, view: View, inner: tuple[Node, ...]) -> bool:
         """Whether the weighted operators of the main path are those of the template."""
         raise NotImplementedError
 
     def scaled(self, inner: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Those of them whose outputs the expand ratio scales."""
+        """The weighted operators whose outputs the expand ratio scales."""
         return inner[:-1]
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         paths = residual_paths(trunk[position])
         if paths is None or not self.fits(view, inner := view.weighted(paths[0])):
             return None
         length = 1 + view.trailing(trunk, position + 1)
         handles = {**view.kernel_size(inner), **view.expand_ratio(self.scaled(inner), "out")}
-        return Match(length, handles, residual=not view.weighted(paths[1]))
+        return Outline(length, handles, residual=not view.weighted(paths[1]))

@@ -1,8 +1,9 @@
 """Finding blocks: templates are matched along the trunk, and inside regions that none of them knows.
 
-A region that no template knows is entered: its paths, or, where it has none (a DenseNet's layers read everything
-before them), the rows of operators between its joins. What has weights there and is still unknown becomes a
-``Branch`` of its own. A network without any region is a row of ``Plain`` layers.
+A region that no template knows is entered. Templates are matched along the paths of the region, or along the rows of
+operators between its joins where the region has no paths (each layer of a DenseNet reads all layers before). A row with
+weights in which no template finds a block becomes a ``Branch``. A network without any region is a row of ``Plain``
+layers.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from autotailor.ir.blocks.block import Block, BlockTemplate, Match, View, templates
+from autotailor.ir.blocks.block import Block, BlockTemplate, Outline, View, templates
 from autotailor.ir.blocks.handle import WIDTH, Handle
-from autotailor.ir.blocks.region import Region, Sequence, flat_nodes, item_nodes, item_output, parse_trunk, rows
+from autotailor.ir.blocks.region import Region, Row, flat_nodes, item_nodes, item_output, parse_trunk, rows
 from autotailor.ir.dimensions.dimension import Atom, Constant
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.propagation import Propagation
@@ -32,75 +33,75 @@ def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
 
 
 class _Finder:
-    """Collects blocks in the order in which they are met."""
+    """Collects blocks in the order of the trunk."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self.blocks: list[Block] = []
 
-    def walk(self, row: Sequence, tensor: str, enclosing: str = "") -> None:
+    def walk(self, row: Row, tensor: str, enclosing: str = "") -> None:
         """Matches templates along a row that starts at a tensor."""
         position = 0
         while position < len(row):
-            template, match = _first_match(self._view, row, position)
-            taken = row[position : position + (match.length if match else 1)]
-            if template and match:
-                self._add(template.kind, taken, tensor, match, enclosing)
+            template, outline = _first_outline(self._view, row, position)
+            taken = row[position : position + (outline.length if outline else 1)]
+            if template and outline:
+                self._add(template.kind, taken, tensor, outline, enclosing)
             elif isinstance(region := taken[0], Region):
                 self._enter(region)
             position, tensor = position + len(taken), item_output(taken[-1])
 
-    def plain(self, row: Sequence, tensor: str) -> None:
-        """Makes every weighted operator of a row a block, with the elementwise ones behind it; not the classifier."""
+    def plain(self, row: Row, tensor: str) -> None:
+        """Makes a block of every weighted operator but the classifier, with the elementwise operators behind it."""
         position = 0
         while position < len(row):
             length = 1
             weighted = self._view.weighted(row[position : position + 1])
             if weighted and any(self._view.written(node) for node in weighted):
                 length += self._view.trailing(row, position + 1)
-                match = Match(length, self._view.kernel_size(weighted), residual=False)
-                self._add(PLAIN, row[position : position + length], tensor, match, "")
+                outline = Outline(length, self._view.kernel_size(weighted), residual=False)
+                self._add(PLAIN, row[position : position + length], tensor, outline, "")
             position, tensor = position + length, item_output(row[position + length - 1])
 
     def _enter(self, region: Region) -> None:
-        """Looks for blocks inside a region that no template knows; gates belong to what they gate."""
+        """Looks for blocks inside a region that no template knows, unless the region is a squeeze-and-excitation."""
         if region.join.kind == "Mul":
             return
         for row, tensor in rows(self._view.graph, region):
             known = len(self.blocks)
             self.walk(row, tensor, region.fork)
             if len(self.blocks) == known and (weighted := self._view.weighted(row)):
-                self._add(BRANCH, row, tensor, Match(len(row), self._branch(weighted), False), region.fork)
+                self._add(BRANCH, row, tensor, Outline(len(row), self._branch(weighted), False), region.fork)
 
     def _branch(self, weighted: tuple[Node, ...]) -> Mapping[str, Handle]:
-        """Its own width, as a ratio of what it was, and what lies inside, relative to it."""
+        """The width of a branch as a ratio of its unmodified width, and inner widths relative to that width."""
         handles = {**self._view.kernel_size(weighted), **self._view.expand_ratio(weighted[:-1], "out")}
         atoms = self._view.written(weighted[-1])
         if atoms:
             handles[WIDTH] = Handle(atoms, Constant(max(atom.meta for atom in atoms)))
         return handles
 
-    def _add(self, kind: str, items: Sequence, tensor: str, match: Match, enclosing: str) -> None:
+    def _add(self, kind: str, items: Row, tensor: str, outline: Outline, enclosing: str) -> None:
         name = f"block{len(self.blocks) + 1}"
-        self.blocks.append(_block(self._view, name, kind, items, tensor, match, enclosing))
+        self.blocks.append(_block(self._view, name, kind, items, tensor, outline, enclosing))
 
 
-def _first_match(view: View, trunk: Sequence, position: int) -> tuple[BlockTemplate | None, Match | None]:
+def _first_outline(view: View, trunk: Row, position: int) -> tuple[BlockTemplate | None, Outline | None]:
     for template in templates():
-        match = template.match(view, trunk, position)
-        if match:
-            return template, match
+        outline = template.recognise(view, trunk, position)
+        if outline:
+            return template, outline
     return None, None
 
 
-def _block(view: View, name: str, kind: str, items: Sequence, tensor: str, match: Match, enclosing: str) -> Block:
+def _block(view: View, name: str, kind: str, items: Row, tensor: str, outline: Outline, enclosing: str) -> Block:
     output = item_output(items[-1])
     dimensions = view.propagation.dimensions
     entering = {atom for d in dimensions[tensor] for atom in d.atoms()}
     leaving = {atom for d in dimensions[output] for atom in d.atoms()}
     handles = {
         kind: replace(handle, atoms=kept)
-        for kind, handle in match.handles.items()
+        for kind, handle in outline.handles.items()
         if (kept := _inner(handle, entering if kind == WIDTH else entering | leaving))
     }
     return Block(
@@ -113,18 +114,18 @@ def _block(view: View, name: str, kind: str, items: Sequence, tensor: str, match
         width_out=view.channels(output),
         handles=handles,
         granules=_granules(view, items, handles),
-        removable=match.residual and dimensions[tensor] == dimensions[output],
+        removable=outline.residual and dimensions[tensor] == dimensions[output],
         enclosing=enclosing,
     )
 
 
 def _inner(handle: Handle, outer: set[Atom]) -> tuple[Atom, ...]:
-    """Atoms of a handle that do not show outside of its block."""
+    """Atoms of a handle that no tensor outside of the block depends on."""
     return tuple(atom for atom in handle.atoms if atom not in outer)
 
 
-def _granules(view: View, items: Sequence, handles: Mapping[str, Handle]) -> dict[Atom, int]:
-    """Channels per unit of each atom: its operator's width over its own."""
+def _granules(view: View, items: Row, handles: Mapping[str, Handle]) -> dict[Atom, int]:
+    """Channels per unit of each atom: the width of the atom's operator over the atom's size."""
     found: dict[Atom, int] = {}
     for node in flat_nodes(items):
         channels = view.channels(node.outputs[0])
@@ -134,7 +135,7 @@ def _granules(view: View, items: Sequence, handles: Mapping[str, Handle]) -> dic
 
 
 def loose_nodes(graph: Graph, blocks: tuple[Block, ...], view: View) -> Iterator[tuple[Node, Block | None]]:
-    """Weighted operators outside of blocks, each with the block that follows it (None behind the last one)."""
+    """Weighted operators outside of blocks, each with the block that follows (None behind the last block)."""
     inside = {node.name for block in blocks for node in block.nodes}
     starts = {block.nodes[0].name: block for block in blocks}
     following: Block | None = None

@@ -1,8 +1,8 @@
 """The trunk of a network: operators and fork-join regions in a row (paper, section 4.1.3, step 1).
 
-Where a tensor has several readers, paths are traced until they converge; the join is the immediate
-post-dominator of the fork. Paths are sequences again, so regions nest (a squeeze-and-excitation gate inside
-an inverted residual).
+Where a tensor has several readers, the paths of the readers are traced until the paths converge. The join is the
+immediate post-dominator of the fork. A path is a row of operators and regions again, so that regions nest: a
+squeeze-and-excitation gate inside an inverted residual.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from autotailor.ir.graph import Graph, Node
 
 @dataclass(frozen=True)
 class Region:
-    """From a tensor that forks to the node where what became of it converges.
+    """The part of a graph between a tensor that forks and the node where all paths from the tensor converge.
 
     Attributes:
-        fork: name of the tensor, which several nodes read, or one that writes several tensors.
+        fork: name of the tensor; several nodes read the tensor, or one node that writes several tensors.
         join: node where the paths meet.
-        paths: what lies between, one sequence per edge out of the fork in the order of the join's inputs where
-            possible; empty for an identity; None where the interior does not decompose into paths.
+        paths: one row for each edge out of the fork, in the order of the join's inputs where possible. The row of an
+            identity is empty. None where the interior does not decompose into paths.
         nodes: every node of the region, the join included, in topological order.
     """
 
     fork: str
     join: Node
-    paths: tuple[Sequence, ...] | None
+    paths: tuple[Row, ...] | None
     nodes: tuple[Node, ...]
 
     @property
@@ -37,7 +37,8 @@ class Region:
 
 
 Item = Node | Region
-Sequence = tuple[Item, ...]
+Row = tuple[Item, ...]
+"""Operators and regions one behind the other: each reads what the one before it writes."""
 
 
 def item_nodes(item: Item) -> tuple[Node, ...]:
@@ -50,19 +51,19 @@ def item_output(item: Item) -> str:
     return item.output if isinstance(item, Region) else item.outputs[0]
 
 
-def flat_nodes(sequence: Sequence) -> Iterator[Node]:
-    """All nodes of a sequence."""
-    for item in sequence:
+def flat_nodes(row: Row) -> Iterator[Node]:
+    """All nodes of a row."""
+    for item in row:
         yield from item_nodes(item)
 
 
-def parse_trunk(graph: Graph) -> Sequence:
-    """The whole network as one sequence; what cannot be followed (several inputs at once) ends it early."""
-    return _sequence(graph, graph.input, stop=None)[0]
+def parse_trunk(graph: Graph) -> Row:
+    """The whole network as one row, which ends early at what cannot be followed (several inputs at once)."""
+    return _row(graph, graph.input, stop=None)[0]
 
 
-def _sequence(graph: Graph, tensor: str, stop: Node | None) -> tuple[Sequence, str]:
-    """Follows a tensor up to the node ``stop``; returns the items and the last tensor reached."""
+def _row(graph: Graph, tensor: str, stop: Node | None) -> tuple[Row, str]:
+    """Follows a tensor up to the node ``stop``; returns the items on the way and the last tensor."""
     items: list[Item] = []
     while tensor != graph.output:
         readers = graph.consumers.get(tensor, ())
@@ -108,7 +109,7 @@ def _joins(graph: Graph, readers: tuple[Node, ...]) -> Iterator[Node]:
 
 
 def _between(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> tuple[Node, ...] | None:
-    """Nodes from some readers of the fork to the join; None where something else reaches in or out."""
+    """Nodes from some readers of the fork to the join; None where another tensor enters or leaves on the way."""
     reached: set[str] = set()
     inside: list[Node] = []
     starts = {reader.name for reader in readers}
@@ -125,13 +126,13 @@ def _between(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> 
     return None
 
 
-def _paths(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> tuple[Sequence, ...] | None:
-    """One sequence for each operand of the join, each starting at the fork; None where that does not hold.
+def _paths(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> tuple[Row, ...] | None:
+    """One row for each operand of the join, each starting at the fork; None where the region has no such rows.
 
-    Readers that meet before the join (Sigmoid and Mul of a SiLU on the main path) make a region inside that path.
+    Readers that meet before the join (Sigmoid and Mul of a SiLU on the main path) make a region inside their path.
     """
     ends, joins = _operands(graph, join)
-    by_end: dict[str, Sequence] = {}
+    by_end: dict[str, Row] = {}
     groups = _groups(graph, readers, joins)
     if len(groups) == 1:
         return None
@@ -139,13 +140,13 @@ def _paths(graph: Graph, fork: str, join: Node, readers: tuple[Node, ...]) -> tu
         first = _start(graph, fork, group, joins)
         if first is None:
             return None
-        rest, end = _sequence(graph, item_output(first[0]), stop=join) if first else ((), fork)
+        rest, end = _row(graph, item_output(first[0]), stop=join) if first else ((), fork)
         by_end[end] = (*first, *rest)
     return tuple(by_end[end] for end in ends) if set(ends) == set(by_end) else None
 
 
-def _start(graph: Graph, fork: str, group: tuple[Node, ...], joins: frozenset[str]) -> Sequence | None:
-    """First item of the path of some readers; none for the join itself; None where they make no path."""
+def _start(graph: Graph, fork: str, group: tuple[Node, ...], joins: frozenset[str]) -> Row | None:
+    """First item of the path of some readers: no item where the reader is the join, None where there is no path."""
     if group[0].name in joins:
         return ()
     if len(group) == 1:
@@ -156,7 +157,7 @@ def _start(graph: Graph, fork: str, group: tuple[Node, ...], joins: frozenset[st
 
 
 def _groups(graph: Graph, readers: tuple[Node, ...], joins: frozenset[str]) -> list[tuple[Node, ...]]:
-    """Readers by what they reach before the joins: those that meet there belong together."""
+    """Groups of readers; readers whose paths meet before the joins belong to one group."""
     groups: list[tuple[tuple[Node, ...], set[str]]] = []
     for reader in readers:
         members: tuple[Node, ...] = (reader,)
@@ -169,7 +170,7 @@ def _groups(graph: Graph, readers: tuple[Node, ...], joins: frozenset[str]) -> l
 
 
 def _reach(graph: Graph, start: Node, joins: frozenset[str]) -> set[str]:
-    """Names of the nodes behind a node, itself included, up to the joins."""
+    """Names of a node and of the nodes behind the node, up to the joins."""
     reached: set[str] = set()
     pending = [start]
     while pending:
@@ -181,7 +182,7 @@ def _reach(graph: Graph, start: Node, joins: frozenset[str]) -> set[str]:
 
 
 def _operands(graph: Graph, join: Node) -> tuple[tuple[str, ...], frozenset[str]]:
-    """What a join joins, and the nodes that do: sums of sums are one sum."""
+    """The operands of a join, and the names of the nodes that join them: a sum of sums is one sum."""
     ends: list[str] = []
     joins = {join.name}
     for name in graph.activations(join):
@@ -196,8 +197,8 @@ def _operands(graph: Graph, join: Node) -> tuple[tuple[str, ...], frozenset[str]
     return tuple(ends), frozenset(joins)
 
 
-def rows(graph: Graph, region: Region) -> Iterator[tuple[Sequence, str]]:
-    """Rows of items inside a region, each with the tensor it starts at: its paths, or what lies between its joins."""
+def rows(graph: Graph, region: Region) -> Iterator[tuple[Row, str]]:
+    """Rows inside a region, each with the tensor where the row starts: its paths, or the rows between its joins."""
     if region.paths is not None:
         yield from ((path, region.fork) for path in region.paths if path)
         return
@@ -206,7 +207,7 @@ def rows(graph: Graph, region: Region) -> Iterator[tuple[Sequence, str]]:
         sources = set(graph.activations(node))
         if node.name in taken or len(sources) != 1 or len(node.outputs) != 1:
             continue
-        rest, _ = _sequence(graph, node.outputs[0], stop=region.join)
+        rest, _ = _row(graph, node.outputs[0], stop=region.join)
         row = (node, *rest)
         taken.update(inner.name for inner in flat_nodes(row))
         yield row, sources.pop()

@@ -22,7 +22,7 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.ir.space.architecture import check_size
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import Derived, entries, joint_image
+from autotailor.ir.space.joint_sizes import Derived, entries, joint_sizes
 from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import IntArray, SubNet
 
@@ -211,13 +211,13 @@ def find_place(elastic: ElasticGraph, group: FusedGroup) -> Place:
     names = [*group.producer.inputs, *group.added, *group.producer.outputs, *group.outputs]
     axes = {name: elastic.propagation.dimensions[name] for name in names if name}
     dimensions = list(dict.fromkeys(d for own in axes.values() for d in own))
-    image = joint_image(elastic.architecture, dimensions)
+    joint = joint_sizes(elastic.architecture, dimensions)
     batch_axes = {name: axis for name, own in axes.items() if (axis := batch_axis(own))}
     features: dict[OperatorFeature, int] = {}
-    number = np.empty(len(image.sizes), dtype=np.int64)
-    for row, sizes in enumerate(image.sizes.tolist()):
+    number = np.empty(len(joint.sizes), dtype=np.int64)
+    for row, sizes in enumerate(joint.sizes.tolist()):
         size = dict(zip(dimensions, sizes, strict=True))
         shapes = {name: tuple(check_size(d, size[d], name) for d in own) for name, own in axes.items()}
         number[row] = features.setdefault(group_feature(elastic.graph, group, shapes, batch_axes), len(features))
     gate = elastic.node_gates.get(group.producer.name)
-    return Place(group, image.variables, tuple(features), number[image.rows], gate, image.derived)
+    return Place(group, joint.variables, tuple(features), number[joint.rows], gate, joint.derived)

@@ -22,7 +22,7 @@ from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import joint_image
+from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
@@ -174,9 +174,9 @@ class _Sizes:
         """The size of a tensor, ungated; tensors of the same dimensions share the term."""
         dimensions = self._elastic.propagation.dimensions[name]
         if dimensions not in self._known:
-            image = joint_image(self._elastic.architecture, dimensions)
-            counts = np.prod(image.sizes, axis=-1, dtype=np.float64) * (self._width / MIB)
-            self._known[dimensions] = Term(image.variables, counts[image.rows], None, name, image.derived)
+            joint = joint_sizes(self._elastic.architecture, dimensions)
+            counts = np.prod(joint.sizes, axis=-1, dtype=np.float64) * (self._width / MIB)
+            self._known[dimensions] = Term(joint.variables, counts[joint.rows], None, name, joint.derived)
         return self._known[dimensions]
 
 

@@ -15,7 +15,7 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import joint_image
+from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.variable import Space
 
@@ -91,9 +91,9 @@ def parameters(elastic: ElasticGraph) -> Metric:
 
 
 def _weight_term(elastic: ElasticGraph, name: str, gate: Gate | None) -> Term:
-    image = joint_image(elastic.architecture, elastic.propagation.dimensions[name])
-    counts = np.prod(image.sizes, axis=-1, dtype=np.float64) / MILLION
-    return Term(image.variables, counts[image.rows], gate, name, image.derived)
+    joint = joint_sizes(elastic.architecture, elastic.propagation.dimensions[name])
+    counts = np.prod(joint.sizes, axis=-1, dtype=np.float64) / MILLION
+    return Term(joint.variables, counts[joint.rows], gate, name, joint.derived)
 
 
 def operator_macs(feature: OperatorFeature) -> float:

@@ -21,7 +21,7 @@ from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.propagation import RESOLUTION, Need
 from autotailor.ir.space.architecture import Architecture
-from autotailor.ir.space.joint_sizes import coupling, joint_image
+from autotailor.ir.space.joint_sizes import coupling, joint_sizes
 from autotailor.ir.space.variable import Choice
 
 
@@ -129,18 +129,18 @@ def _misfit(architecture: Architecture, need: Need) -> Refused | None:
     """A choice to blame where a need is not met by all joint choices."""
     if not architecture.variables(need.dimension):
         return None
-    image = joint_image(architecture, [need.dimension])
-    missing = (image.sizes[:, 0] < need.least)[image.rows]
+    joint = joint_sizes(architecture, [need.dimension])
+    missing = (joint.sizes[:, 0] < need.least)[joint.rows]
     if not missing.any():
         return None
     blamed = [
         (int(np.count_nonzero(np.take(missing, index, axis))), name, choice)
-        for axis, name in enumerate(image.variables)
+        for axis, name in enumerate(joint.variables)
         for index, choice in _modified(architecture, name)
     ]
     most, name, choice = max(blamed, key=lambda entry: entry[0], default=(0, "", 0))
     if most == 0:  # only what adds to a long sum is to blame, in the order of the space
-        summed = () if image.derived is None else image.derived.variables
+        summed = () if joint.derived is None else joint.derived.variables
         name, choice = next((name, choice) for name in summed for _, choice in _modified(architecture, name))
     return Refused(name, choice, need)
 

@@ -19,7 +19,7 @@ from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumera
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Scaled
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import joint_image
+from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.variable import Choice, Space, Variable
 
 STEM, HEAD = "stem", "head"
@@ -259,11 +259,11 @@ def _merge(architecture: Architecture) -> Architecture:
     for variable in architecture.space:
         kept: dict[tuple[int, ...], Choice] = {}
         for choice in sorted(variable.choices, key=lambda c: c != variable.choices[variable.default]):
-            image = _image(architecture, variable, choice)
-            if image and image in kept:
-                merged.append((variable.name, choice, kept[image]))
+            sizes = _sizes_of_choice(architecture, variable, choice)
+            if sizes and sizes in kept:
+                merged.append((variable.name, choice, kept[sizes]))
             else:
-                kept[image or (len(kept),)] = choice
+                kept[sizes or (len(kept),)] = choice
         choices = tuple(c for c in variable.choices if c in kept.values())
         if len(choices) > 1:
             default = choices.index(variable.choices[variable.default])
@@ -273,21 +273,21 @@ def _merge(architecture: Architecture) -> Architecture:
     return Architecture(Space(tuple(variables), tuple(merged)), rules)
 
 
-def _image(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:
+def _sizes_of_choice(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:
     """Sizes of the atoms a variable governs, for one choice, over all sizes of what they are ratios of."""
     return tuple(
         size
         for atom, rule in architecture.rules.items()
         if rule.variable == variable.name
-        for size in _atom_image(architecture, atom, rule, {variable.name: choice})
+        for size in _sizes_of_atom(architecture, atom, rule, {variable.name: choice})
     )
 
 
-def _atom_image(
+def _sizes_of_atom(
     architecture: Architecture, atom: Atom, rule: AtomRule, assignment: Mapping[str, Choice]
 ) -> Iterator[int]:
     bases = rule.bases()
     stand_ins = {base: Atom(f"base{i}", base.meta) for i, base in enumerate(bases)}
     free = rule.substituted(stand_ins)
-    for sizes in joint_image(architecture, bases).sizes.tolist():
+    for sizes in joint_sizes(architecture, bases).sizes.tolist():
         yield free.size(atom, assignment, dict(zip(stand_ins.values(), sizes, strict=True)).__getitem__)

@@ -1,7 +1,7 @@
-"""Joint images: every combination of sizes that some dimensions can take together.
+"""Joint sizes: every combination of sizes that some dimensions can take together.
 
-The sizes that one operator sees depend on few variables, and their joint choices are written out as a table. The
-running width of a DenseNet's concatenations is a sum over dozens of variables: it becomes a *derived* variable, whose
+The sizes that one operator sees depend on few variables, whose joint choices are written out as a table. The running
+width of a DenseNet's concatenations is a sum over dozens of variables. Such a sum becomes a *derived* variable, whose
 values are found by dynamic programming over the sums that its parts can reach. With 16 layers of 16, 24 or 32
 channels, 3 ** 16 joint choices have 33 sums.
 """
@@ -22,13 +22,13 @@ from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 
-TABLE_LIMIT = 20_000  # joint choices up to which a table is written out without derived variables
+TABLE_LIMIT = 20_000  # a table of up to so many joint choices has no derived variables
 HARD_LIMIT = 2_000_000
 LONG_SUM = 2  # sums over more variables than this are derived
 
 
 class CoupledError(SpaceError):
-    """Too many joint choices; ``variables`` are those that make them."""
+    """Some dimensions have too many joint choices; ``variables`` are those that the dimensions depend on."""
 
     def __init__(self, message: str, variables: Sequence[str]) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class CoupledError(SpaceError):
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """What some variables add to sums: ``table[choice of each variable, sum]``."""
+    """The summands that some variables add to sums: ``table[choice of each variable, sum]``."""
 
     variables: tuple[str, ...]
     table: IntArray
@@ -53,7 +53,7 @@ class Derived:
     """One or more sums over many variables as one variable of their own.
 
     Attributes:
-        parts: what disjoint groups of variables contribute.
+        parts: contributions of disjoint groups of variables.
         values: reachable values of the sums ``[n, sums]``, in rising order.
     """
 
@@ -70,7 +70,7 @@ class Derived:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of all variables it depends on."""
+        """Names of all variables that the sums depend on."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.variables))
 
     def index(self, space: Space, subnets: IntArray) -> IntArray:
@@ -101,14 +101,14 @@ def entries(variables: Sequence[str], derived: Derived | None, space: Space, sub
 
 
 @dataclass(frozen=True, eq=False)
-class Image:
+class JointSizes:
     """Sizes of some dimensions under all joint choices.
 
     Attributes:
         variables: names; axis i of ``rows`` runs over the choices of ``variables[i]``.
-        derived: the last axis of ``rows`` where there is one, over ``derived.values``.
+        derived: sums over many variables, whose values the last axis of ``rows`` runs over; None where there are none.
         sizes: distinct joint sizes ``[n, dimensions]``.
-        rows: which of them each joint choice has.
+        rows: the row of ``sizes`` that each joint choice has.
     """
 
     variables: tuple[str, ...]
@@ -117,11 +117,11 @@ class Image:
     rows: IntArray
 
 
-def joint_image(architecture: Architecture, dimensions: Sequence[Dimension]) -> Image:
+def joint_sizes(architecture: Architecture, dimensions: Sequence[Dimension]) -> JointSizes:
     """All sizes that dimensions can take together.
 
     Raises:
-        CoupledError: they couple too many variables, and not only through sums.
+        CoupledError: the dimensions couple too many variables, and not only through sums.
     """
     variables = architecture.variables(*dimensions)
     if _count(architecture, variables) <= TABLE_LIMIT:
@@ -137,7 +137,7 @@ def joint_image(architecture: Architecture, dimensions: Sequence[Dimension]) -> 
 
 
 def coupling(architecture: Architecture, dimensions: Sequence[Dimension]) -> CoupledError | None:
-    """Why dimensions have no joint image; None where they have one."""
+    """Why joint sizes of dimensions cannot be listed; None where they can."""
     if _count(architecture, architecture.variables(*dimensions)) <= TABLE_LIMIT:
         return None
     try:
@@ -150,7 +150,7 @@ def coupling(architecture: Architecture, dimensions: Sequence[Dimension]) -> Cou
 def _plan(
     architecture: Architecture, dimensions: Sequence[Dimension]
 ) -> tuple[tuple[Sum, ...], tuple[str, ...], Derived | None]:
-    """Long sums in dimensions, the variables that stand for themselves, and the sums of all others.
+    """Long sums in dimensions, the variables that have axes of their own, and the sums over all other variables.
 
     Raises:
         CoupledError: too many joint choices are left.
@@ -187,7 +187,7 @@ def _check_limit(architecture: Architecture, variables: Sequence[str], derived: 
 
 
 def _long_sums(architecture: Architecture, dimensions: Iterable[Dimension]) -> tuple[Sum, ...]:
-    """Outermost sums over many variables, in dimensions and in what their atoms are ratios of."""
+    """Outermost sums over many variables, in dimensions and in the bases of the dimensions' atoms."""
     found: dict[Sum, None] = {}
     pending = list(dimensions)
     seen: set[Atom] = set()
@@ -206,9 +206,9 @@ def _long_sums(architecture: Architecture, dimensions: Iterable[Dimension]) -> t
 def _partition(
     architecture: Architecture, sums: Sequence[Sum], explicit: Sequence[str]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Variables that stand for themselves, and disjoint groups of those that only add to sums.
+    """Variables that have axes of their own, and disjoint groups of the variables that only add to sums.
 
-    A part of a sum that depends on both sorts makes all its variables stand for themselves.
+    Where a part of a sum depends on both sorts, all variables of the part get axes of their own.
     """
     parts = [set(architecture.variables(part)) for long in sums for part in _addends(long)]
     kept = set(explicit)
@@ -233,7 +233,7 @@ def _addends(dimension: Dimension) -> Iterable[Dimension]:
 def _contribution(
     architecture: Architecture, variables: tuple[str, ...], sums: Sequence[Sum], constants: bool = False
 ) -> Contribution:
-    """What a group of variables adds to sums, with or without the parts that never change."""
+    """The contribution of a group of variables to sums, with or without the parts that never change."""
     _check_limit(architecture, variables)
     grid = _Grid(architecture, variables, {})
     wanted = set(variables)
@@ -252,15 +252,15 @@ def _tabulate(
     dimensions: Sequence[Dimension],
     derived: Derived | None,
     known: Mapping[Atom, IntArray],
-) -> Image:
+) -> JointSizes:
     grid = _Grid(architecture, variables, known, 0 if derived is None else len(derived.values))
     columns = [np.broadcast_to(grid.evaluate(dimension), grid.shape).ravel() for dimension in dimensions]
     sizes, rows = _factorize(columns, math.prod(grid.shape))
-    return Image(variables, derived, sizes, rows.reshape(grid.shape))
+    return JointSizes(variables, derived, sizes, rows.reshape(grid.shape))
 
 
 def _factorize(columns: Sequence[IntArray], length: int) -> tuple[IntArray, IntArray]:
-    """Distinct rows of some columns, and which of them each row is."""
+    """Distinct rows of some columns, and for each row its number among the distinct ones."""
     code = np.zeros(length, dtype=np.int64)
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
@@ -277,7 +277,7 @@ def _distinct(rows: IntArray) -> IntArray:
 
 
 class _Grid:
-    """Sizes over all joint choices at once: an axis for each variable, and one for derived values where there are."""
+    """Sizes over all joint choices at once: an axis for each variable, and one for derived sums where there are any."""
 
     def __init__(
         self, architecture: Architecture, variables: Sequence[str], known: Mapping[Atom, IntArray], derived: int = 0
@@ -298,7 +298,7 @@ class _Grid:
         return self._known[atom]
 
     def _governed(self, atom: Atom) -> IntArray:
-        """Size of an atom: its rule is asked once for each choice and joint size of what it is a ratio of."""
+        """Size of an atom: its rule is asked once for each choice and each joint size of its base."""
         rule = self._architecture.rules.get(atom)
         if rule is None:
             return np.array(atom.meta)

@@ -1,4 +1,7 @@
-"""SubNets: assignments of all variables, in canonical form."""
+"""SubNets: assignments of all variables, in canonical form.
+
+In *canonical form* the variables of removed blocks stand at their default, so that one network has one assignment.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 def canonical(space: Space, indices: npt.ArrayLike) -> IntArray:
-    """Canonical form of choice indices ``[n, variables]``: gated-out variables at their default."""
+    """Canonical form of choice indices ``[n, variables]``: a variable whose gate is closed stands at its default."""
     array = np.array(indices, dtype=np.int64, ndmin=2)
     if array.ndim != 2 or array.shape[1] != len(space):
         raise IllegalSubNetError(f"an array of SubNets has shape [n, {len(space)}], not {list(array.shape)}")
@@ -39,7 +42,7 @@ def canonical(space: Space, indices: npt.ArrayLike) -> IntArray:
 
 @dataclass(frozen=True)
 class SubNet:
-    """One canonical assignment of a space; equality, id and JSON follow the canonical form."""
+    """One assignment of a space in canonical form, which equality, id and JSON follow."""
 
     space: Space
     indices: tuple[int, ...]
@@ -68,14 +71,14 @@ class SubNet:
 
     @property
     def modifications(self) -> tuple[Modification, ...]:
-        """What differs from the unmodified network (paper, eq. 1)."""
+        """The choices that differ from the unmodified network (paper, eq. 1)."""
         return tuple(
             Modification(v.name, v.choices[i]) for v, i in zip(self.space, self.indices, strict=True) if i != v.default
         )
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
+        """Twelve hexadecimal digits of the SHA-256 of ``to_json``."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
     def transform(self, modification: Modification) -> SubNet:
@@ -85,7 +88,7 @@ class SubNet:
         return SubNet(self.space, (*self.indices[:position], index, *self.indices[position + 1 :]))
 
     def to_json(self) -> str:
-        """Canonical JSON: an object of all variables, in the space's order."""
+        """JSON: an object of all variables and their choices, in the space's order."""
         return json.dumps(self.assignment, separators=(",", ":"))
 
     @classmethod

@@ -13,7 +13,7 @@ from torch import nn
 import autotailor
 from acceptance import checks, classifiers
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.ir.space import joint_sizes as image
+from autotailor.ir.space import joint_sizes
 from autotailor.ir.space.subnet import stack
 
 SIDE = 16
@@ -116,9 +116,9 @@ def test_inner_widths_keep_their_proportions() -> None:
     assert widths[1:6] == [16, 12, 32, 4, 16]
 
 
-@pytest.mark.parametrize("limit", [1, image.TABLE_LIMIT])
+@pytest.mark.parametrize("limit", [1, joint_sizes.TABLE_LIMIT])
 def test_operators_of_a_dense_network_are_those_of_brute_force(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "TABLE_LIMIT", limit)
+    monkeypatch.setattr(joint_sizes, "TABLE_LIMIT", limit)
     space = {"resolution": [8, 16], "blocks": {"Branch": {"width": [0.5, 1.0], "expand_ratio": [1.0, 2.0]}}}
     net = autotailor.compile(NETWORKS["dense"](), space, name="dense", resolution=SIDE)
     assert sum(v.kind == "width" for v in net.space) == 5

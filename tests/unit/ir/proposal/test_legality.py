@@ -18,7 +18,7 @@ from autotailor.ir.dimensions.dimension import Atom, Resolution, Sum, Window
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.propagation import Need
 from autotailor.ir.proposal.legality import fitting, least_resolution
-from autotailor.ir.space import joint_sizes as image
+from autotailor.ir.space import joint_sizes
 from autotailor.ir.space.architecture import Architecture, Fixed
 from autotailor.ir.space.variable import Space, Variable
 from autotailor.ir.supernet import UNFUSED
@@ -95,7 +95,7 @@ def test_what_is_left_fits_jointly(sizes: list[set[int]], shrink: int, stride: i
         return all(window.size(dict(zip(atoms, own, strict=True)).__getitem__) >= 1 for own in choices)
 
     architecture = Architecture(Space(variables), {atom: Fixed(atom.name) for atom in atoms})
-    with mock.patch.object(image, "TABLE_LIMIT", 1 if derived else image.TABLE_LIMIT):
+    with mock.patch.object(joint_sizes, "TABLE_LIMIT", 1 if derived else joint_sizes.TABLE_LIMIT):
         left, refused = fitting(architecture, [Need(window, 1, "")])
     assert fits(left.space)
     assert bool(refused) != fits(architecture.space)
@@ -116,8 +116,8 @@ def test_a_space_whose_operators_are_too_many_to_list_is_refused_or_proposed_sma
 ) -> None:
     plain = autotailor.compile(networks.make("mobilenet"), resolution=32)
     assert max(len(place.operators) for place in plain.places(UNFUSED)) > 12
-    monkeypatch.setattr(image, "TABLE_LIMIT", 12)
-    monkeypatch.setattr(image, "HARD_LIMIT", 12)
+    monkeypatch.setattr(joint_sizes, "TABLE_LIMIT", 12)
+    monkeypatch.setattr(joint_sizes, "HARD_LIMIT", 12)
     with pytest.raises(SpaceError, match=r"variables jointly \(.*\), with \d+ choices together; offer fewer choices"):
         autotailor.compile(networks.make("mobilenet"), plain.space_section(), resolution=32)
     net = autotailor.compile(networks.make("mobilenet"), resolution=32)

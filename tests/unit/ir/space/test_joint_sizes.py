@@ -1,4 +1,4 @@
-"""Joint images: derived variables against brute force over all joint choices."""
+"""Joint sizes: derived variables against brute force over all joint choices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Sum, Window, product
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.space import joint_sizes as image
+from autotailor.ir.space import joint_sizes
 from autotailor.ir.space.architecture import Architecture, Fixed, Scaled
 from autotailor.ir.space.subnet import canonical
 from autotailor.ir.space.variable import Space, Variable
@@ -40,14 +40,14 @@ def architecture() -> Architecture:
 
 
 @pytest.mark.parametrize("name", DIMENSIONS)
-def test_the_image_is_that_of_brute_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "TABLE_LIMIT", 10)
+def test_joint_sizes_are_those_of_brute_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint_sizes, "TABLE_LIMIT", 10)
     net, dimensions = architecture(), DIMENSIONS[name]
-    found = image.joint_image(net, dimensions)
+    found = joint_sizes.joint_sizes(net, dimensions)
     assert found.derived is not None
     rows = np.array(list(itertools.product(*(range(len(v.choices)) for v in net.space))))
     rows = canonical(net.space, rows[:: 1 if len(rows) < 5000 else 2])
-    at = found.rows[image.entries(found.variables, found.derived, net.space, rows)]
+    at = found.rows[joint_sizes.entries(found.variables, found.derived, net.space, rows)]
     seen = set()
     for row, number in zip(rows, at, strict=True):
         sizes = net.sizes({v.name: v.choices[i] for v, i in zip(net.space, row, strict=True)})
@@ -59,13 +59,13 @@ def test_the_image_is_that_of_brute_force(name: str, monkeypatch: pytest.MonkeyP
 
 
 def test_few_variables_need_no_sums() -> None:
-    found = image.joint_image(architecture(), [RUNNING, RESOLUTION])
+    found = joint_sizes.joint_sizes(architecture(), [RUNNING, RESOLUTION])
     assert found.derived is None
     assert found.rows.shape == (2, 3, 3, 3, 3)
 
 
 def test_what_is_no_sum_is_refused_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "TABLE_LIMIT", 10)
-    monkeypatch.setattr(image, "HARD_LIMIT", 100)
+    monkeypatch.setattr(joint_sizes, "TABLE_LIMIT", 10)
+    monkeypatch.setattr(joint_sizes, "HARD_LIMIT", 100)
     with pytest.raises(SpaceError, match=r"6 variables jointly .* 729 choices"):
-        image.joint_image(architecture(), GROWTHS)
+        joint_sizes.joint_sizes(architecture(), GROWTHS)

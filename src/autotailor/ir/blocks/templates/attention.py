@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template
+from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template
 from autotailor.ir.blocks.handle import HEADS, V_SCALE, Handle
-from autotailor.ir.blocks.region import Region, Sequence
+from autotailor.ir.blocks.region import Region, Row
 from autotailor.ir.dimensions.dimension import Atom, Dimension
 from autotailor.ir.graph import Node
 
@@ -27,7 +27,7 @@ class AttentionCore:
     context: Node
 
 
-def find_core(view: View, nodes: Sequence | tuple[Node, ...]) -> AttentionCore | None:
+def find_core(view: View, nodes: Row | tuple[Node, ...]) -> AttentionCore | None:
     """The products before and after the only softmax among some nodes; None where that is not what they are."""
     products = [n for n in nodes if isinstance(n, Node) and n.kind in PRODUCTS and _is_product(view, n)]
     softmaxes = [i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kind == "Softmax"]
@@ -73,17 +73,17 @@ class Attention(BlockTemplate):
     kind = "Attention"
     order = 31
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         item = trunk[position]
         core = find_core(view, item.nodes) if isinstance(item, Region) else None
         if core is None:
             return None
         residual = residual_attention(view, item) is not None
         length = 1 if residual else 1 + _projection(view, trunk, position + 1)
-        return Match(length, attention_handles(view, core), residual=residual)
+        return Outline(length, attention_handles(view, core), residual=residual)
 
 
-def _projection(view: View, trunk: Sequence, position: int) -> int:
+def _projection(view: View, trunk: Row, position: int) -> int:
     """How many items behind the context product belong to the projection that reads it."""
     length = weighted = 0
     for item in trunk[position:]:

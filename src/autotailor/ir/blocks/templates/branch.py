@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template
-from autotailor.ir.blocks.region import Region, Sequence
+from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template
+from autotailor.ir.blocks.region import Region, Row
 
 
 @register_template
@@ -16,7 +16,7 @@ class Branch(BlockTemplate):
     kind = "Branch"
     order = 91
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         item = trunk[position]
         if not isinstance(item, Region) or item.join.kind != "Concat" or item.paths is None:
             return None
@@ -27,4 +27,4 @@ class Branch(BlockTemplate):
         length = 1 + view.trailing(trunk, position + 1)
         handles = {**view.kernel_size(weighted), **view.expand_ratio(weighted, "out")}
         identity = any(not view.all_weighted(path) for path in item.paths)
-        return Match(length, handles, residual=identity)
+        return Outline(length, handles, residual=identity)

@@ -5,8 +5,8 @@ The dense layers are 1x1 convolutions, or matrices between two transpositions.
 
 from __future__ import annotations
 
-from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template, residual_paths
-from autotailor.ir.blocks.region import Sequence
+from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template, residual_paths
+from autotailor.ir.blocks.region import Row
 
 
 @register_template
@@ -16,7 +16,7 @@ class ConvNeXtBlock(BlockTemplate):
     kind = "ConvNeXtBlock"
     order = 22
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         paths = residual_paths(trunk[position])
         if paths is None or view.weighted(paths[1]):
             return None
@@ -24,4 +24,4 @@ class ConvNeXtBlock(BlockTemplate):
         if len(inner) != 3 or not view.is_depthwise(inner[0]) or not all(view.is_dense(n) for n in inner[1:]):
             return None
         handles = {**view.kernel_size(inner[:1]), **view.expand_ratio(inner[1:2], relative_to="in")}
-        return Match(1, handles, residual=True)
+        return Outline(1, handles, residual=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotailor.ir.blocks.block import WEIGHTED, BlockTemplate, Match, View, register_template
+from autotailor.ir.blocks.block import WEIGHTED, BlockTemplate, Outline, View, register_template
 from autotailor.ir.blocks.handle import Handle
-from autotailor.ir.blocks.region import Region, Sequence
+from autotailor.ir.blocks.region import Region, Row
 
 
 def feed_forward_handles(view: View, item: object) -> Mapping[str, Handle] | None:
@@ -26,6 +26,6 @@ class FeedForward(BlockTemplate):
     kind = "FeedForward"
     order = 32
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         handles = feed_forward_handles(view, trunk[position])
-        return None if handles is None else Match(1, handles, residual=True)
+        return None if handles is None else Outline(1, handles, residual=True)

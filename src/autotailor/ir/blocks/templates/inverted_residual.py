@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotailor.ir.blocks.block import BlockTemplate, Match, View, register_template, residual_paths
+from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template, residual_paths
 from autotailor.ir.blocks.handle import Handle
-from autotailor.ir.blocks.region import Region, Sequence
+from autotailor.ir.blocks.region import Region, Row
 from autotailor.ir.graph import Node
 
 
@@ -23,17 +23,17 @@ class InvertedResidual(BlockTemplate):
     order = 20
     expands = True
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         paths = residual_paths(trunk[position])
         if paths is not None:
             main, shortcut = paths
             inner = view.weighted(main)
             handles = self._handles(view, inner)
-            return Match(1, handles, residual=not view.weighted(shortcut)) if self._fits(view, inner) else None
+            return Outline(1, handles, residual=not view.weighted(shortcut)) if self._fits(view, inner) else None
         length = self._chain(view, trunk, position)
         if not length:
             return None
-        return Match(length, self._handles(view, view.weighted(trunk[position : position + length])), residual=False)
+        return Outline(length, self._handles(view, view.weighted(trunk[position : position + length])), residual=False)
 
     def _fits(self, view: View, inner: tuple[Node, ...]) -> bool:
         if not self.expands:
@@ -49,7 +49,7 @@ class InvertedResidual(BlockTemplate):
         kernel = view.kernel_size(node for node in inner if view.is_depthwise(node))
         return {**kernel, **view.expand_ratio(inner[:1], relative_to="in")} if self.expands else kernel
 
-    def _chain(self, view: View, trunk: Sequence, position: int) -> int:
+    def _chain(self, view: View, trunk: Row, position: int) -> int:
         """Length of the plain stretch, 0 where there is none."""
         needed = 3 if self.expands else 2
         end, inner = position, 0

@@ -5,8 +5,8 @@ One block with the variables of both, because depth removes them together.
 
 from __future__ import annotations
 
-from autotailor.ir.blocks.block import BlockTemplate, Match, View, is_view, register_template
-from autotailor.ir.blocks.region import Region, Sequence, item_output
+from autotailor.ir.blocks.block import BlockTemplate, Outline, View, is_view, register_template
+from autotailor.ir.blocks.region import Region, Row, item_output
 from autotailor.ir.blocks.templates.attention import attention_handles, residual_attention
 from autotailor.ir.blocks.templates.feed_forward import feed_forward_handles
 
@@ -18,7 +18,7 @@ class TransformerBlock(BlockTemplate):
     kind = "TransformerBlock"
     order = 30
 
-    def match(self, view: View, trunk: Sequence, position: int) -> Match | None:
+    def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         core = residual_attention(view, trunk[position])
         if core is None:
             return None
@@ -27,10 +27,10 @@ class TransformerBlock(BlockTemplate):
         if feed_forward is None:
             return None
         end = _same_shape(view, trunk, position, middle + 1)
-        return Match(end - position, {**attention_handles(view, core), **feed_forward}, residual=True)
+        return Outline(end - position, {**attention_handles(view, core), **feed_forward}, residual=True)
 
 
-def _passing(view: View, trunk: Sequence, position: int) -> int:
+def _passing(view: View, trunk: Row, position: int) -> int:
     """How many items from a position on are activations, normalisations or views."""
     count = 0
     while position + count < len(trunk) and (
@@ -40,7 +40,7 @@ def _passing(view: View, trunk: Sequence, position: int) -> int:
     return count
 
 
-def _same_shape(view: View, trunk: Sequence, start: int, end: int) -> int:
+def _same_shape(view: View, trunk: Row, start: int, end: int) -> int:
     """The end of the block behind the views that bring it back to the dimensions it started from, where they do."""
     dimensions = view.propagation.dimensions
     region = trunk[start]
