@@ -1,6 +1,7 @@
-"""General attributes: once dimensions are known, operators say what they mean, not what came out for one image.
+"""General attributes: attributes of operators that hold for every batch and every active size.
 
-A Reshape leaves the axis of the batch open, a Slice that runs to the end of an axis says so, a Split lists its sizes.
+An exporter writes the sizes of one image into attributes. Once dimensions are known, a Reshape leaves the axis of the
+batch open, a Slice that runs to the end of an axis says so, and a Split lists its sizes.
 """
 
 from __future__ import annotations

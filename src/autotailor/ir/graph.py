@@ -78,12 +78,12 @@ class Graph:
             raise GraphError(f"graph {self.name}: no node writes its output {self.output!r}")
 
     def activations(self, node: Node) -> tuple[str, ...]:
-        """Inputs of a node that are no weights."""
+        """Inputs of a node without the weights among them."""
         return tuple(name for name in node.inputs if name and name not in self.weights)
 
     @cached_property
     def consumers(self) -> dict[str, tuple[Node, ...]]:
-        """Tensor name to the nodes that read it, in order; a node that reads it twice stands once."""
+        """Tensor name to the nodes that read the tensor, in order; a node that reads a tensor twice is listed once."""
         readers: dict[str, dict[str, Node]] = {}
         for node in self.nodes:
             for name in self.activations(node):
@@ -92,12 +92,12 @@ class Graph:
 
     @cached_property
     def producers(self) -> dict[str, Node]:
-        """Tensor name to the node that writes it."""
+        """Tensor name to the node that writes the tensor."""
         return {name: node for node in self.nodes for name in node.outputs}
 
     @cached_property
     def post_dominators(self) -> dict[str, str]:
-        """Node name to the name of the first node that every path from it to the output must pass."""
+        """Node name to the name of the first node that every path from the node to the output passes."""
         flow: nx.DiGraph[str] = nx.DiGraph()
         for node in self.nodes:
             flow.add_node(node.name)

@@ -1,7 +1,7 @@
 """Coupled dimensions by propagation over the whole graph (the paper's ``update``, done once and for all).
 
-Every operator's rule is asked in topological order. What must change together ends up as one atom, whatever
-the network looks like; templates only give names to what is found here.
+The rule of every operator is asked in topological order. Sizes that must change together end up as one atom, whatever
+the network looks like. Block templates only name the atoms that propagation finds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StaticPart:
 
 @dataclass(frozen=True)
 class Need:
-    """A least size of a dimension, and what is wrong with less."""
+    """A least size of a dimension, and the reason why a smaller size is wrong."""
 
     dimension: Dimension
     least: int
@@ -45,9 +45,9 @@ class Propagation:
     """Dimensions of every tensor of a graph, fully resolved.
 
     Attributes:
-        dimensions: activation or weight name to its dimensions (weights that nothing declared are constant).
+        dimensions: activation or weight name to its dimensions; a weight that no rule declared has constant ones.
         static: nodes without a rule that applies.
-        resolution_step: resolutions must be a multiple of it (pixels).
+        resolution_step: resolutions must be a multiple of this number of pixels.
         needs: least sizes that operators state.
     """
 
@@ -78,7 +78,7 @@ class _Propagator:
         self._needs: list[Need] = []
 
     def _input_dimensions(self) -> Dimensions:
-        """Square images have one atom for both spatial axes."""
+        """Dimensions of the input; a square image has one atom for both spatial axes."""
         batch, *rest = self._graph.shapes[self._graph.input]
         first = Batch() if batch == 1 else Constant(batch)
         if len(rest) == 3 and rest[1] == rest[2]:
@@ -102,7 +102,7 @@ class _Propagator:
         return Propagation(resolved, tuple(self._static), step, needs)
 
     def _visit(self, node: Node) -> str:
-        """Asks the node's rule; returns the reason where it has to stay static."""
+        """Asks the rule of a node; returns the reason where the node has to stay static."""
         rule = rules.find(node.kind)
         if rule is None:
             return f"no rule for {node.kind}"
@@ -114,7 +114,7 @@ class _Propagator:
         return ""
 
     def _bypass(self, node: Node) -> None:
-        """A static node: what it reads keeps its meta shape, and so does what it writes."""
+        """Makes a node static: the tensors that the node reads and writes keep their meta shapes."""
         for name in self._graph.activations(node):
             for dimension in self.dimensions(name):
                 self.freeze(dimension)
@@ -127,7 +127,7 @@ class _Propagator:
                 self._known[name] = tuple(sizes)
 
     def _pin_resolution(self) -> None:
-        """Weights indexed by a spatial axis tie the resolution down, unless their operator may resample them."""
+        """Freezes the resolution where a weight has a spatial axis, unless an operator may resample the weight."""
         for node in self._graph.nodes:
             for name in node.inputs:
                 if name in self._graph.weights and f"{node.name}/{name}" not in self._resampled:

@@ -1,8 +1,8 @@
 """The SuperNet: a network, its variables, and every SubNet inside it (paper, section 4.1).
 
-The functions of the paper's TailorIR are pure here: ``SubNet.transform`` applies a modification, ``shapes`` and
-``operators`` are its ``update`` (everything that depends on it, deduced, or a refusal with a reason), ``build`` and
-``module`` make it executable.
+The functions of the paper's TailorIR are pure here. ``SubNet.transform`` applies a modification. ``shapes`` and
+``operators`` are the paper's ``update``: they deduce everything that depends on a modification, or refuse with a
+reason. ``build`` and ``module`` make SubNets executable.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class SuperNet:
         return self.elastic.space
 
     def space_section(self) -> dict[str, Any]:
-        """The ``space`` section of a configuration that gives this space again; where it was proposed, one to edit."""
+        """The ``space`` section of a configuration that gives this space again, to be edited where it was proposed."""
         return space_section(self.elastic, SpaceRequest.from_config(self.space_config))
 
     @property
@@ -133,7 +133,7 @@ class SuperNet:
 
     @cached_property
     def head(self) -> Head:
-        """The final activation, where there is one, and where the logits are."""
+        """The tensor of the logits, and the final activation where there is one."""
         return find_head(self.graph)
 
     def largest(self) -> SubNet:
@@ -141,7 +141,7 @@ class SuperNet:
         return subnets.largest(self.space)
 
     def smallest(self) -> SubNet:
-        """Every variable at its smallest."""
+        """Every variable at the choice that leaves least of the network."""
         return subnets.smallest(self.space)
 
     def sample(self, rng: random.Random | np.random.Generator) -> SubNet:
@@ -199,7 +199,7 @@ class SuperNet:
         return absorbed if statistics is None else absorbed.with_weights(_as_weights(absorbed.graph, statistics))
 
     def sort_channels(self) -> SuperNet:
-        """Permutes coupled channels by importance, the most important first; the largest SubNet does not change."""
+        """Permutes coupled channels by importance, the most important first; the largest SubNet stays the same."""
         atoms = self.elastic.architecture.rules
         channels = [a for a in atoms if not isinstance(a, Kernel) and not self._is_spatial(a)]
         orders = channel_orders(self.elastic, channels)
@@ -217,7 +217,7 @@ class SuperNet:
     # Operators and metrics.
 
     def places(self, fusion: FusionRules) -> tuple[Place, ...]:
-        """Every fused operator of the network with all features it can have."""
+        """Every fused operator of the network with all features that the operator can have."""
         if fusion not in self._places:
             self._places[fusion] = tuple(find_place(self.elastic, group) for group in fuse(self.graph, fusion))
         return self._places[fusion]
@@ -235,7 +235,7 @@ class SuperNet:
         return tuple(found)
 
     def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
-        """The fused operators of a SubNet one behind the other, with the tensors they read and write."""
+        """The fused operators of a SubNet in topological order, with the tensors that each reads and writes."""
         return operator_sequence(self.elastic, self.places(fusion), fusion, subnet)
 
     def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
@@ -274,10 +274,11 @@ class SuperNet:
         """Memory of one inference in MiB: resident weights, plus the largest sum of live activations and workspace.
 
         Args:
-            fusion: what runs as one kernel.
-            resident: feature id to MiB of weights as the runtime holds them (the LUT's ``resident_weight_mb``); the
-                plain size where it is not known.
-            workspace: feature id to MiB of scratch memory (the LUT's ``workspace_mb``); none where it is not known.
+            fusion: the rules of the runtime.
+            resident: feature id to MiB of weights as the runtime holds them (the LUT's ``resident_weight_mb``); a
+                feature that is absent counts with the plain size of its weights.
+            workspace: feature id to MiB of scratch memory (the LUT's ``workspace_mb``); a feature that is absent has
+                none.
             baseline: MiB that a process of the runtime takes whatever it runs (``profiling.measure_baseline``).
             width: bytes of a number: 4 in single precision.
         """
@@ -296,11 +297,11 @@ class SuperNet:
         return metrics.macs(self.space, self.places(UNFUSED))
 
     def elastic_share(self) -> ElasticShare:
-        """How much of the MACs is in operators that some SubNet resizes or leaves out."""
+        """The share of the MACs that is in operators which some SubNet resizes or leaves out."""
         return elastic_share(self.macs())
 
     def parameters(self) -> Metric:
-        """Trainable and other weights without statistics, in millions."""
+        """Weights without statistics and scalars, in millions."""
         return metrics.parameters(self.elastic)
 
     # Files.

@@ -1,8 +1,9 @@
 """Handles: what inside a block a variable can set.
 
-A *ratio* handle makes its atoms a ratio of a width: of the block's input or output (expand ratio), or of a dimension
-of its own (V scale: value width over key width). An *absolute* handle makes the atoms' size the choice itself (kernel
-size, number of heads). Templates offer them by the kind of variable they become; ``proposal.py`` treats all alike.
+The choice of a *ratio* handle is a ratio of a width: of the block's input or output (expand ratio), or of another
+dimension (V scale: value width over key width). The choice of an *absolute* handle is the size itself (kernel size,
+number of heads). A template offers handles by the kind of variable that a handle becomes; ``proposal.py`` treats all
+kinds alike.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ class Handle:
     """Something inside a block that a variable can set.
 
     Attributes:
-        atoms: sizes that change together; those of an absolute handle have one meta size.
-        relative_to: ``in`` or ``out``, the block's width that a ratio multiplies; another dimension, in the atoms'
-            own unit; or None where the choice is the size itself.
+        atoms: sizes that change together; the atoms of an absolute handle have one meta size.
+        relative_to: the width that a ratio multiplies: ``in`` or ``out`` for an end of the block, or another dimension
+            in the unit of the atoms; None for an absolute handle.
         least: smallest size that an absolute handle can take.
-        step: sizes of an absolute handle are the meta size less a multiple of it (2 for kernels, which are
-            cropped on both sides).
+        step: an absolute handle can take the meta size less multiples of the step (2 for kernels, which are cropped on
+            both sides).
     """
 
     atoms: tuple[Atom, ...]

@@ -17,7 +17,7 @@ class Stage:
     Attributes:
         name: ``stage1``, ``stage2`` ...
         blocks: in the order of the trunk.
-        widths: channel dimensions that its blocks hand on; one where a residual sum couples them.
+        widths: channel dimensions of the outputs of its blocks; a residual sum couples them into one.
         removable: blocks that a depth can remove, the last one first.
     """
 
@@ -28,7 +28,7 @@ class Stage:
 
 
 def find_stages(graph: Graph, blocks: Sequence[Block]) -> tuple[Stage, ...]:
-    """Divides blocks wherever the shape they hand on changes."""
+    """Divides blocks into stages wherever the shape of a block's output changes."""
     groups: list[list[Block]] = []
     for block in blocks:
         joins = groups and _continues(graph, groups[-1][-1], block)

@@ -1,4 +1,4 @@
-"""Features with the batch in front, wherever a network keeps it (fused q-k-v are ``[3, batch, heads, tokens, d]``)."""
+"""Features with the batch in front, wherever a network has it (fused q-k-v are ``[3, batch, heads, tokens, d]``)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,14 @@ def batch_first(shape: Shape, batch_axes: Mapping[str, int] | None, name: str) -
 
 
 def renumbered(attributes: Attributes, batch: int, rank: int) -> Attributes:
-    """Attributes that name axes (``axis``, ``axes``, ``perm``) of an input of a rank whose batch goes to the front.
+    """Attributes that name axes (``axis``, ``axes``, ``perm``), renumbered for an input with its batch in front.
 
-    A permutation's output has its batch in front, too.
+    The batch of a permutation's output is in front, too.
+
+    Args:
+        attributes: of the operator.
+        batch: the axis of the input's batch before it goes to the front.
+        rank: of the input.
     """
     values = dict(attributes)
     perm = values.get("perm")

@@ -1,8 +1,8 @@
 """Dimensions: every axis of every tensor as an expression of atoms.
 
 An *atom* is a quantity that may change by itself (the width of one group of coupled channels, the input's
-resolution). A dimension is a constant, the batch, an atom, a sum (what Concat makes), a product (what Flatten, grouped
-convolutions and attention heads make) or a window (what a sliding kernel leaves of a spatial axis).
+resolution). A dimension is a constant, the batch, an atom, a sum (of a Concat), a product (of a Flatten, a grouped
+convolution or attention heads) or a window (the part of a spatial axis that a sliding kernel leaves).
 
 Worked example: two convolutions with 8 outputs each, concatenated and flattened over a 3x3 map, feed a Gemm. Its
 input axis is ``Product((Sum((a, b)), Constant(3), Constant(3)))`` of meta size 144. With a = 4 and b = 8 its
@@ -34,11 +34,11 @@ class Dimension:
         raise NotImplementedError
 
     def indices(self, sizes: Sizes, orders: Mapping[Atom, Indices]) -> Indices:
-        """Meta indices that stay, in order; ``orders`` permutes the channels of atoms it holds."""
+        """Meta indices that stay, in order; ``orders`` maps atoms to permutations of their channels."""
         raise NotImplementedError
 
     def children(self) -> tuple[Dimension, ...]:
-        """Expressions that this one is made of."""
+        """The parts of the expression."""
         return ()
 
     def with_children(self, children: tuple[Dimension, ...]) -> Dimension:
@@ -183,11 +183,11 @@ class Product(Dimension):
 
 @dataclass(frozen=True)
 class Window(Dimension):
-    """What a sliding kernel leaves of a spatial axis: ``(size - shrink) / stride + 1``.
+    """The part of a spatial axis that a sliding kernel leaves: ``(size - shrink) / stride + 1``.
 
-    ``shrink`` is ``dilation * (kernel - 1) + 1`` less the pads, so that a padded 3x3 and a plain 1x1 of one
-    stride are the same expression, as both ends of a residual sum need. A spatial axis has a size but no index
-    set: weights that are indexed by one are resampled where that has a meaning, or make the resolution static.
+    ``shrink`` is ``dilation * (kernel - 1) + 1`` less the pads, so that a padded 3x3 and a plain 1x1 of one stride are
+    the same expression, as both ends of a residual sum need. A spatial axis has a size but no index set. A weight with
+    a spatial axis is resampled where that has a meaning; any other such weight makes the resolution static.
 
     With ``ceil`` the quotient is rounded up, but no window starts behind the image and its ``begin`` pads.
     """

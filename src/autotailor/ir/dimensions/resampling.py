@@ -2,7 +2,7 @@
 
 A weight's axis may be a spatial expression, for instance ``Sum((Constant(1), Product((h, w))))`` for a class token and
 the patches. Each spatial factor is interpolated by itself (bicubic and antialiased, as timm resizes position
-embeddings), so that a grid is resized separably and a bias between two grids along all four of its axes.
+embeddings). A grid is therefore resized separably, and a bias between two grids along all four axes of the grids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_resampled(dimension: Dimension, sizes: Sizes) -> bool:
 
 
 def resampling_matrix(dimension: Dimension, sizes: Sizes) -> Matrix:
-    """Matrix ``[active, meta]`` that takes an axis of the meta weight to that of a SubNet."""
+    """Matrix ``[active, meta]`` that turns an axis of the unmodified weight into the axis of a SubNet's weight."""
     if isinstance(dimension, Sum):
         from scipy.linalg import block_diag
 

@@ -1,10 +1,10 @@
-"""Unification of dimensions: what must be equal becomes one expression.
+"""Unification of dimensions: dimensions that must be equal become one expression.
 
-Union-find over atoms: an atom may be bound to another atom, to a constant (it becomes static) or to an expression
-(the channels of a grouped convolution become groups times channels per group, those of a fused projection become
-heads times channels per head). What cannot be made equal part by part becomes static on all sides, which is
-always legal. Spatial expressions that agree for every few pixels only (what was halved and doubled again, maps cut
-into patches) restrict the resolution to a step.
+Union-find over atoms: an atom may be bound to another atom, to a constant (the atom becomes static) or to an expression
+(the channels of a grouped convolution become groups times channels per group, the channels of a fused projection become
+heads times channels per head). Dimensions that cannot be made equal part by part become static on both sides, which is
+always legal. Spatial expressions may agree for every few pixels only, where a map is halved and doubled again, or cut
+into patches; the resolution is then restricted to a step.
 
 Worked example: a fused projection to 48 channels is reshaped to (3, 4, 4) and split along the first of the new axes.
 ``factor`` binds the atom of 48 to ``Product((a, b, c))``; ``cut`` then finds that a is indexed and makes it
@@ -31,22 +31,22 @@ from autotailor.ir.dimensions.dimension import (
     total,
 )
 
-LEAST_CHOICES = 4  # a step must leave so many resolutions, or the resolution becomes static
+LEAST_CHOICES = 4  # where a step would leave fewer resolutions, the resolution becomes static
 
 
 class Unifier:
-    """Couples dimensions, and takes them apart as reshapes and splits do."""
+    """Couples dimensions, and divides dimensions as reshapes and splits do."""
 
     def __init__(self) -> None:
         self._bindings: dict[Atom, Dimension] = {}
         self._steps: dict[Resolution, int] = {}
 
     def step(self, resolution: Resolution) -> int:
-        """What resolutions must be a multiple of, so that everything unified holds."""
+        """The number of pixels that resolutions must be a multiple of, so that every unification holds."""
         return self._steps.get(resolution, 1)
 
     def resolve(self, dimension: Dimension) -> Dimension:
-        """The expression with every bound atom replaced by what it is bound to."""
+        """The expression with every bound atom replaced by the expression that the atom is bound to."""
         if isinstance(dimension, Atom):
             bound = self._bindings.get(dimension)
             if bound is None:

@@ -1,16 +1,16 @@
 """Re-inserted BatchNorm: identity until the largest SubNet has been calibrated (design, section 4: compile).
 
-A file for inference has BatchNorm folded into its convolutions: w' = w gain / sqrt(variance + epsilon). Statistics of
-its own for every SubNet need it back. What is re-inserted is the identity,
+A file for inference has BatchNorm folded into its convolutions: w' = w gain / sqrt(variance + epsilon). Every SubNet
+needs statistics of its own, and therefore the BatchNorm that was folded. A *placeholder* is re-inserted, which is the
+identity and knows nothing of the statistics:
 
-    y = sqrt(1 + epsilon) (x - 0) / sqrt(1 + epsilon) + 0,
+    y = sqrt(1 + epsilon) (x - 0) / sqrt(1 + epsilon) + 0.
 
-a *placeholder*: it knows nothing of the statistics. The first calibration sees the (mean, variance) of x in the largest
-SubNet and keeps it the identity:
+The first calibration sees the (mean, variance) of x in the largest SubNet, and keeps the BatchNorm the identity:
 
     y = sqrt(variance + epsilon) (x - mean) / sqrt(variance + epsilon) + mean.
 
-From then on every other SubNet can be recalibrated like one that was never folded.
+From then on every other SubNet can be recalibrated like a SubNet of a network whose BatchNorm was never folded.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def _could_be_folded(node: Node, graph: Graph) -> bool:
 
 
 def placeholders(graph: Graph) -> tuple[Node, ...]:
-    """BatchNorm nodes that have been re-inserted and not been calibrated yet: they are the identity, and say so."""
+    """BatchNorm nodes that were re-inserted and have not been calibrated: their weights are those of the identity."""
     return tuple(node for node in graph.nodes if node.kind == KIND and _is_placeholder(node, graph))
 
 
 def adopt(graph: Graph, statistics: Mapping[str, tuple[Array, Array]]) -> Graph:
-    """Gives placeholders the statistics of what they read; the graph computes the same.
+    """Gives placeholders the statistics of their inputs; the graph computes the same.
 
     Args:
         graph: with placeholders.

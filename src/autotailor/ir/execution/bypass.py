@@ -12,7 +12,7 @@ from autotailor.ir.graph import Graph, Node
 
 
 def bypass(graph: Graph, node: Node) -> nn.Module:
-    """A module of one operator, with its weights fixed; its inputs are the node's activations, in order.
+    """A module of one operator with fixed weights; the inputs of the module are the node's activations, in order.
 
     Raises:
         GraphError: onnx2torch has no converter for the operator.

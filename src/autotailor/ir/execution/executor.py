@@ -1,8 +1,8 @@
 """Graphs as PyTorch modules (the paper's ``build``).
 
-``GraphModule`` runs one graph. ``ElasticModule`` runs any SubNet of a SuperNet on shared weights: its operators
-slice them by the active architecture, and normalisation uses batch statistics (training), statistics of the SubNet
-at hand (evaluation), or collects them (recalibration).
+``GraphModule`` runs one graph. ``ElasticModule`` runs any SubNet of a SuperNet on shared weights: its operators slice
+the weights by the active architecture. Normalisation uses the statistics of the batch (training), uses those of the
+active SubNet (evaluation), or collects statistics (recalibration).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Collector:
 class GraphModule(nn.Module):
     """One graph as a module; input ``[n, 3, r, r]``, output ``[n, classes]``.
 
-    Weights that are trainable are parameters, the rest buffers; ``weight_names`` maps the graph's names to theirs.
+    Trainable weights are parameters, other weights are buffers; ``weight_names`` maps names of weights in the graph to
+    names of attributes.
 
     Args:
         graph: to be run.
@@ -84,7 +85,7 @@ class GraphModule(nn.Module):
         return rules.find(node.kind) is None
 
     def _schedule(self, nodes: tuple[Node, ...], output: str) -> None:
-        """Says what to run, what to return, and when each activation has been read for the last time."""
+        """Sets which nodes run, which tensor is returned, and after which node each activation is dropped."""
         nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
         self._nodes, self._output = nodes, output
         last: dict[str, int] = {}
@@ -96,7 +97,7 @@ class GraphModule(nn.Module):
                 self._last.setdefault(position, []).append(name)
 
     def weight(self, name: str) -> Tensor:
-        """A weight as the operators see it."""
+        """The weight that operators compute with."""
         value: Tensor = getattr(self, self.weight_names[name])
         return value
 

@@ -1,7 +1,7 @@
-"""The final activation of a classifier: what it makes of its logits last, and where they are.
+"""The final activation of a classifier, and the tensor of its logits.
 
 Cross entropy and distillation want logits. A network that ends in Softmax, LogSoftmax or Sigmoid therefore runs up to
-its logits while it is trained; everything that is exported, listed or measured has the activation, as the original has.
+its logits while it is trained. A SubNet that is exported, listed or measured has the activation, as the original has.
 
     logits -> Softmax -> output        logits -> Softmax -> Reshape -> output        logits -> Softmax -> Log -> output
 

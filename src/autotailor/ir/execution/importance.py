@@ -1,8 +1,8 @@
-"""Channel importance: what a SubNet should keep first (design, section 4; Once-for-All sorts by L1 norm).
+"""Channel importance: which channels a SubNet should keep first (Once-for-All sorts by the L1 norm as well).
 
-Importance of channel c of an atom = (sum of |gain_c| of the normalisations on it) x (sum of the L1 norms of the
-weights that read c), each summand divided by its mean; a factor that has no summand is one. The norm of the weights
-that *write* a channel says nothing where a normalisation follows.
+Importance of channel c of an atom = (sum of |gain_c| over the normalisations of the channel) x (sum of the L1 norms of
+the weights that read the channel). Each summand is divided by its mean over the channels; a factor without summands is
+one. The norm of the weights that *write* a channel says nothing where a normalisation follows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _reading_axis(kind: str, transposed: bool) -> int:
 def _accumulate(
     into: dict[Atom, Array], weight: Array, axes: Sequence[Dimension], axis: int, wanted: set[Atom]
 ) -> None:
-    """Adds the L1 norms of a weight along one axis to the atoms that the axis is made of."""
+    """Adds the L1 norms of a weight along one axis to the atoms of the axis."""
     others = tuple(i for i in range(weight.ndim) if i != axis)
     _spread(into, np.abs(weight).sum(axis=others, dtype=np.float64), axes[axis], wanted)
 

@@ -1,6 +1,6 @@
-"""Graph to ONNX, opset 17 or the first that has all its operators.
+"""Graph to ONNX, at opset 17 or the first later opset that has all operators of the graph.
 
-Attributes that ONNX passes as inputs go back to their places.
+Attributes that ONNX passes as inputs become inputs again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def to_onnx(graph: Graph, hollow: bool = False) -> onnx.ModelProto:
 
 
 def write_node(node: Node, opset: int = OPSET) -> tuple[onnx.NodeProto, list[TensorProto]]:
-    """One ONNX node, and the constants it needs as inputs."""
+    """One ONNX node, and the constants that the node reads."""
     rule = rules.find(node.kind) or OperatorRule()
     attributes = dict(node.values)
     inputs = list(node.inputs)

@@ -1,4 +1,4 @@
-"""A SubNet as a graph of its own: removed blocks bypassed, weights sliced, shapes and attributes deduced."""
+"""A SubNet as a graph of its own: without removed blocks, with sliced weights, deduced shapes and attributes."""
 
 from __future__ import annotations
 

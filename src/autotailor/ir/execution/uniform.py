@@ -39,7 +39,7 @@ def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
 
 
 def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
-    """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only the heads."""
+    """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only heads."""
     axes = dict.fromkeys(d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name])
     found: dict[Atom, int] = {}
     inner: set[Atom] = set()

@@ -5,9 +5,9 @@ Example::
     Pattern("Swish", "Mul(x, Sigmoid(x))")
     Pattern("MatMul", "Add(MatMul(x, W), B)")
 
-Names in lower case stand for activations, names in upper case for constants, numbers for constants of one element with
-that value; the same name is the same tensor. Keywords are attributes that the node must have; a name in their place
-becomes an attribute of the operator, ``_`` stands for anything. Add and Mul commute.
+A name in lower case stands for an activation, a name in upper case for a constant, and a number for a constant of one
+element with that value. The same name is the same tensor. A keyword is an attribute that the node must have; a name as
+the value of a keyword becomes an attribute of the operator, and ``_`` stands for any value. Add and Mul commute.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Pattern:
     Attributes:
         kind: of the operator that it becomes; an ONNX operator type where ONNX has one.
         expression: the subgraph.
-        scalars: constants that have one element, whatever its value: they cost nothing.
-        attributes: those of them that become attributes of that name, in lower case.
-        ranks: ranks that an activation may have, by name; any where it is not named.
-        vectors: constants that have one axis longer than 1 at most.
+        scalars: constants of one element, whatever the value; a runtime spends no time on them.
+        attributes: constants of one element that become attributes of the operator, named in lower case.
+        ranks: activation name to the ranks that the activation may have; one that is not named may have any rank.
+        vectors: constants with at most one axis longer than 1.
     """
 
     kind: str
@@ -82,8 +82,8 @@ class Match:
     """Where a pattern was found.
 
     Attributes:
-        node: one node that stands for the subgraph: its inputs, its output, its name; activations first.
-        members: the nodes of the subgraph in the order of the graph, the last one writes the output.
+        node: one node that stands for the subgraph, with its inputs (activations first), its output and its name.
+        members: the nodes of the subgraph in the order of the graph; the last one writes the output.
     """
 
     node: Node
@@ -92,7 +92,7 @@ class Match:
 
 @dataclass(frozen=True)
 class _Partial:
-    """What is bound so far."""
+    """The tensors, nodes and attributes that names stand for so far."""
 
     tensors: tuple[tuple[str, str], ...] = ()
     nodes: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class _Partial:
 
 
 def find_matches(graph: Graph, patterns: Sequence[Pattern]) -> dict[str, Match]:
-    """Node name to the match that it ends; matches are disjoint, earlier patterns come first."""
+    """Name of the last node of each match to the match; matches are disjoint, and earlier patterns take precedence."""
     found: dict[str, Match] = {}
     taken: set[str] = set()
     for pattern in patterns:
@@ -129,7 +129,7 @@ def _match(graph: Graph, pattern: Pattern, node: Node) -> Match | None:
 
 
 def _match_call(graph: Graph, call: ast.Call, node: Node, partial: _Partial) -> Iterator[_Partial]:
-    """Ways to match an operator and all before it."""
+    """Ways to match an operator of the expression and all operators inside its arguments."""
     inputs = [name for name in node.inputs if name]
     if not isinstance(call.func, ast.Name) or node.kind != call.func.id or len(inputs) != len(call.args):
         return
@@ -145,7 +145,7 @@ def _match_call(graph: Graph, call: ast.Call, node: Node, partial: _Partial) -> 
 
 
 def _match_value(wanted: ast.expr, value: Any) -> dict[str, Any] | None:
-    """What the names in an attribute's pattern stand for; None where it does not match."""
+    """Values that the names in an attribute's pattern stand for; None where the value does not match."""
     if isinstance(wanted, ast.Name):
         return {} if wanted.id == "_" else {wanted.id: value}
     if not isinstance(wanted, ast.Tuple):
@@ -188,7 +188,7 @@ def _scalar(graph: Graph, tensor: str) -> float | None:
 
 
 def _is_closed(graph: Graph, members: Sequence[Node], root: Node) -> bool:
-    """Whether nothing outside reads what the subgraph computes on the way."""
+    """Whether no node outside of the subgraph reads an inner tensor of it."""
     names = {member.name for member in members}
     inner = [name for member in members if member is not root for name in member.outputs]
     return all(
@@ -197,7 +197,7 @@ def _is_closed(graph: Graph, members: Sequence[Node], root: Node) -> bool:
 
 
 def _fits(graph: Graph, pattern: Pattern, bound: Mapping[str, str]) -> bool:
-    """Whether tensors are as the pattern says."""
+    """Whether the bound tensors have the ranks and sizes that the pattern says."""
     scalars = all(_scalar(graph, bound[name]) is not None for name in (*pattern.scalars, *pattern.attributes))
     ranks = all(len(graph.shapes[bound[name]]) in allowed for name, allowed in pattern.ranks)
     vectors = all(sum(size > 1 for size in graph.weights[bound[name]].shape) <= 1 for name in pattern.vectors)

@@ -1,7 +1,7 @@
 """Fused operators: a producer, what folds into its weights, and what runs inside its kernel (paper, section 4.2.1).
 
-A *place* is one fused group of the graph; its features over the joint choices of the few variables they depend on are
-deduced, never run. The unique operators of the space are the union of the places' features.
+A *place* is one fused group of the graph. The features of a place over the joint choices of the few variables that the
+place depends on are deduced, never run. The unique operators of the space are the union of the features of all places.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from autotailor.ir.space.subnet import IntArray, SubNet
 
 @dataclass(frozen=True)
 class FusedGroup:
-    """Nodes that run as one kernel: the producer first, then what folds into it and what follows in place.
+    """Nodes that run as one kernel.
 
     Attributes:
-        producer: a node of the graph, or one that stands for a pattern.
-        folded: what disappears into the producer's weights.
-        followers: what runs inside its kernel.
-        pattern: the nodes of the graph that the producer stands for; none where it is one of them.
+        producer: a node of the graph, or a node that stands for the match of a pattern.
+        folded: nodes that disappear into the producer's weights.
+        followers: nodes that run inside the producer's kernel.
+        pattern: the nodes of the graph that the producer stands for; none where the producer is a node of the graph.
     """
 
     producer: Node
@@ -45,12 +45,12 @@ class FusedGroup:
 
     @property
     def members(self) -> tuple[Node, ...]:
-        """Its nodes of the graph, in order."""
+        """All nodes of the graph that belong to the group, in order."""
         return (*(self.pattern or (self.producer,)), *self.folded, *self.followers)
 
     @property
     def added(self) -> tuple[str, ...]:
-        """What sums among the followers add to what the kernel has computed."""
+        """Tensors that the sums among the followers add to the kernel's result."""
         inner = {name for node in self.members for name in node.outputs}
         return tuple(n for node in self.followers if node.kind == "Add" for n in node.inputs if n not in inner)
 
@@ -66,9 +66,10 @@ class Place:
 
     Attributes:
         group: the nodes that run as this operator.
-        variables: what its feature depends on; axis i of ``index`` runs over the choices of ``variables[i]``.
-        operators: the distinct features it can have.
-        index: which of them it has.
+        variables: names of those that its feature depends on; axis i of ``index`` runs over the choices of
+            ``variables[i]``.
+        operators: the distinct features that the place can have.
+        index: the position in ``operators`` of the feature under each joint choice.
         gate: of its block; None where the block is always there.
         derived: sums over many variables, the last axis of ``index``; None where there are none.
     """
@@ -95,14 +96,14 @@ class Place:
         return found
 
     def feature(self, subnet: SubNet) -> OperatorFeature | None:
-        """Its feature in a SubNet; None where its block is removed."""
+        """The feature of the place in a SubNet; None where the block of the place is removed."""
         if not subnet.opens(self.gate):
             return None
         number = self.index[entries(self.variables, self.derived, subnet.space, subnet.to_array()[None])]
         return self.operators[int(number.item())]
 
     def term(self, values: npt.ArrayLike) -> Term:
-        """A term with one value for each of its operators ``[n]``."""
+        """A term from one value for each of the place's operators ``[n]``."""
         table = np.asarray(values, dtype=np.float64)[self.index]
         return Term(self.variables, table, self.gate, self.label, self.derived)
 
@@ -142,7 +143,7 @@ def _grow(graph: Graph, producer: Node, fusion: FusionRules, taken: set[str]) ->
 
 
 def _sum_behind(graph: Graph, node: Node, producer: Node, fusion: FusionRules) -> Node | None:
-    """The residual sum that runs inside a producer's kernel; of two that could take it, the first operand's does."""
+    """The residual sum that runs inside a producer's kernel; of two such producers the first operand's takes it."""
     readers = graph.consumers.get(node.outputs[0], ())
     if producer.kind not in fusion.sums or len(readers) != 1 or readers[0].kind != "Add":
         return None
@@ -153,7 +154,7 @@ def _sum_behind(graph: Graph, node: Node, producer: Node, fusion: FusionRules) -
 
 
 def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
-    """Whether nothing but a sum reads a tensor, and what writes it can run the sum inside."""
+    """Whether nothing but a sum reads a tensor, and the producer of the tensor can run the sum inside its kernel."""
     folding = {follower for _, follower in fusion.folds}
     node = graph.producers.get(tensor)
     while node is not None and len(graph.consumers[node.outputs[0]]) == 1:
@@ -164,7 +165,7 @@ def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
 
 
 def _only_reader(graph: Graph, node: Node) -> Node | None:
-    """The node that alone reads what a node writes, through an input of its own."""
+    """The only reader of a node's output, if there is one and the output is its first input."""
     output = node.outputs[0]
     readers = graph.consumers.get(output, ())
     if len(readers) != 1 or output == graph.output:
@@ -178,10 +179,10 @@ def group_feature(
     """Feature of a fused group.
 
     Args:
-        graph: where it stands.
-        group: its nodes.
-        shapes: active shapes of all tensors it touches.
-        batch_axes: where activations have their batch, if not first.
+        graph: the graph of the group.
+        group: the nodes.
+        shapes: active shapes of all tensors that the nodes read or write.
+        batch_axes: activation name to the axis of the batch, where that is not the first.
     """
     producer = specialise(group.producer, shapes)
     rule = rules.find(producer.kind) or OperatorRule()

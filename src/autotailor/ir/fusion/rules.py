@@ -15,10 +15,10 @@ class FusionRules:
         name: for messages and hashes.
         folds: (producer, follower) kinds where the follower disappears into the producer's weights.
         fuses: (producer, follower) kinds where the follower runs inside the producer's kernel.
-        free: kinds that cost nothing (views).
-        patterns: subgraphs that run as one operator; where two overlap the earlier one holds.
-        sums: producers that add a second activation of their output's shape inside their kernel (a residual), before
-            what fuses with them.
+        free: kinds that take no time (views).
+        patterns: subgraphs that run as one operator; of two that overlap the earlier one is taken.
+        sums: producers that add a second activation of their output's shape (a residual) inside their kernel, before
+            their followers.
     """
 
     name: str

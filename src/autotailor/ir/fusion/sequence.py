@@ -1,4 +1,4 @@
-"""The operators of one SubNet in a row, with the tensors they read and write."""
+"""The fused operators of one SubNet in topological order, with the tensors that each reads and writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autotailor.ir.space.subnet import SubNet
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """A fused operator where it stands.
+    """A fused operator with the tensors around it.
 
     Attributes:
         feature: the operator.
@@ -36,7 +36,7 @@ def operator_sequence(
     Args:
         elastic: the SuperNet's.
         places: of the network.
-        fusion: the rules that the places follow; its free operators hand on what they read.
+        fusion: the rules that the places follow; the output of a free operator is its input.
         subnet: which one.
     """
     kept = elastic.remainder(subnet)
@@ -59,7 +59,7 @@ def operator_sequence(
 
 
 def _as_needed(operators: Sequence[PlacedOperator]) -> tuple[PlacedOperator, ...]:
-    """Operators in their order, but those that add a residual behind what computes it."""
+    """Operators in their order, but each that adds a residual after the operator that computes the residual."""
     missing = {name for operator in operators for name in operator.outputs}
     ordered, waiting = list[PlacedOperator](), list[PlacedOperator]()
     for operator in operators:

@@ -14,12 +14,12 @@ from autotailor.ir.space.subnet import largest
 
 @dataclass(frozen=True)
 class ElasticShare:
-    """Shares of the largest SubNet's multiply-accumulates, 0 to 1; the resolution does not count.
+    """Shares of the largest SubNet's multiply-accumulates, 0 to 1; a change of the resolution does not count.
 
     Attributes:
         resized: in operators that a width, a ratio, a kernel or a number of heads makes cheaper.
-        removable: in operators of blocks that a depth can remove.
-        elastic: in either.
+        removable: in operators that some SubNet leaves out.
+        elastic: in operators of either sort.
     """
 
     resized: float
@@ -28,9 +28,9 @@ class ElasticShare:
 
 
 def elastic_share(macs: Metric) -> ElasticShare:
-    """Reads the shares off the terms of the MACs; all zero for a network without any.
+    """The shares that follow from the terms of the MACs; all are zero for a network without MACs.
 
-    Operators without a rule count no MACs, neither in the share nor in the whole.
+    An operator without a rule has no MACs, so that it adds to no share and not to the total.
     """
     values = unmodified_values(macs)
     resized = [value for term, value in zip(macs.terms, values, strict=True) if is_resized(term)]

@@ -1,6 +1,7 @@
 """Metrics that follow from the graph: latency from a LUT, multiply-accumulates, parameters.
 
-Each is a sum of terms, one for each place or weight, over the few variables that it depends on (paper, section 4.2.1).
+Each metric is a sum of terms, one for each place or weight, over the few variables that the place or weight depends on
+(paper, section 4.2.1).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def latency(space: Space, places: Sequence[Place], latencies: Mapping[str, float
 def latency_variance(space: Space, places: Sequence[Place], standard_errors: Mapping[str, float]) -> Metric:
     """Variance of the predicted latency in ms²; its root is the standard error of a SubNet's latency.
 
-    The standard errors of the LUT (feature id to milliseconds) add in quadrature, place by place. They say how well the
-    operators are known, not how well a sum of operators stands for a network, which only ``validate`` can tell.
+    The standard errors of the LUT (feature id to milliseconds) add in quadrature, place by place. Standard errors say
+    how well the operators are known. How well a sum of operators stands for a network, only ``validate`` can tell.
 
     Raises:
         GraphError: the LUT lacks an operator.
@@ -97,5 +98,5 @@ def _weight_term(elastic: ElasticGraph, name: str, gate: Gate | None) -> Term:
 
 
 def operator_macs(feature: OperatorFeature) -> float:
-    """Multiply-accumulate operations of one operator, in millions; what is fused into it has none."""
+    """Multiply-accumulate operations of one operator, in millions; operators fused into the operator have none."""
     return (rules.find(feature.kind) or OperatorRule()).macs(feature) / MILLION

@@ -1,8 +1,9 @@
 """Operator rules: what the IR knows of each kind of operator.
 
-A rule deduces the dimensions of an operator's outputs from those of its inputs (the paper's ``update``), says how its
-weights' axes relate to them, and computes it in PyTorch (``call``). One file under ``operators/`` holds
-one family; registering a rule is all it takes. A kind without a rule is *static*: see ``bypass.py``.
+A rule deduces the dimensions of an operator's outputs from the dimensions of its inputs (the paper's ``update``), says
+how the axes of its weights relate to both, and computes the operator in PyTorch (``call``). One file under
+``operators/`` holds one family, and a rule becomes known by being registered. A kind without a rule is *static*: see
+``bypass.py``.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ Dimensions = tuple[Dimension, ...]
 
 
 class Deduction(Protocol):
-    """What a rule may ask for and say while dimensions are deduced."""
+    """The questions that a rule may ask, and the facts that it may state, while dimensions are deduced."""
 
     def dimensions(self, name: str) -> Dimensions:
-        """Dimensions of an activation or weight, as far as known."""
+        """Dimensions of an activation or weight, as far as they are known."""
         ...
 
     def is_weight(self, name: str) -> bool:
@@ -59,7 +60,7 @@ class Deduction(Protocol):
         ...
 
     def require(self, dimension: Dimension, least: int, reason: str) -> None:
-        """States a least size of a dimension, and what is wrong with less; the unmodified network has it."""
+        """States a least size of a dimension, which the unmodified network has, and the reason why less is wrong."""
         ...
 
     def resample(self, node: Node, name: str) -> None:
@@ -89,9 +90,9 @@ class OperatorRule:
         constant_inputs: positions of inputs that shape the operator, with the attribute each becomes.
         attribute_at_17: those of them that ONNX opset 17 writes as attributes.
         statistics: positions of inputs that are no trainable parameters.
-        elementwise: one activation in, the same shape out, element by element.
-        view: moves no data.
-        follows_shapes: ``call`` needs the node as ``specialise`` leaves it.
+        elementwise: the operator reads one activation and writes one of the same shape, element by element.
+        view: the operator moves no data.
+        follows_shapes: ``call`` needs the node with the attributes that ``specialise`` gives.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -107,7 +108,7 @@ class OperatorRule:
         return ""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
-        """Dimensions of each output; couples, freezes and declares weights on the way."""
+        """Dimensions of each output; the rule couples and freezes dimensions, and declares weights, on the way."""
         raise NotImplementedError
 
     def general(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
@@ -117,7 +118,7 @@ class OperatorRule:
     def call(self, node: Node, arguments: Sequence[Any]) -> Any:
         """The operator in PyTorch; arguments are the node's inputs, weights included, None where absent.
 
-        It computes every node of its kinds, also those that stay static because the rule does not apply.
+        A rule computes every node of its kinds, also a node that stays static because the rule does not apply.
         """
         raise NotImplementedError
 

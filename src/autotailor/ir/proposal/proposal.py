@@ -1,4 +1,4 @@
-"""From a request to the variables of a network and what they do to its atoms (paper, section 4.3)."""
+"""From a request to the variables of a network and the sizes that they give to atoms (paper, section 4.3)."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _add_depth(draft: _Draft, stage: Stage) -> None:
 def _stage_widths(elastic: ElasticGraph) -> dict[str, dict[Atom, int]]:
     """Channel atoms, with their granules, of the stem, each stage and the head.
 
-    Operators between blocks go with the stage that follows them, unless their widths belong to another one.
+    The widths of an operator between blocks belong to the stage that follows, unless another stage owns the widths.
     """
     view, blocks, stages = View(elastic.graph, elastic.propagation), elastic.blocks, elastic.stages
     widths: dict[str, dict[Atom, int]] = {STEM: {}, **{stage.name: {} for stage in stages}, HEAD: {}}
@@ -212,13 +212,13 @@ def _add_handle(draft: _Draft, block: Block, kind: str) -> None:
 
 
 def _base(block: Block, handle: Handle) -> Dimension | None:
-    """What a ratio multiplies; None for an absolute handle."""
+    """The dimension that a ratio multiplies; None for an absolute handle."""
     ends = {"in": block.width_in, "out": block.width_out}
     return ends[handle.relative_to] if isinstance(handle.relative_to, str) else handle.relative_to
 
 
 def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Choice) -> tuple[Choice, ...]:
-    """What the configuration lists for a handle, the block's name before its kind; proposed where there is none."""
+    """Choices that the configuration lists for a handle, by the block's name or else by its kind; or proposed ones."""
     if request.blocks is not None:
         sections = (request.blocks.get(key, {}) for key in (block.name, block.kind))
         return next((tuple(section[kind]) for section in sections if kind in section), ())
@@ -243,7 +243,7 @@ def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Ch
 
 
 def _scalable(width: Dimension) -> dict[Atom, int]:
-    """Atoms that a width is proportional to or a sum of, and how many channels one unit of each stands for."""
+    """Atoms of a width, each with the number of channels that one unit of the atom stands for."""
     found: dict[Atom, int] = {}
     for part in parts_of(width):
         atoms = list(part.atoms())
@@ -253,7 +253,7 @@ def _scalable(width: Dimension) -> dict[Atom, int]:
 
 
 def _merge(architecture: Architecture) -> Architecture:
-    """Merges choices that rounding made equal; a variable left with one choice disappears."""
+    """Merges choices that rounding made equal; a variable with one choice left is dropped."""
     merged: list[tuple[str, Choice, Choice]] = []
     variables: list[Variable] = []
     for variable in architecture.space:
@@ -274,7 +274,7 @@ def _merge(architecture: Architecture) -> Architecture:
 
 
 def _sizes_of_choice(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:
-    """Sizes of the atoms a variable governs, for one choice, over all sizes of what they are ratios of."""
+    """Sizes of the atoms that a variable governs, under one choice and all sizes of the atoms' bases."""
     return tuple(
         size
         for atom, rule in architecture.rules.items()

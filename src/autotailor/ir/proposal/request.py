@@ -10,8 +10,9 @@ blocks:                                            # by kind of block, or by nam
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns
 
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
-goes to those that can take all of its choices; a choice for a named stage must be legal. The width of the ``head``,
-what follows the last block, changes only where it is named: ``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``.
+applies to the stages that can take all of its choices; a choice for a named stage must be legal. The ``head`` is the
+part behind the last block. The width of the head changes only where the head is named:
+``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ByOwner = Mapping[str, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class SpaceRequest:
-    """What the configuration asks for; None means: propose."""
+    """A space as the configuration asks for it; where a field is None, choices are proposed."""
 
     divisor: int = 8
     resolution: tuple[int, ...] | None = None
@@ -47,7 +48,7 @@ class SpaceRequest:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | None) -> SpaceRequest:
-        """Reads a ``space`` section; with None everything is proposed, otherwise what is not listed stays fixed.
+        """Reads a ``space`` section. With None everything is proposed; otherwise a size that is not listed stays fixed.
 
         Raises:
             SpaceError: a key that does not exist, or a value of another form than the text above shows.
@@ -77,7 +78,7 @@ class SpaceRequest:
 
 
 def choices_of(by_owner: ByOwner | None, owner: str, proposed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the configuration lists for a stage, its name before ``*``; proposed where there is no configuration."""
+    """Choices that the configuration lists for a stage, by its name or else by ``*``; or the proposed ones."""
     return proposed if by_owner is None else by_owner.get(owner, by_owner.get(ALL, ()))
 
 

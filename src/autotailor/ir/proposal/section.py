@@ -1,6 +1,6 @@
-"""The ``space`` section that describes a space: what a person would have to write to get it.
+"""The ``space`` section that describes a space: the text that a person would have to write to get the space.
 
-By kind of block, and by single block only where one differs from the others of its kind.
+Blocks are described by kind, and by name only where a block differs from the others of its kind.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Section = dict[str, Any]
 
 
 def space_section(elastic: ElasticGraph, request: SpaceRequest) -> Section:
-    """A section that ``SpaceRequest.from_config`` reads, from which the same variables follow.
+    """A section that ``SpaceRequest.from_config`` reads, and that gives the same variables.
 
     Args:
         elastic: the network, whose space is described.
-        request: that the space was made from, for its divisor and what it skips.
+        request: the request that the space was made from; the section repeats its divisor and the skipped variables.
     """
     space, stages = elastic.space, elastic.stages
     for depth, width in itertools.product(_FORMS, repeat=2):
@@ -58,7 +58,7 @@ def _as_list(wanted: Mapping[str, Choices]) -> Any:
 
 
 def _with_exceptions(wanted: Mapping[str, Choices]) -> Any:
-    """The usual choices for all stages, and by name those that have others, and the head."""
+    """The usual choices for all stages; stages with other choices, and the head, by name."""
     common = _most_common(wanted.values())
     others = {
         owner: list(choices) for owner, choices in wanted.items() if choices and (choices != common or owner == HEAD)
@@ -71,11 +71,11 @@ def _by_name(wanted: Mapping[str, Choices]) -> Any:
     return {owner: list(choices) for owner, choices in wanted.items() if choices}
 
 
-_FORMS = (_as_list, _with_exceptions, _by_name)  # the shortest that says it all is taken
+_FORMS = (_as_list, _with_exceptions, _by_name)  # the first form that gives the space is taken
 
 
 def _by_block(space: Space, blocks: Sequence[Block]) -> dict[str, dict[str, list[Choice]]]:
-    """Kind of block to its usual choices, then the blocks that differ by name."""
+    """Kind of block to its usual choices, followed by the blocks that differ, by name."""
     by_kind: dict[str, dict[str, list[Choice]]] = {}
     by_name: dict[str, dict[str, list[Choice]]] = {}
     for kind in dict.fromkeys(block.kind for block in blocks):
@@ -99,6 +99,6 @@ def _choices(space: Space, owner: str, kind: str) -> Choices:
 
 
 def _most_common(wanted: Iterable[Choices]) -> Choices:
-    """The choices that most owners have, those without a variable left aside."""
+    """The choices that most owners have; owners without the variable do not count."""
     counts = Counter(choices for choices in wanted if choices)
     return counts.most_common(1)[0][0] if counts else ()

@@ -16,7 +16,7 @@ Assignment = Mapping[str, Choice]
 
 
 def round_width(value: float, divisor: int) -> int:
-    """Rounds a width to a multiple of a divisor, never losing more than a tenth (Sandler et al., 2018)."""
+    """Rounds a width to a multiple of a divisor, and loses no more than a tenth of it (Sandler et al., 2018)."""
     rounded = max(divisor, int((value + divisor / 2) // divisor) * divisor)
     return rounded + divisor if rounded < 0.9 * value else rounded
 
@@ -39,15 +39,15 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Scaled:
-    """The atom's size is a ratio of something, rounded.
+    """The atom's size is a ratio of a width, rounded.
 
     Attributes:
-        variable: whose choice is the ratio.
+        variable: the variable whose choice is the ratio.
         base: the width that the ratio multiplies; None for the atom's own meta width.
         divisor: of the rounding, in channels.
         granule: channels that one unit of the atom stands for (more than 1 for groups of channels).
-        share: this atom's part of what the ratio gives, where one ratio scales several widths.
-        default: the unmodified ratio; with the base at its meta size it gives exactly the meta width.
+        default: the unmodified ratio; with the base at its meta size the atom has exactly its meta width.
+        share: the atom's part of the scaled width, where one ratio scales several widths.
     """
 
     variable: str
@@ -78,7 +78,7 @@ AtomRule = Fixed | Scaled
 
 @dataclass(frozen=True, eq=False)
 class Architecture:
-    """What the variables of a space do to atoms; atoms without a rule keep their meta size."""
+    """A space, and the sizes that its variables give to atoms; an atom without a rule keeps its meta size."""
 
     space: Space
     rules: Mapping[Atom, AtomRule] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Architecture:
         return size
 
     def substituted(self, replacements: Mapping[Any, Dimension]) -> Architecture:
-        """The same with some expressions replaced wherever a size is a ratio of them."""
+        """The same architecture with some expressions replaced in the bases of ratios."""
         return replace(self, rules={atom: rule.substituted(replacements) for atom, rule in self.rules.items()})
 
     def variables(self, *dimensions: Dimension) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class Architecture:
         return tuple(sorted(names, key=self.space.positions.__getitem__))
 
     def _governing(self, atom: Atom) -> frozenset[str]:
-        """Variables that an atom depends on, through what it is a ratio of as well."""
+        """Variables that an atom depends on, by itself or through the base of its ratio."""
         known = self._known.get(atom)
         if known is None:
             rule = self.rules.get(atom)
@@ -122,12 +122,12 @@ class Architecture:
         return {}
 
     def active(self, dimension: Dimension, sizes: Sizes, owner: str) -> int:
-        """Active size of one dimension; refuses sizes below one with a reason."""
+        """Active size of one dimension of the tensor ``owner``; refuses sizes below one with a reason."""
         return check_size(dimension, dimension.size(sizes), owner)
 
 
 def check_size(dimension: Dimension, size: int, owner: str) -> int:
-    """The active size of a dimension of ``owner``; refuses sizes below one with a reason."""
+    """The active size of a dimension of the tensor ``owner``; refuses sizes below one with a reason."""
     if size < 1:
         raise IllegalSubNetError(f"{owner}: nothing is left of a dimension of {dimension.meta}; it became {size}")
     return size

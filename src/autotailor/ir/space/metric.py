@@ -1,4 +1,4 @@
-"""Terms and metrics: everything after compilation is a sum of small tables over variables."""
+"""Terms and metrics: a metric of SubNets is a sum of small tables over few variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A table over the choices of a few variables, counted only while its gate is open.
+    """A table over the choices of a few variables, which counts only where its gate is open.
 
     Attributes:
         variables: names; axis i of ``table`` runs over the choices of ``variables[i]``.
@@ -36,13 +36,13 @@ class Term:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """Names of all variables that it depends on, the gate's included."""
+        """Names of all variables that the term depends on, including the variables of the gate."""
         further = () if self.derived is None else self.derived.variables
         gate = () if self.gate is None else self.gate.variables
         return tuple(dict.fromkeys((*self.variables, *further, *gate)))
 
     def shape(self, space: Space) -> tuple[int, ...]:
-        """Shape that its table must have."""
+        """Shape that the table must have."""
         sums = () if self.derived is None else (len(self.derived.values),)
         return (*(len(space[name].choices) for name in self.variables), *sums)
 

@@ -65,9 +65,11 @@ class Modification:
 
 @dataclass(frozen=True)
 class Space:
-    """All variables of a SuperNet, in the fixed order that arrays and JSON use.
+    """All variables of a SuperNet, in the order that arrays and JSON have.
 
-    ``merged`` lists, per variable, requested choices that rounding made equal to a kept one.
+    Attributes:
+        variables: names are distinct; a gate asks variables that stand before what it gates.
+        merged: (variable, requested choice, kept choice) where rounding made two choices equal.
     """
 
     variables: tuple[Variable, ...]
@@ -133,7 +135,7 @@ class Space:
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
-        """What gates tie together, each variable in one tie at most."""
+        """Groups of variables that gates tie together; each variable is in one tie at most."""
         groups: list[set[str]] = []
         for variable in self.variables:
             if variable.gate is not None:
@@ -159,7 +161,7 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """Variables that gates tie together: distinct SubNets are counted by what the gates ask.
+    """Variables that gates tie together. Distinct SubNets are counted for each joint choice of what the gates ask.
 
     Attributes:
         asked: names of the variables that gates ask, in the space's order.

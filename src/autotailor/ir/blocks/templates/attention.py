@@ -1,8 +1,8 @@
 """Attention: softmax(Q K) V over heads (Vaswani et al., 2017), with or without a residual sum.
 
-The score product contracts the channels of queries and keys, the context product follows the softmax; heads and value
-channels are read off its operands, however the network came to them (fused or separate projections, windows,
-biases, heads folded into the batch).
+The score product contracts the channels of queries and keys; the context product follows the softmax. Heads and value
+channels are read off the operands of both products, so that projections may be fused or separate, and that windows,
+biases, and heads that are folded into the batch do not matter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AttentionCore:
 
 
 def find_core(view: View, nodes: Row | tuple[Node, ...]) -> AttentionCore | None:
-    """The products before and after the only softmax among some nodes; None where that is not what they are."""
+    """The products before and after the only softmax among some nodes; None where the nodes are no attention."""
     products = [n for n in nodes if isinstance(n, Node) and n.kind in PRODUCTS and _is_product(view, n)]
     softmaxes = [i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kind == "Softmax"]
     if len(softmaxes) != 1 or len(products) != 2:
@@ -42,7 +42,7 @@ def _is_product(view: View, node: Node) -> bool:
 
 
 def attention_handles(view: View, core: AttentionCore) -> Mapping[str, Handle]:
-    """Heads, and value channels relative to key channels, as far as they can change by themselves."""
+    """Handles of heads, and of value channels relative to key channels, where these can change by themselves."""
     dimensions = view.propagation.dimensions
     keys, values = dimensions[core.scores.inputs[0]][-1], dimensions[core.context.inputs[1]][-1]
     handles: dict[str, Handle] = {}
@@ -68,7 +68,7 @@ def residual_attention(view: View, item: object) -> AttentionCore | None:
 
 @register_template
 class Attention(BlockTemplate):
-    """Attention by itself; its variables are the number of heads, and the width of values over that of keys."""
+    """Attention without feed-forward; its variables are the number of heads, and the width of values over keys."""
 
     kind = "Attention"
     order = 31
@@ -84,7 +84,7 @@ class Attention(BlockTemplate):
 
 
 def _projection(view: View, trunk: Row, position: int) -> int:
-    """How many items behind the context product belong to the projection that reads it."""
+    """Number of items behind the context product that belong to the projection of the context."""
     length = weighted = 0
     for item in trunk[position:]:
         if isinstance(item, Region):

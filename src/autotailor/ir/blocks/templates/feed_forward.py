@@ -21,7 +21,7 @@ def feed_forward_handles(view: View, item: object) -> Mapping[str, Handle] | Non
 
 @register_template
 class FeedForward(BlockTemplate):
-    """By itself; its expand ratio is the hidden width over the input width (4 in most transformers)."""
+    """Feed-forward without attention; its expand ratio is the hidden width over the input width (mostly 4)."""
 
     kind = "FeedForward"
     order = 32

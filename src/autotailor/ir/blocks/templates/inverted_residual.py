@@ -1,8 +1,8 @@
 """InvertedResidual: 1x1 expansion, depthwise, linear 1x1 projection (Sandler et al., 2018).
 
-With a residual sum where shapes allow it, or with one whose shortcut projects (Tang et al., 2023); with or without a
-squeeze-and-excitation gate (Howard et al., 2019). Without a residual sum the block is a plain stretch of the trunk, and
-ends at the projection, which no activation follows.
+The block may have a residual sum, whose shortcut may project (Tang et al., 2023), and a squeeze-and-excitation gate
+(Howard et al., 2019). Without a residual sum the block is a plain stretch of the trunk, and ends at the projection,
+which no activation follows.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class InvertedResidual(BlockTemplate):
 
 @register_template
 class DepthwiseSeparable(InvertedResidual):
-    """The same without expansion: depthwise, then linear 1x1; only its kernel can change."""
+    """An inverted residual without expansion: depthwise, then linear 1x1; only the kernel can change."""
 
     kind = "DepthwiseSeparable"
     order = 21

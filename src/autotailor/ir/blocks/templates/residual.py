@@ -1,4 +1,4 @@
-"""Residual: any sum of paths that no other template knows (two or more of them)."""
+"""Residual: any sum of two or more paths that no other template knows."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _passing(view: View, trunk: Row, position: int) -> int:
 
 
 def _same_shape(view: View, trunk: Row, start: int, end: int) -> int:
-    """The end of the block behind the views that bring it back to the dimensions it started from, where they do."""
+    """The end of the block, behind the views that restore the dimensions of its input where there are such views."""
     dimensions = view.propagation.dimensions
     region = trunk[start]
     assert isinstance(region, Region)

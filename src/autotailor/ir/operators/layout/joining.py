@@ -1,6 +1,7 @@
-"""Concat: along its axis, dimensions add up; elsewhere they are coupled.
+"""Concat: the dimensions along its axis add up, and those along any other axis are coupled.
 
-A constant operand (a class token) keeps its size along the axis; its batch axis of one is repeated for every image.
+A constant operand (a class token) keeps its size along the axis. A constant has a batch of one, which is repeated for
+every image.
 """
 
 from __future__ import annotations

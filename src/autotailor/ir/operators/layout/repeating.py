@@ -1,4 +1,4 @@
-"""Expand and Tile: the same values several times."""
+"""Expand and Tile: operators that repeat values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Te
 
 @register
 class ExpandRule(OperatorRule):
-    """Axes of one are repeated up to a constant shape; others pass, which the general shape says by a one."""
+    """Axes of one are repeated up to a constant shape. Other axes pass; the general shape has a one there."""
 
     kinds = ("Expand",)
     constant_inputs = {1: "shape"}
@@ -51,7 +51,7 @@ class ExpandRule(OperatorRule):
 
 @register
 class TileRule(OperatorRule):
-    """Each axis as a whole, some times over."""
+    """Every axis is repeated as a whole, a constant number of times."""
 
     kinds = ("Tile",)
     constant_inputs = {1: "repeats"}

@@ -108,7 +108,7 @@ def _per_axis(node: Node, name: str, rank: int) -> list[Any]:
 
 
 def _ratio(meta: int, size: int, scale: float | None) -> Fraction | None:
-    """The factor that gives the output's size for every size of the input; None where there is none."""
+    """The factor from the size of the input to the size of the output; None where no factor holds for every size."""
     if scale is None:
         ratio = Fraction(size, meta)
         return ratio if 1 in (ratio.numerator, ratio.denominator) else None
@@ -137,7 +137,7 @@ def _matrix(n: int, size: int, scale: float, options: tuple[tuple[str, Any], ...
     if said["mode"] == "nearest":
         matrix[rows, np.clip(_nearest(at, said["nearest_mode"]), 0, n - 1)] = 1.0
         return matrix
-    dense = min(1.0, scale) if said["antialias"] else 1.0  # a smaller image takes a wider kernel where it is filtered
+    dense = min(1.0, scale) if said["antialias"] else 1.0  # antialiasing widens the kernel where the image shrinks
     reach = math.ceil((1 if said["mode"] == "linear" else 2) / dense)
     first = np.floor(at)
     for offset in range(1 - reach, 1 + reach):
@@ -187,7 +187,7 @@ def _kernel(distance: npt.NDArray[np.float64], mode: str, a: float) -> npt.NDArr
 
 @register
 class DepthToSpaceRule(OperatorRule):
-    """Channels to blocks of ``b x b`` pixels: DCR reads them as ``[b, b, c]``, CRD as ``[c, b, b]``."""
+    """Channels to blocks of ``b x b`` pixels: DCR reads the channels as ``[b, b, c]``, CRD as ``[c, b, b]``."""
 
     kinds = ("DepthToSpace",)
 
@@ -212,7 +212,7 @@ class DepthToSpaceRule(OperatorRule):
 
 @register
 class SpaceToDepthRule(OperatorRule):
-    """Blocks of ``b x b`` pixels to channels ``[b, b, c]``; resolutions are such that no pixel is left over."""
+    """Blocks of ``b x b`` pixels to channels ``[b, b, c]``; the resolution is restricted to whole blocks."""
 
     kinds = ("SpaceToDepth",)
 

@@ -1,6 +1,7 @@
 """Split, Slice and Gather: pieces of axes.
 
-A piece of a sum is what Concat once put there; a piece of an atom is a new atom, and the axis becomes their sum.
+A piece of a sum is a part of the sum, as Concat made it. A piece of an atom is a new atom, and the axis becomes the
+sum of its pieces.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Tensor, register
 
-END = 2**31 - 1  # a bound that any axis stops before
+END = 2**31 - 1  # a bound behind the end of any axis
 
 
 @register
@@ -117,7 +118,7 @@ class SliceRule(OperatorRule):
 
 
 def _from_the_end(start: int, end: int, step: int, size: int) -> tuple[int, int, int]:
-    """A resolved range that runs to the end of its axis, written so that it does so for any size of the axis."""
+    """A resolved range whose bounds hold for any size of the axis, where the range runs to the end of the axis."""
     if step > 0 and end == size:
         return (start - size if start and step == 1 else start, END, step)
     return (start, end if end >= 0 else -END, step)
@@ -154,7 +155,7 @@ class GatherRule(OperatorRule):
         return [(*x[:axis], *x[axis + 1 :])]
 
     def _pin(self, axis: Dimension, index: int, deduction: Deduction) -> None:
-        """What lies before the entry must not move; an index from the front stays valid then."""
+        """Freezes the entry and the part of the axis before the entry, so that the index from the front stays valid."""
         before, entry, _ = deduction.cut(axis, (index, 1, axis.meta - index - 1))
         deduction.freeze(before)
         deduction.freeze(entry)

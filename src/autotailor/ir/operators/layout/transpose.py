@@ -1,4 +1,4 @@
-"""Transpose: axes change places, expressions travel with them."""
+"""Transpose: axes change places, and so do their dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Te
 
 @register
 class TransposeRule(OperatorRule):
-    """Permutes axes by ``perm``; without it they are reversed."""
+    """Permutes axes by ``perm``; without ``perm`` the axes are reversed."""
 
     kinds = ("Transpose",)
 

@@ -65,7 +65,7 @@ class ReshapeRule(OperatorRule):
 
 @register
 class SqueezeRule(OperatorRule):
-    """Axes of one are dropped (Squeeze) or put in (Unsqueeze)."""
+    """Squeeze drops axes of one, Unsqueeze inserts them."""
 
     kinds = ("Squeeze", "Unsqueeze")
     constant_inputs = {1: "axes"}
@@ -97,7 +97,7 @@ class SqueezeRule(OperatorRule):
 
 @register
 class DropoutRule(OperatorRule):
-    """Dropout of an inference graph: nothing happens."""
+    """Dropout of an inference graph passes its input on."""
 
     kinds = ("Dropout",)
     view = True

@@ -1,4 +1,4 @@
-"""Activations with parameters, and those that look along an axis (Softmax)."""
+"""Activations with parameters, and activations along an axis (Softmax)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _ALONG_AXIS: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 @register
 class SoftmaxRule(SameShapeRule):
-    """Over one axis; what is left of the axis still sums up to one."""
+    """Softmax over one axis; the active part of the axis sums up to one."""
 
     kinds = tuple(_ALONG_AXIS)
 

@@ -1,6 +1,6 @@
 """Element by element: activations without parameters, Clip, Cast.
 
-What has parameters stands in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
+Activations with parameters stand in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ClipRule(ElementwiseRule):
 
 @register
 class CastRule(ElementwiseRule):
-    """Cast to another type; ``to`` is ONNX's number of it."""
+    """Cast to another type; ``to`` is ONNX's number of the type."""
 
     kinds = ("Cast",)
 

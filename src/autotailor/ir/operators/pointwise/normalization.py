@@ -1,4 +1,4 @@
-"""Normalisation: with stored statistics (BatchNormalization), and with those of the image at hand."""
+"""Normalisation: with stored statistics (BatchNormalization), or with the statistics of each image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NormalizationRule(OperatorRule):
 
 
 class ChannelNormalizationRule(NormalizationRule):
-    """Base of those with one gain and shift for each channel: x ``[n, c, ...]``, everything else ``[c]``."""
+    """Base of normalisations with a gain and a shift for each channel: x is ``[n, c, ...]``, other inputs ``[c]``."""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
@@ -52,7 +52,7 @@ class BatchNormalizationRule(ChannelNormalizationRule):
 
 @register
 class LayerNormalizationRule(NormalizationRule):
-    """Over the axes from ``axis`` to the last; gain and shift have (trailing axes of) their shape."""
+    """Over the axes from ``axis`` to the last; gain and shift have the shape of these axes, or of the last of them."""
 
     kinds = ("LayerNormalization", "RMSNormalization")
 
@@ -116,7 +116,7 @@ class GroupNormalizationRule(ChannelNormalizationRule):
 
 @register
 class InstanceNormalizationRule(ChannelNormalizationRule):
-    """Each channel of each image over its spatial axes."""
+    """Normalises each channel of each image over the spatial axes."""
 
     kinds = ("InstanceNormalization",)
 

@@ -60,6 +60,6 @@ class EinsumRule(OperatorRule):
 
 
 def _letters(node: Node) -> tuple[tuple[str, ...], str | None]:
-    """Letters of each operand, and of the result; None where the equation leaves it open."""
+    """Letters of each operand, and letters of the result; None where the equation does not say the result's."""
     left, arrow, right = node.get("equation").replace(" ", "").partition("->")
     return tuple(left.split(",")), right if arrow else None

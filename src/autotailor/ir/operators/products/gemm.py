@@ -51,7 +51,7 @@ class GemmRule(OperatorRule):
 
 @register
 class MatMulRule(OperatorRule):
-    """Y = A B with A ``[..., n, k]`` and B ``[..., k, m]``, either of them constant or not; leading axes broadcast."""
+    """Y = A B with A ``[..., n, k]`` and B ``[..., k, m]``, each constant or computed; leading axes broadcast."""
 
     kinds = ("MatMul",)
 

@@ -36,7 +36,7 @@ _REDUCE: dict[str, Callable[..., Tensor]] = {
 
 @register
 class ReduceRule(OperatorRule):
-    """Reductions; without axes, over all of them."""
+    """Reductions over some axes; without ``axes`` over all axes."""
 
     kinds = tuple(_REDUCE)
     constant_inputs = {1: "axes"}

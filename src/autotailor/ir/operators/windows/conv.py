@@ -86,5 +86,5 @@ def _kernel(node: Node, window: WindowAttributes) -> tuple[Dimension, ...]:
 
 
 def _active_window(node: Node, kernel: Sequence[int]) -> WindowAttributes:
-    """The node's window for the kernel that its weight holds now."""
+    """The window of a node for the active size of its kernel."""
     return window_attributes(node, node.get("kernel_shape", kernel)).cropped(kernel)

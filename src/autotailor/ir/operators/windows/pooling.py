@@ -63,7 +63,7 @@ class PoolRule(OperatorRule):
         return freeze_attributes({**window.as_attributes(), **extra})
 
     def opset(self, node: Node) -> int:
-        dilated = node.get("dilations", None) is not None  # the attribute came later, whatever its value
+        dilated = node.get("dilations", None) is not None  # a later opset has the attribute, whatever its value
         if node.kind == "AveragePool" and dilated:
             return 19
         later = dilated or node.get("ceil_mode", None) is not None
@@ -104,7 +104,7 @@ def _window_sums(x: Tensor, window: WindowAttributes, pad_value: float = 0.0) ->
 
 
 def _padded(x: Tensor, window: WindowAttributes, value: float) -> Tensor:
-    """The image with its pads; what windows overhang (ceil mode) is zero, or minus infinity where the pads are."""
+    """The image with its pads, and zeros where windows overhang it (ceil mode); minus infinity where the pads are."""
     rank = len(window.kernel)
     sizes = x.shape[2:]
     begins, ends = window.pads[:rank], window.pads[rank:]

@@ -25,7 +25,7 @@ class WindowAttributes:
     ceil: bool = False
 
     def slide(self, spatial: Sequence[Dimension]) -> tuple[Dimension, ...]:
-        """Dimensions that are left of the spatial axes."""
+        """Dimensions of the spatial axes behind the window."""
         rank = len(self.kernel)
         slid: list[Dimension] = []
         for i, dimension in enumerate(spatial):
@@ -37,7 +37,7 @@ class WindowAttributes:
         return tuple(slid)
 
     def cropped(self, kernel: Sequence[int]) -> WindowAttributes:
-        """The same window with its kernel cropped around the centre: pads shrink with it, what it leaves does not."""
+        """The same window with its kernel cropped around the centre: pads shrink as well, the output keeps its size."""
         gone = [d * (old - new) // 2 for d, old, new in zip(self.dilations, self.kernel, kernel, strict=True)]
         pads = tuple(pad - less for pad, less in zip(self.pads, (*gone, *gone), strict=True))
         return replace(self, kernel=tuple(kernel), pads=pads)
@@ -51,7 +51,7 @@ class WindowAttributes:
         return set(self.kernel) == {side} and side % 2 == 1 and side > least and room
 
     def left(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Sizes of what it leaves of an image."""
+        """Spatial sizes of the output for an image of some sizes."""
         return tuple(dimension.meta for dimension in self.slide([Constant(size) for size in sizes]))
 
     def span(self, i: int) -> int:
@@ -69,7 +69,7 @@ class WindowAttributes:
 
 
 def convolution_refusal(node: Node, deduction: Deduction) -> str:
-    """Why a convolution or its transpose stays static; empty where its rule holds."""
+    """The reason why a convolution or its transpose stays static; empty where the rule holds."""
     if not deduction.is_weight(node.inputs[1]):
         return "its weight is computed, not constant"
     if len(deduction.shape(node.inputs[1])) not in (3, 4, 5):
@@ -78,7 +78,7 @@ def convolution_refusal(node: Node, deduction: Deduction) -> str:
 
 
 def kernel_shape(feature: OperatorFeature) -> Shape:
-    """Shape of a convolution's weight, which is an activation where it is computed."""
+    """Shape of a convolution's weight; a computed weight is one of the activations."""
     rank = len(feature.inputs[0])
     return next(shape for shape in (*feature.weights, *feature.inputs[1:]) if len(shape) == rank)
 
@@ -103,7 +103,7 @@ def window_attributes(node: Node, kernel: Sequence[int]) -> WindowAttributes:
 
 
 def pad_like(x: Tensor, window: WindowAttributes, value: float) -> tuple[Tensor, tuple[int, ...]]:
-    """Pads that PyTorch's operators cannot express are applied beforehand; returns x and what is left of them."""
+    """Applies pads that PyTorch's operators cannot express; returns x and the pads that are left to the operator."""
     rank = len(window.kernel)
     begins, ends = window.pads[:rank], window.pads[rank:]
     if begins == ends:
