@@ -148,7 +148,7 @@ def sample(space: Space, rng: random.Random | np.random.Generator) -> SubNet:
     """
     indices: list[int] = []
     for variable in space:
-        indices.append(_draw(rng, space.weights(variable.name, indices)))
+        indices.append(_draw(rng, space.completions(variable.name, indices)))
     return SubNet(space, tuple(indices))
 
 

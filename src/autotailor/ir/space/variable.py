@@ -144,7 +144,7 @@ class Space:
                 groups = [*apart, tied.union(*(group for group in groups if group & tied))]
         return tuple(Tie.of(self, [v for v in self.variables if v.name in group]) for group in groups)
 
-    def weights(self, name: str, chosen: Sequence[int]) -> list[int]:
+    def completions(self, name: str, chosen: Sequence[int]) -> list[int]:
         """Number of distinct SubNets with each choice of a variable, up to a common factor.
 
         Args:
