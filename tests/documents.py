@@ -1,4 +1,4 @@
-"""What README.md and the pages of ``docs`` hold: fenced blocks with their marks, links, and paths of this repository.
+"""What the documents hold (README.md, CONTRIBUTING.md, ``docs``): fenced blocks with their marks, links, and paths.
 
 A mark is an HTML comment on the line above a fence. It says how a block is checked that is not simply run:
 
@@ -54,8 +54,8 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README.md and every page of ``docs``."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """README.md, CONTRIBUTING.md and every page of ``docs``."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(path: Path) -> Iterator[Block]:

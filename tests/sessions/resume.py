@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 FOLDERS = ("benchmarks", "conf", "docs", "src", "tests", "workflow")
-FILES = ("README.md", "Snakefile", "pyproject.toml", "requirements.lock")
+FILES = ("CONTRIBUTING.md", "README.md", "Snakefile", "pyproject.toml", "requirements.lock")
 PASSED = pytest.StashKey[set[str]]()
 JOURNAL = pytest.StashKey[Path]()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import grimp
@@ -44,3 +46,32 @@ def test_no_file_repeats_the_name_of_its_folder_as_a_prefix() -> None:
     prefixes = {path: {path.parent.name, path.parent.name.removesuffix("s")} for path in PACKAGE.rglob("*.py")}
     repeated = [path for path, names in prefixes.items() if any(path.stem.startswith(f"{name}_") for name in names)]
     assert [path.relative_to(PACKAGE).as_posix() for path in repeated] == []
+
+
+def rooms_of(layer: str) -> list[str]:
+    """The rooms of one layer of a contract."""
+    return [room.strip() for room in layer.split("|")]
+
+
+def contracts() -> dict[str, list[list[str]]]:
+    """Container to its layers, the lowest first."""
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        found = tomllib.load(stream)["tool"]["importlinter"]["contracts"]
+    layered = [contract for contract in found if contract["type"] == "layers"]
+    return {contract["containers"][0]: [rooms_of(layer) for layer in contract["layers"][::-1]] for contract in layered}
+
+
+def listed(container: str) -> list[str]:
+    """The rooms that CONTRIBUTING.md lists of a container, in its order."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, table = text.partition(f"| `src/{container.replace('.', '/')}/` | what it does |\n|---|---|\n")
+    return re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table.partition("\n\n")[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize(("container", "layers"), contracts().items(), ids=contracts())
+def test_the_map_for_contributors_lists_every_room_in_order(container: str, layers: list[list[str]]) -> None:
+    left = listed(container)
+    for layer in layers:
+        part, left = left[: len(layer)], left[len(layer) :]
+        assert sorted(part) == sorted(layer)
+    assert left == []
