@@ -110,7 +110,7 @@ def test_code_of_the_compiler_reruns_training_unless_it_is_kept(snakemake: Snake
 
 
 def test_changed_fusion_rules_rerun_what_reads_them(snakemake: Snakemake) -> None:
-    fusion = snakemake.folder / "src" / "autotailor" / "profiling" / "runtimes" / "ncnn_fusion.py"
+    fusion = snakemake.folder / "src" / "autotailor" / "profiling" / "runtimes" / "ncnn" / "fusion.py"
     with Edited(fusion):
         found = planned(snakemake("-n"))
     assert found >= {"enumerate", "profile", "validate", "search"}
