@@ -1,0 +1,12 @@
+"""Sampling strategies over the space of a compiled network."""
+
+from __future__ import annotations
+
+import autotailor
+from autotailor.finetuning import sampling
+from autotailor.finetuning.sampling.strategy import stages_of
+
+
+def make(name: str, net: autotailor.SuperNet, count: int = 3) -> sampling.Strategy:
+    """A strategy that draws so many SubNets for each step."""
+    return sampling.create(name, net.space, stages_of(net.space, net.stages), count)

@@ -1,0 +1,50 @@
+"""What every sampling strategy does, and how strategies are registered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autotailor
+from autotailor.finetuning import TrainingError, sampling
+from autotailor.finetuning.sampling.strategy import by_size, register, stages_of
+from autotailor.ir.space.variable import Variable
+from sampling_strategies import make
+
+
+def test_all_strategies_are_found() -> None:
+    assert sampling.names() == ("alternating", "compofa", "progressive", "sandwich", "uniform")
+
+
+@pytest.mark.parametrize("name", sampling.names())
+class TestEveryStrategy:
+    def test_it_draws_so_many_subnets_of_the_space_and_the_same_again(
+        self, name: str, any_net: autotailor.SuperNet
+    ) -> None:
+        strategy = make(name, any_net)
+        for progress in (0.0, 0.5, 1.0):
+            drawn = strategy.draw(progress, np.random.default_rng(5))
+            assert len(drawn) == 3
+            assert all(subnet.space == any_net.space for subnet in drawn)
+            assert drawn == strategy.draw(progress, np.random.default_rng(5))
+
+    def test_one_subnet_per_step_is_enough(self, name: str, any_net: autotailor.SuperNet) -> None:
+        assert len(make(name, any_net, 1).draw(0.3, np.random.default_rng(0))) == 1
+
+
+def test_unknown_strategies_are_refused_with_the_known_ones(resnet_net: autotailor.SuperNet) -> None:
+    with pytest.raises(TrainingError, match="alternating, compofa, progressive, sandwich, uniform"):
+        make("hamburger", resnet_net)
+    with pytest.raises(TrainingError, match="twice"):
+        register("uniform")(sampling.Strategy)
+
+
+def test_stages_own_their_blocks(resnet_net: autotailor.SuperNet) -> None:
+    owners = stages_of(resnet_net.space, resnet_net.stages)
+    assert owners["block1.expand_ratio"] == owners["stage1.width"] == "stage1"
+    assert "resolution" not in owners
+
+
+def test_by_size_begins_with_what_leaves_most() -> None:
+    assert by_size(Variable("stage1.depth", "depth", (0, 1, 2), 0)) == (0, 1, 2)
+    assert by_size(Variable("stage1.width", "width", (0.5, 0.75, 1.0), 2)) == (2, 1, 0)

@@ -1,0 +1,82 @@
+"""Training that is killed or ended by a signal goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import tiny_data
+from autotailor import finetuning
+from autotailor.data import DataSplits
+from autotailor.finetuning import (
+    FinetuneConfig,
+    PretrainConfig,
+    PretrainResult,
+)
+from training import PRETRAIN, equal, fresh
+
+SCRIPT = """
+import sys, torch, networks, tiny_data
+from pathlib import Path
+from autotailor import accuracy, finetuning
+torch.manual_seed(0)
+config = finetuning.PretrainConfig(epochs=6, batch_size=16, checkpoint_seconds=0.0)
+result = finetuning.pretrain(networks.TinyResNet(), tiny_data.splits(), config, Path(sys.argv[1]))
+torch.save(result.state_dict, sys.argv[2])
+"""
+
+
+def test_a_killed_process_goes_on_and_ends_in_the_same_bits(tmp_path: Path, tiny: DataSplits) -> None:
+    checkpoint, output = tmp_path / "killed" / "pretrain.ckpt", tmp_path / "killed.pt"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-c", SCRIPT, str(checkpoint.parent), str(output)]
+    killed = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert checkpoint.exists()
+    assert not output.exists()
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=240)
+    whole = finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=6), tmp_path / "whole")
+    assert equal(whole.state_dict, torch.load(output))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_ends_training_keeps_the_step_at_work(
+    tmp_path: Path,
+    tiny: DataSplits,
+    pretrained: PretrainResult,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With checkpoints every hour, all that training keeps is what the signal made it keep."""
+    draw, config = tiny_data.draw, replace(PRETRAIN, checkpoint_seconds=3600.0)
+
+    def draw_and_end(count: int, *words: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if words == (0, 1):
+            os.kill(os.getpid(), number)
+        return draw(count, *words)
+
+    monkeypatch.setattr(tiny_data, "draw", draw_and_end)
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        finetuning.pretrain(fresh(), tiny, config, tmp_path)
+    monkeypatch.undo()
+    kept = torch.load(tmp_path / "pretrain.ckpt")["state"]["position"]
+    assert (kept["epoch"], kept["batch"]) == (1, 1)
+    again = finetuning.pretrain(fresh(), tiny, config, tmp_path)
+    assert equal(again.state_dict, pretrained.state_dict)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_checkpoints_are_minutes_apart() -> None:
+    assert PretrainConfig(epochs=1).checkpoint_seconds == FinetuneConfig(epochs=1).checkpoint_seconds == 300

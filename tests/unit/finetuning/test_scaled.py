@@ -1,0 +1,47 @@
+"""Uniformly scaled networks, trained alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import networks
+import tiny_data
+from autotailor import finetuning
+from autotailor.data import DataSplits
+from autotailor.finetuning import (
+    ScaledConfig,
+    TrainingError,
+)
+from training import equal, fresh
+
+
+class TestScaled:
+    CONFIG = ScaledConfig(images=90, batch_size=16, lrs=(1e-9, 4e-3), checkpoint_seconds=0.0)
+
+    def test_the_best_learning_rate_on_the_validation_set_is_kept(self, tiny: DataSplits, tmp_path: Path) -> None:
+        result = finetuning.train_scaled(networks.TinyResNet, fresh(), tiny, self.CONFIG, tmp_path)
+        assert [row["lr"] for row in result.trials] == [1e-9, 4e-3]
+        best = max(result.trials, key=lambda row: row["validation_accuracy"])
+        assert result.metrics["validation_accuracy"] == best["validation_accuracy"]
+        assert result.metrics["images"] >= 90
+        network = networks.TinyResNet()
+        network.load_state_dict(result.state_dict)
+        assert finetuning.accuracies(network, tiny, 1)["test_accuracy"] == result.metrics["test_accuracy"]
+
+    def test_an_interrupted_run_ends_in_the_same_bits(self, tiny: DataSplits, tmp_path: Path) -> None:
+        config = replace(self.CONFIG, lrs=(4e-3,), resolution=24)
+        whole = finetuning.train_scaled(networks.TinyResNet, fresh(), tiny, config, tmp_path / "a")
+        with pytest.raises(KeyboardInterrupt):
+            finetuning.train_scaled(
+                networks.TinyResNet, fresh(), tiny_data.splits(fail_at=(1, 1)), config, tmp_path / "b"
+            )
+        resumed = finetuning.train_scaled(networks.TinyResNet, fresh(), tiny, config, tmp_path / "b")
+        assert equal(whole.state_dict, resumed.state_dict)
+        assert whole.metrics == resumed.metrics
+
+    def test_a_teacher_of_other_classes_is_refused(self, tiny: DataSplits, tmp_path: Path) -> None:
+        with pytest.raises(TrainingError, match="num_classes"):
+            finetuning.train_scaled(networks.TinyResNet, fresh(), replace(tiny, num_classes=9), self.CONFIG, tmp_path)
