@@ -145,7 +145,8 @@ def _chosen(store: Store, beginning: str) -> str:
 
 
 def _store(folder: Path) -> Store:
-    from autotailor.profiling.table.store import FILE, Store
+    from autotailor.profiling.table.database import FILE
+    from autotailor.profiling.table.store import Store
 
     if not (folder.expanduser() / FILE).exists():
         raise LutCommandError(f"--store {folder}: the folder holds no LUT store; name the folder of profile.store")

@@ -49,7 +49,7 @@ def test_a_table_goes_from_one_store_into_another(tmp_path: Path, capsys: pytest
         (["--store", "nowhere", "list"], "--store nowhere: the folder holds no LUT store"),
         (["export", "", "table.csv"], "2 devices begin with ''; known are: .*, .*lut list"),
         (["export", "xyz", "table.csv"], "0 devices begin with 'xyz'"),
-        (["import", "nothing.csv"], r"nothing\.csv: cannot be read"),
+        (["import", "nothing.csv"], r"nothing\.csv: the LUT cannot be read"),
         (["import", "bare.csv"], "does not describe the device"),
     ],
 )

@@ -12,12 +12,9 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import logging
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from autotailor.ir.feature import OperatorFeature
@@ -26,14 +23,13 @@ from autotailor.profiling.errors import LUTError
 from autotailor.profiling.records.differential import estimates
 from autotailor.profiling.records.limits import MOST_COUNT, RANGES, read_feature, refusal, refusal_of_blocks
 from autotailor.profiling.records.record import Record
+from autotailor.profiling.table.database import Database, insert
 from autotailor.profiling.table.lut import LUT, LUTRow, refuse_row
-from autotailor.profiling.table.schema import EXTRAS, ORIGIN, prepare
-from autotailor.profiling.table.store_errors import WAIT_SECONDS, explained
+from autotailor.profiling.table.schema import EXTRAS, ORIGIN
 
 logger = logging.getLogger(__name__)
 
 Made = TypeVar("Made")
-FILE = "operators.sqlite"
 LEAST_LATENCY_MS = 1e-5
 """Latency in milliseconds of an operator that is too cheap to be told from the noise of a copy."""
 VISIT = ("fingerprint", "operator", "blocks", "anchor_ms", "passes", "seconds")
@@ -58,53 +54,16 @@ class StoredDevice:
     sources: Mapping[str, int] = field(default_factory=dict)
 
 
-class Store:
+class Store(Database):
     """All measurements in one folder. Safe for threads, concurrent processes and crashes; needs a local file system."""
-
-    def __init__(self, folder: Path) -> None:
-        """Opens the store, and makes it where there is none.
-
-        Raises:
-            LUTError: the folder cannot be written, or the file is no store of this version.
-        """
-        self.path = folder.expanduser() / FILE
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LUTError(
-                f"LUT store {self.path}: its folder cannot be made ({error.strerror}); set profile.store to another one"
-            ) from error
-        with self.transaction() as database:
-            prepare(database, self.path)
-
-    @contextmanager
-    def transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """A new connection for one ``with`` block. When the block ends, all of its changes are on disk, or none.
-
-        Raises:
-            LUTError: SQLite refuses; the message names the remedy.
-        """
-        try:
-            database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
-            try:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute("PRAGMA synchronous = FULL")
-                database.execute("PRAGMA foreign_keys = ON")
-                database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                yield database
-                database.execute("COMMIT")
-            finally:
-                database.close()  # rolls back what was not committed
-        except sqlite3.Error as error:
-            raise explained(self.path, error) from error
 
     # Writing.
 
     def register(self, fingerprint: Fingerprint, operators: Iterable[OperatorFeature]) -> None:
         """Makes a device and operators known, so that records of them can be appended."""
         with self.transaction() as database:
-            _insert(database, "devices", ("fingerprint", "facts"), [(fingerprint.id, fingerprint.to_json())])
-            _insert(database, "operators", ("id", "feature"), [(f.id, f.to_json()) for f in operators])
+            insert(database, "devices", ("fingerprint", "facts"), [(fingerprint.id, fingerprint.to_json())])
+            insert(database, "operators", ("id", "feature"), [(f.id, f.to_json()) for f in operators])
 
     def append(self, records: Sequence[Record]) -> None:
         """Adds records of registered devices and operators. The records are on disk when this method returns.
@@ -121,7 +80,7 @@ class Store:
             for r in records
         ]
         with self.transaction() as database:
-            _insert(database, "visits", (*VISIT, *EXTRAS, *ORIGIN), rows)
+            insert(database, "visits", (*VISIT, *EXTRAS, *ORIGIN), rows)
 
     def add_powers(self, fingerprint: str, watts: Mapping[str, float]) -> None:
         """Adds the power above idle (watts) of kinds of operators of a registered device.
@@ -135,7 +94,7 @@ class Store:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [(fingerprint, kind, value, now) for kind, value in watts.items()]
         with self.transaction() as database:
-            _insert(database, "powers", ("fingerprint", "kind", "watts", "measured_at"), rows)
+            insert(database, "powers", ("fingerprint", "kind", "watts", "measured_at"), rows)
 
     def merge(self, lut: LUT, source: str = "") -> int:
         """Imports a table that describes its device; replaces rows that were imported before for the same operators.
@@ -167,7 +126,7 @@ class Store:
         ]
         self.register(lut.device, (row.feature for row in lut))
         with self.transaction() as database:
-            _insert(database, "imported", (*IMPORTED, "anchor_ms", *EXTRAS, *ORIGIN, "source"), rows)
+            insert(database, "imported", (*IMPORTED, "anchor_ms", *EXTRAS, *ORIGIN, "source"), rows)
         visited = {record.key for record in self.records(lut.fingerprint)}
         return sum(row.feature.id not in visited for row in lut)
 
@@ -312,11 +271,6 @@ class Store:
             rows[key] = LUTRow(operator, device.id, *numbers, **further)
         return rows
 
-    def select(self, query: str, *arguments: str) -> list[tuple[Any, ...]]:
-        """All rows that a query finds."""
-        with self.transaction(write=False) as database:
-            return database.execute(query, arguments).fetchall()
-
 
 def _values(row: object, names: Iterable[str]) -> tuple[Any, ...]:
     return tuple(getattr(row, name) for name in names)
@@ -331,23 +285,3 @@ def _read_blocks(text: str) -> tuple[float, ...]:
     if reason := refusal_of_blocks(blocks):
         raise ValueError(reason)
     return tuple(blocks)
-
-
-KNOWN = {
-    "devices": "ON CONFLICT (fingerprint) DO NOTHING",
-    "operators": "ON CONFLICT (id) DO NOTHING",
-    "powers": "ON CONFLICT (fingerprint, kind) DO NOTHING",
-    "visits": "",
-    "imported": "",
-}
-"""What SQLite does with a row whose primary key is known.
-
-``INSERT OR IGNORE`` is not used, because it would drop rows that violate a constraint, in silence.
-"""
-
-
-def _insert(database: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Adds rows. An imported row replaces the row with the same primary key; in other tables the old row stays."""
-    verb = "INSERT OR REPLACE" if table == "imported" else "INSERT"
-    marks = ", ".join("?" * len(columns))
-    database.executemany(f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({marks}) {KNOWN[table]}", rows)

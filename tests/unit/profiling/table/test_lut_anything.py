@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autotailor.profiling import LUT, LUTError, Store
+from autotailor.profiling.table.database import FILE
 from autotailor.profiling.table.lut import COLUMNS
-from autotailor.profiling.table.store import FILE
 from lut_tables import ANCHOR, DEVICE, RELU, ROW, TABLE, VISIT, usable
 
 

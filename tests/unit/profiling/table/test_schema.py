@@ -9,7 +9,7 @@ import pytest
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import LUTError, Store
-from autotailor.profiling.table.store import FILE
+from autotailor.profiling.table.database import FILE
 from lut_tables import ANCHOR, DEVICE, RELU, TABLE, VISIT, usable
 
 SCHEMA_1 = """

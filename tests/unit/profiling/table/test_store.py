@@ -12,7 +12,7 @@ import pytest
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import LUT, Fingerprint, LUTError, LUTRow, Record, Store
-from autotailor.profiling.table.store import FILE
+from autotailor.profiling.table.database import FILE
 
 
 def relu(width: int) -> OperatorFeature:

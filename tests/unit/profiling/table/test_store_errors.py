@@ -11,7 +11,7 @@ import pytest
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import LUTError, Store
 from autotailor.profiling.table import store_errors
-from autotailor.profiling.table.store import FILE
+from autotailor.profiling.table.database import FILE
 from autotailor.profiling.table.store_errors import explained
 from lut_tables import DEVICE, TABLE, VISIT
 
@@ -42,7 +42,7 @@ def test_only_a_damaged_store_is_to_be_moved_away(tmp_path: Path, monkeypatch: p
         assert "move" not in str(explained(path, error)), name
         assert len(str(explained(path, error)).split(": ")) > 2, name  # there is a remedy
     assert "no space is left" in str(explained(path, said["full"]))
-    monkeypatch.setattr("autotailor.profiling.table.store.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("autotailor.profiling.table.database.WAIT_SECONDS", 0.05)
     with pytest.raises(LUTError, match="another process has been writing") as locked:
         store.append([VISIT])
     assert "move" not in str(locked.value)
