@@ -62,7 +62,7 @@ def _examine(source: str, count: int, row: dict[str, Any]) -> None:
     row["response"] = round(checks.response(model, net.input_shape[-1]), 3)
     if not math.isfinite(row["response"]):
         raise OverflowError("the original's own logits overflow with weights of order 1: nothing to compare")
-    row["largest_error"] = float(f"{checks.largest_error(net, model):.1e}")
+    row["largest_error"] = float(f"{checks.check_largest(net, model)[0]:.1e}")
     failed = _check_subnets(net, count, row)
     too_few = [] if kinds.keys() & checks.WIDTHS else ["no width"]
     too_few += ["smallest too large"] * (row["smallest_share"] > HALF)
