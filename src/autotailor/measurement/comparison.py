@@ -52,7 +52,7 @@ class CompareConfig:
 
     Attributes:
         names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each SubNet
-            is compared with a network of ``widths`` that is not faster, see ``_matches``.
+            is compared with a network of ``widths`` that is not faster, see ``matched_widths``.
         widths: factors of all channel counts to choose from.
         seeds: each network is trained once with each seed.
         lrs: learning rates that are tried for each network; the accuracy on the validation set decides.
@@ -104,7 +104,7 @@ def compare(
     latencies = _latencies(graphs, device, workdir)
     teacher = original.build(original.largest(), logits=True)
     rows = []
-    matches = _matches(summary, latencies, config.names)
+    matches = matched_widths(summary, latencies, config.names)
     for width in sorted(set(matches.values())):
         names = " ".join(name for name, matched in matches.items() if matched == width)
         for seed in config.seeds:
@@ -121,7 +121,7 @@ def compare(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _matches(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> dict[str, float]:
+def matched_widths(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> dict[str, float]:
     """Maps the name of each SubNet to the width of the scaled network at its latency.
 
     Where no width has the same latency, the choice favours the scaled network. Of the networks that are not faster than

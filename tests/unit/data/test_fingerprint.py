@@ -31,13 +31,13 @@ def section(root: Path, **more: object) -> dict[str, object]:
 def read_files(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Which files are read from now on."""
     read: list[bytes] = []
-    original = contents._read
+    original = contents.read_content
 
     def spy(key: bytes, examiner: contents.Examiner | None) -> contents.Content:
         read.append(key)
         return original(key, examiner)
 
-    monkeypatch.setattr(contents, "_read", spy)
+    monkeypatch.setattr(contents, "read_content", spy)
     return read
 
 
@@ -145,7 +145,7 @@ def test_what_was_trained_on_changes_with_the_pictures_and_not_with_their_place(
 
 def test_a_pass_that_was_interrupted_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "BATCH", 5)
-    read, original = [], contents._read
+    read, original = [], contents.read_content
 
     def stop(key: bytes, examiner: contents.Examiner | None) -> contents.Content:
         if len(read) == 7:
@@ -153,11 +153,11 @@ def test_a_pass_that_was_interrupted_goes_on(root: Path, monkeypatch: pytest.Mon
         read.append(key)
         return original(key, examiner)
 
-    monkeypatch.setattr(contents, "_read", stop)
+    monkeypatch.setattr(contents, "read_content", stop)
     monkeypatch.setattr(contents, "cores", lambda: 1)
     with pytest.raises(KeyboardInterrupt):
         data.fingerprint(section(root))
-    monkeypatch.setattr(contents, "_read", original)
+    monkeypatch.setattr(contents, "read_content", original)
     again = read_files(monkeypatch)
     data.fingerprint(section(root))
     assert len(again) == 7  # of twelve, five were committed

@@ -10,7 +10,7 @@ import pytest
 import autotailor
 import tiny_data
 from autotailor.finetuning import FinetuneConfig
-from autotailor.measurement.comparison import COLUMNS, CompareConfig, ComparisonError, _matches, compare
+from autotailor.measurement.comparison import COLUMNS, CompareConfig, ComparisonError, compare, matched_widths
 from autotailor.profiling import DeviceConfig
 
 SUMMARY = pd.DataFrame(
@@ -20,25 +20,27 @@ LATENCIES = {0.25: 0.4, 0.5: 0.7, 0.75: 1.2, 1.0: 2.0}
 
 
 def test_of_networks_that_are_equally_fast_the_widest_is_met() -> None:
-    assert _matches(SUMMARY, {0.25: 0.6, 0.3: 0.61, 0.35: 0.625, 0.4: 0.64}, ("budget_01",)) == {"budget_01": 0.35}
+    assert matched_widths(SUMMARY, {0.25: 0.6, 0.3: 0.61, 0.35: 0.625, 0.4: 0.64}, ("budget_01",)) == {
+        "budget_01": 0.35
+    }
 
 
 def test_a_subnet_slower_than_every_scaled_network_meets_the_widest() -> None:
-    assert _matches(SUMMARY, {0.25: 0.3, 0.5: 0.4}, ("budget_02",)) == {"budget_02": 0.5}
+    assert matched_widths(SUMMARY, {0.25: 0.3, 0.5: 0.4}, ("budget_02",)) == {"budget_02": 0.5}
 
 
 def test_each_subnet_meets_the_fastest_network_that_is_not_faster() -> None:
-    assert _matches(SUMMARY, LATENCIES, ()) == {"budget_01": 0.5, "budget_02": 0.75}
-    assert _matches(SUMMARY, LATENCIES, ("budget_01",)) == {"budget_01": 0.5}
+    assert matched_widths(SUMMARY, LATENCIES, ()) == {"budget_01": 0.5, "budget_02": 0.75}
+    assert matched_widths(SUMMARY, LATENCIES, ("budget_01",)) == {"budget_01": 0.5}
 
 
 def test_widths_that_do_not_shrink_latency_are_passed_over() -> None:
-    assert _matches(SUMMARY, {0.5: 1.5, 0.6: 1.3, 1.0: 2.0}, ("budget_01",)) == {"budget_01": 0.6}
+    assert matched_widths(SUMMARY, {0.5: 1.5, 0.6: 1.3, 1.0: 2.0}, ("budget_01",)) == {"budget_01": 0.6}
 
 
 def test_unknown_names_are_listed() -> None:
     with pytest.raises(ComparisonError, match="budget_09"):
-        _matches(SUMMARY, LATENCIES, ("budget_09",))
+        matched_widths(SUMMARY, LATENCIES, ("budget_09",))
 
 
 def test_scaled_networks_are_trained_and_measured(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:

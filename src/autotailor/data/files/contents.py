@@ -70,7 +70,7 @@ def read_contents(paths: Sequence[Path], title: str, examiner: Examiner | None =
         with progress(title, len(pending)) as advance, ThreadPoolExecutor(cores()) as pool:
             for first in range(0, len(pending), BATCH):
                 part = pending[first : first + BATCH]
-                for i, content in zip(part, pool.map(lambda i: _read(keys[i], examiner), part), strict=True):
+                for i, content in zip(part, pool.map(lambda i: read_content(keys[i], examiner), part), strict=True):
                     found[i] = content
                     advance()
                 memory.remember(
@@ -101,7 +101,12 @@ def _settled(stamp: tuple[int, int, int]) -> bool:
     return time.time_ns() - max(stamp[1:]) >= SETTLED_NS
 
 
-def _read(key: bytes, examiner: Examiner | None) -> Content:
+def read_content(key: bytes, examiner: Examiner | None) -> Content:
+    """Reads one file: its SHA-256, and an examiner's verdict where there is one.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
     try:
         with open(key, "rb") as stream:
             if examiner is None:

@@ -165,9 +165,11 @@ def test_weights_that_do_not_fit_into_memory_are_refused_before_they_are_read(
     (folder / "w.bin").write_bytes(SECRET.tobytes())
     onnx.save(reads_from("w.bin"), "m.onnx")
     monkeypatch.setattr(onnx_file.psutil, "virtual_memory", lambda: SimpleNamespace(available=79))
-    monkeypatch.setattr(onnx_file, "_read", lambda stretch: pytest.fail("it was read"))
+    opened, really = list[str](), Path.open
+    monkeypatch.setattr(Path, "open", lambda path, *mode: opened.append(path.name) or really(path, *mode))
     with pytest.raises(GraphError, match="bytes of memory"):
         autotailor.compile("m.onnx")
+    assert "w.bin" not in opened
 
 
 def test_external_data_of_a_model_in_memory_has_no_folder(folder: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_second_pass_reads_nothing(root: Path, monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         with pytest.raises(data.DataError, match=r"bad.jpg is empty"):
             data.verify(section(root))
-        monkeypatch.setattr(contents, "_read", lambda key, examiner: pytest.fail(f"{key} was read again"))
+        monkeypatch.setattr(contents, "read_content", lambda key, examiner: pytest.fail(f"{key} was read again"))
     monkeypatch.undo()
     (root / "cat" / "bad.jpg").unlink()
     data.verify(section(root))
