@@ -1,4 +1,4 @@
-"""What the documents hold (README.md, CONTRIBUTING.md, ``docs``): fenced blocks with their marks, links, and paths.
+"""Reads the documents (README.md, CONTRIBUTING.md, ``docs``): fenced blocks with their marks, links, and paths.
 
 A mark is an HTML comment on the line above a fence. It says how a block is checked that is not simply run:
 
@@ -31,12 +31,12 @@ class Block:
 
     Attributes:
         page: path of its document, relative to the repository.
-        line: number of the line that opens it.
+        line: number of the line with the opening fence.
         language: first word behind the opening fence.
-        title: the file that the block is, where it says so, else empty.
-        code: what stands between the fences, without their indentation.
-        mark: the mark above it, else empty.
-        text: what the mark says behind its colon.
+        title: the file whose content the block is; empty where the block names none.
+        code: the text between the fences, without their indentation.
+        mark: the mark above the block; empty where there is none.
+        text: the mark's text behind its colon.
     """
 
     page: str
@@ -49,7 +49,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        """Where it stands, as a terminal opens it."""
+        """Page and line of the block, in the form that terminals open."""
         return f"{self.page}:{self.line}"
 
 

@@ -34,8 +34,8 @@ def model_of(
     Args:
         body: nodes, one a line, as ONNX's textual syntax writes them.
         weights: initializers by name; numbers that are no arrays keep ONNX's usual types (int64, float32).
-        opset: of ONNX's own operators; the domains ``own`` and ``other`` have version 1.
-        shape: of ``x``; words are symbolic axes.
+        opset: version of ONNX's own operators; the domains ``own`` and ``other`` have version 1.
+        shape: shape of ``x``; words are symbolic axes.
         kind: type of the elements of ``x``.
         inputs: the whole list of inputs, instead of ``shape`` and ``kind``.
         outputs: the whole list of outputs.

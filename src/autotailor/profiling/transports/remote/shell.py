@@ -1,4 +1,4 @@
-"""Short scripts on a device whose link may break: an action that fails for a moment is tried again."""
+"""Runs short scripts on a device whose link may break. An action that fails for a moment is tried again."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class RemoteShell:
     """A POSIX shell on a device.
 
     Args:
-        name: of the device, for messages.
-        link: how to reach it.
-        patience: how long it is waited for.
+        name: the device's name, for messages.
+        link: how to reach the device.
+        patience: how long to wait for the device.
     """
 
     def __init__(self, name: str, link: Link, patience: Patience) -> None:
@@ -36,23 +36,23 @@ class RemoteShell:
         self._answered = False
 
     def ask(self, script: str) -> str:
-        """What a script prints, whatever its exit code; the script must be safe to repeat."""
+        """What a script prints, whatever its exit code is. The script must be safe to repeat."""
         return self.persist(partial(self.output, script))[1].decode(errors="replace")
 
     def checked(self, script: str, what: str) -> str:
-        """What a script prints; the script must be safe to repeat.
+        """What a script prints. The script must be safe to repeat.
 
         Args:
             script: the script.
-            what: what the device could not do where the script fails, for the message.
+            what: what the device cannot do if the script fails, for the message.
 
         Raises:
-            DeviceError: the script ended with another exit code than 0.
+            DeviceError: the script ended with an exit code other than 0.
         """
         return self._successful(self.persist(partial(self.output, script)), what)
 
     def checked_once(self, script: str) -> str:
-        """What a script prints that is run once only; DeviceError where it fails."""
+        """What a script prints. The script is tried once; DeviceError where it fails."""
         return self._successful(self.output(script), "a file cannot be written or read")
 
     def _successful(self, result: tuple[int, bytes], what: str) -> str:
