@@ -81,5 +81,5 @@ def calibrate(module: ElasticModule, subnet: SubNet, data: DataSplits, config: C
 
 
 def adopt_statistics(net: SuperNet, data: DataSplits, config: CalibrationConfig) -> SuperNet:
-    """``Calibrator.adopt``: gives re-inserted BatchNorm the statistics of the largest SubNet (design, section 4)."""
+    """``Calibrator.adopt``: gives re-inserted BatchNorm the statistics of the largest SubNet."""
     return Calibrator(data, config).adopt(net) if placeholders(net.graph) else net

@@ -1,4 +1,4 @@
-"""Errors of the accuracy room."""
+"""Errors of the package ``accuracy``."""
 
 from autotailor.ir.errors import AutoTailorError
 

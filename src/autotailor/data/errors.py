@@ -1,4 +1,4 @@
-"""Errors of the data room."""
+"""Errors of the package ``data``."""
 
 from autotailor.ir.errors import AutoTailorError
 

@@ -1,4 +1,4 @@
-"""Errors of the finetuning room."""
+"""Errors of the package ``finetuning``."""
 
 from autotailor.ir.errors import AutoTailorError
 

@@ -1,4 +1,4 @@
-"""What ``space.json`` says about a SuperNet (design, section 5)."""
+"""What ``space.json`` says about a SuperNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Writes ``report.html``: a single file that needs no other files."""
+"""Fills ``templates/report.html``, and writes ``report.html``: a single file that needs no other files.
+
+The template has the columns of each table; computed numbers stand in ``derivations.py``.
+"""
 
 from __future__ import annotations
 

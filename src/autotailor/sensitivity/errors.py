@@ -1,4 +1,4 @@
-"""Errors of the sensitivity room."""
+"""Errors of the package ``sensitivity``."""
 
 from autotailor.ir.errors import AutoTailorError
 

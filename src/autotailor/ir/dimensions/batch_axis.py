@@ -1,4 +1,4 @@
-"""Features with the batch in front, wherever a network has it (fused q-k-v are ``[3, batch, heads, tokens, d]``)."""
+"""Finds the axis that holds the batch, and moves it to the front (fused q-k-v are ``[3, batch, heads, tokens, d]``)."""
 
 from __future__ import annotations
 

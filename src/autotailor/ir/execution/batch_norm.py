@@ -1,4 +1,4 @@
-"""Re-inserted BatchNorm: identity until the largest SubNet has been calibrated (design, section 4: compile).
+"""Puts back the BatchNorm that an exporter folded away; it is the identity until the largest SubNet is calibrated.
 
 A file for inference has BatchNorm folded into its convolutions: w' = w gain / sqrt(variance + epsilon). Every SubNet
 needs statistics of its own, and therefore the BatchNorm that was folded. A *placeholder* is re-inserted, which is the

@@ -1,4 +1,4 @@
-"""From the runner's times to latencies, one for each block of passes, and from latencies to means with standard errors.
+"""Computes an operator's latency from the runner's times as a difference of two runs, and averages over repetitions.
 
 Replicas: latency = (T(R2) - T(R1)) / (R2 - R1) - sink.
 In place: latency = T(step) - kernels of the step x cost of timing a kernel. That cost follows from the time by which

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.registry import Registry, open_part
+from autotailor.profiling.parts import Registry, open_part
 from autotailor.profiling.runtimes.base import Runtime
 
 if TYPE_CHECKING:

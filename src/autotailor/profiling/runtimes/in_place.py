@@ -1,4 +1,4 @@
-"""What the wheel runtimes have in common that time operators in place, which means within whole SubNets."""
+"""Base of runtimes that are Python packages (wheels) and time each operator within a running SubNet (in place)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.registry import Registry, open_part
+from autotailor.profiling.parts import Registry, open_part
 from autotailor.profiling.transports.base import Transport
 from autotailor.profiling.transports.local import LocalTransport
 

@@ -1,4 +1,4 @@
-"""Activations with parameters, and activations along an axis (Softmax)."""
+"""Activation functions: without parameters, with parameters, and along an axis (Softmax)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from autotailor.ir.graph import Node
 from autotailor.ir.operators.pointwise.elementwise import ElementwiseRule, SameShapeRule
 from autotailor.ir.operators.rule import Tensor, register
 
+_PLAIN: dict[str, Callable[[Tensor], Tensor]] = {
+    "Relu": F.relu,
+    "Sigmoid": torch.sigmoid,
+    "Tanh": torch.tanh,
+    "HardSwish": F.hardswish,
+    "Mish": F.mish,
+    "Softplus": F.softplus,
+    "Softsign": F.softsign,
+}
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "LeakyRelu": {"alpha": 0.01},
     "Elu": {"alpha": 1.0},
@@ -24,7 +33,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "Gelu": {"approximate": "none"},
     "Swish": {"alpha": 1.0},
 }
-_SINCE = {"Gelu": 20, "Swish": 24}
+_SINCE = {"Mish": 18, "Gelu": 20, "Swish": 24}
 
 
 def _selu(x: Tensor, alpha: float, gamma: float) -> Tensor:
@@ -58,6 +67,19 @@ _CALLS: dict[str, Callable[..., Tensor]] = {
     "Gelu": F.gelu,
     "Swish": _swish,
 }
+
+
+@register
+class PlainActivationRule(ElementwiseRule):
+    """Activations without parameters."""
+
+    kinds = tuple(_PLAIN)
+
+    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
+        return _PLAIN[node.kind](arguments[0])
+
+    def opset(self, node: Node) -> int:
+        return _SINCE.get(node.kind, super().opset(node))
 
 
 @register

@@ -1,6 +1,6 @@
-"""Element by element: activations without parameters, Clip, Cast.
+"""Element by element: mathematical functions of one number, Clip, Cast.
 
-Activations with parameters stand in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
+Activation functions stand in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from onnx import helper
 
 from autotailor.ir.feature import Attributes
@@ -17,13 +16,6 @@ from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Tensor, register
 
 _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
-    "Relu": F.relu,
-    "Sigmoid": torch.sigmoid,
-    "Tanh": torch.tanh,
-    "HardSwish": F.hardswish,
-    "Mish": F.mish,
-    "Softplus": F.softplus,
-    "Softsign": F.softsign,
     "Erf": torch.erf,
     "Exp": torch.exp,
     "Log": torch.log,
@@ -40,7 +32,6 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Not": torch.logical_not,
     "Identity": lambda x: x,
 }
-_SINCE = {"Mish": 18}
 
 
 class SameShapeRule(OperatorRule):
@@ -58,15 +49,12 @@ class ElementwiseRule(SameShapeRule):
 
 @register
 class UnaryRule(ElementwiseRule):
-    """Activations without parameters."""
+    """Functions of one number."""
 
     kinds = tuple(_UNARY)
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         return _UNARY[node.kind](arguments[0])
-
-    def opset(self, node: Node) -> int:
-        return _SINCE.get(node.kind, super().opset(node))
 
 
 @register

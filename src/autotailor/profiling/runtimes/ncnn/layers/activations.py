@@ -1,4 +1,4 @@
-"""Activations: separate layers, or parameters 9 and 10 of the layer that they are fused with."""
+"""Activations in ncnn: layers of their own, or activation_type (9) and activation_params (10) of a fused layer."""
 
 from __future__ import annotations
 

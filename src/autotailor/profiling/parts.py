@@ -1,4 +1,4 @@
-"""What the registries of runtimes and transports share."""
+"""Opens a device's runtime or transport by name. The names stand in ``runtimes`` and ``transports``."""
 
 from __future__ import annotations
 
