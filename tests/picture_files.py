@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -86,3 +87,8 @@ def cmyk_profile() -> bytes:
     header = struct.pack(">I", size) + b"lcms" + bytes((2, 0x40, 0, 0)) + b"prtrCMYKLab " + bytes(12) + b"acsp"
     header += bytes(28) + struct.pack(">3i", 63190, 65536, 54061) + bytes(48)
     return header[:128] + struct.pack(">I", 4) + index + body
+
+
+def section(root: Path, **more: object) -> dict[str, object]:
+    """The ``data`` section of a folder of pictures."""
+    return {"name": "mine", "kind": "folder", "root": str(root), "resolution": 16, **more}

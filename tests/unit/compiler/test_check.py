@@ -59,6 +59,10 @@ REFUSED = {
     ),
     "indices": (f"{FEATURES}  y = ArgMax <axis = 1> (f)", "it returns indices"),
     "a result of the first image": (f"{STEM}  t = GatherND (c, first)  {HEAD}", "depends on the rest of the batch"),
+    "a result of all images": (
+        f"{STEM}  m = ReduceMax <keepdims = 1> (c, batch)  t = Add (c, m)  {HEAD}",
+        "depends on the rest of the batch",
+    ),
     "an operator for one image only": (
         f"{STEM}  g = GlobalAveragePool (c)  k = Reshape (g, each)  t = Conv <group = 4> (c, k)  {HEAD}",
         "can be executed for one image only",
@@ -66,7 +70,7 @@ REFUSED = {
 }
 CONSTANTS = {
     "seven": rng.standard_normal((4, 7, 1, 1)).astype(np.float32), "half": 0.5, "last": [1], "first": [[0]],
-    "negative": -1 - np.abs(FC), "each": [4, 1, 1, 1],
+    "negative": -1 - np.abs(FC), "batch": [0], "each": [4, 1, 1, 1],
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.variable import Space, Variable
-from autotailor.search import Objectives
+from autotailor.search import Objectives, SearchConfig, SearchResult, search
 
 RESOLUTIONS, WIDTHS, EXPANSIONS = (32, 28, 24), (1.0, 0.75, 0.5), (0.25, 0.2, 0.125)
 
@@ -82,3 +82,15 @@ def residual_space_fixture() -> Callable[..., Space]:
 def objectives_of_fixture() -> Callable[..., Objectives]:
     """``objectives_of``."""
     return objectives_of
+
+
+@pytest.fixture(name="objectives", scope="session")
+def objectives_fixture() -> Objectives:
+    """Latency and accuracy of a space of three stages."""
+    return objectives_of(residual_space(3, 2, 1), seed=1)
+
+
+@pytest.fixture(name="result", scope="session")
+def result_fixture(objectives: Objectives) -> SearchResult:
+    """What a quick search finds for them."""
+    return search(objectives, SearchConfig(population=40, generations=30))

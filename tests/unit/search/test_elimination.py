@@ -14,7 +14,6 @@ from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import canonical
 from autotailor.ir.space.variable import Space, Variable
 from autotailor.search import Front, Objectives, SearchError, exact_front
-from autotailor.search.front import non_dominated
 
 
 def brute_force_front(objectives: Objectives) -> Front:
@@ -74,19 +73,6 @@ def test_front_is_canonical_and_predicted_by_the_metrics(objectives: Objectives)
     assert all((subnet.to_array() == row).all() for subnet, row in zip(front.subnets, front.indices, strict=True))
     np.testing.assert_array_equal(front.latency, objectives.latency.predict(front.indices))
     np.testing.assert_array_equal(front.accuracy, objectives.accuracy.predict(front.indices))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=40))
-def test_non_dominated(points: list[tuple[int, int]]) -> None:
-    latency, accuracy = np.array(points, dtype=float).T
-    rows = non_dominated(latency, accuracy)
-    assert (np.diff(latency[rows]) > 0).all()
-    assert (np.diff(accuracy[rows]) > 0).all()
-    for a, b in itertools.product(range(len(points)), rows):
-        assert not (latency[a] <= latency[b] and accuracy[a] > accuracy[b])
-        assert not (latency[a] < latency[b] and accuracy[a] >= accuracy[b])
-    assert all(((latency[rows] <= x) & (accuracy[rows] >= y)).any() for x, y in points)
 
 
 def test_a_residual_space(residual_space, objectives_of) -> None:

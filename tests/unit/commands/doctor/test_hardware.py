@@ -1,26 +1,18 @@
-"""``python -m autotailor doctor``: what it finds on this machine, on copies of sysfs, and without a device."""
+"""Clocks, temperatures and cores, judged on copies of sysfs."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from autotailor.__main__ import main
-from autotailor.commands.doctor.examination import examine, judge_noise
-from autotailor.commands.doctor.finding import Finding, Verdict
+from autotailor.commands.doctor.finding import Verdict
 from autotailor.commands.doctor.hardware import check_cores, check_frequency, check_temperature
 from autotailor.profiling import DeviceConfig
-from autotailor.profiling.host.lock import DeviceLock
 from autotailor.profiling.host.machine import Machine, look
-from autotailor.profiling.records.record import Record
 from autotailor.profiling.transports.local import LocalTransport
 
-CONF = Path(__file__).parents[4] / "conf"
 HOST = DeviceConfig(name="host", cores=(0, 1))
 
 
@@ -100,84 +92,3 @@ def test_throttling_between_two_looks_is_noticed(tmp_path: Path) -> None:
     before, after = state(tmp_path, **{path: 4}), state(tmp_path, **{path: 7})
     assert before.throttled_since() == after.throttled_since() == ""
     assert after.throttled_since(before) == "throttled 3 times meanwhile"
-
-
-def anchors(*blocks: tuple[float, ...]) -> list[Record]:
-    return [Record("device", "anchor", values, values[0], 8, 0.5) for values in blocks]
-
-
-@pytest.mark.parametrize(
-    ("records", "verdict"),
-    [
-        (anchors((1.0, 1.01, 1.0, 1.01), (1.0, 1.01, 1.01, 1.0)), Verdict.GOOD),
-        (anchors((1.0, 1.01, 1.0, 1.01), (1.05, 1.06, 1.06, 1.05)), Verdict.WARNING),
-        (anchors((1.0, 1.5, 1.0, 0.7), (1.2, 1.0, 0.8, 1.1)), Verdict.FAILED),
-        ([], Verdict.FAILED),
-    ],
-    ids=["steady", "drifting", "noisy", "nothing measured"],
-)
-def test_noise_is_judged(records: list[Record], verdict: Verdict) -> None:
-    assert judge_noise(records).verdict is verdict
-
-
-def examined_while_free() -> dict[str, Finding]:
-    """What the doctor finds on this machine while no other test is measuring on it."""
-    while True:
-        with DeviceLock(LocalTransport(HOST).identity, "host"):
-            pass
-        found = {finding.check: finding for finding in examine(DeviceConfig.from_section({"name": "host"}))}
-        if found["lock"].verdict is Verdict.GOOD:
-            return found
-
-
-def test_this_machine_is_examined_line_by_line() -> None:
-    found = examined_while_free()
-    for check in ("reachable", "authorised", "space", "lock", "runtime"):
-        assert found[check].verdict is Verdict.GOOD, found[check]
-    assert found["energy"].verdict in (Verdict.GOOD, Verdict.UNAVAILABLE)
-    assert re.match(r"ncnn \d", found["runtime"].detail)
-    assert re.match(r"anchor \d+\.\d+ ms, coefficient of variation \d", found["noise"].detail)
-    assert all(f.remedy for f in found.values() if f.verdict is Verdict.FAILED)
-
-
-def test_a_device_in_use_is_not_disturbed() -> None:
-    transport = LocalTransport(HOST)
-    with DeviceLock(transport.identity, "host"):
-        found = {finding.check: finding for finding in in_another_process()}
-    assert found["lock"].verdict is Verdict.WARNING
-    assert f"process {os.getpid()} of" in found["lock"].detail
-    assert found["noise"].verdict is Verdict.UNAVAILABLE
-
-
-def in_another_process() -> list[Finding]:
-    """What the doctor finds in a process of its own: a process holds its own lock twice."""
-    code = (
-        "from autotailor.commands.doctor.examination import examine\nfrom autotailor.profiling import DeviceConfig\n"
-        "for f in examine(DeviceConfig.from_section({'name': 'host'})):\n"
-        "    print(f.check, f.verdict.name, f.detail, sep='\\t')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    rows = (line.split("\t") for line in done.stdout.splitlines())
-    return [Finding(check, Verdict[verdict], detail) for check, verdict, detail in rows]
-
-
-def test_a_failure_is_exit_code_1_with_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["doctor", "--device", "orin", "--conf", str(CONF), "device.address=127.0.0.1:1"])
-    said = capsys.readouterr()
-    assert code == 1
-    assert "failed: reachable" in said.err
-    assert "device.address right" in " ".join(said.out.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--device", "toaster", "--conf", str(CONF)], r"unknown device 'toaster'.*host"),
-        (["--device", "host", "--conf", str(CONF), "device.thread=2"], r"device\.thread"),
-        (["--device", "host", "--conf", "nowhere"], r"--conf nowhere: no such folder"),
-    ],
-    ids=["device", "override", "folder"],
-)
-def test_bad_arguments_are_named(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", *arguments]) == 1
-    assert re.search(words, capsys.readouterr().err)

@@ -1,25 +1,18 @@
-"""What MLflow refuses, what fails for a moment, and what several recorders do to each other."""
+"""Journals are read into the store: what MLflow refuses, what fails for a moment, what was read before."""
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
-from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, _validate_param_name
 
 from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
-from autotailor.tracking.keys import legal
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
 
@@ -35,20 +28,6 @@ def store(tmp_path: Path, empty_store: Path) -> Store:
 def _child(store: Store, rule: str) -> Run:
     (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
     return run
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400))
-def test_mlflow_takes_every_mapped_key(key: str) -> None:
-    name = legal(key)
-    _validate_param_name(name)
-    assert len(name) <= MAX_ENTITY_KEY_LENGTH
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.text("ax_05FD*./%", min_size=1, max_size=30))
-def test_a_mapped_key_can_be_read_back(key: str) -> None:
-    assert re.sub(r"_x([0-9A-F]{4})_", lambda code: chr(int(code[1], 16)), legal(key)) == key
 
 
 def test_a_key_that_mlflow_refuses_is_mapped_and_what_follows_it_is_written(store: Store, tmp_path: Path) -> None:
@@ -127,43 +106,6 @@ def _history(store: Store, run_id: str, key: str) -> list[tuple[int, float]]:
     return sorted((metric.step, metric.value) for metric in store.client.get_metric_history(run_id, key))
 
 
-def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store: Path) -> None:
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    for number in range(6):
-        with tracking.child(tmp_path, RUN, {"rule": f"rule{number}"}, {"seed": number}) as run:
-            for step in range(10):
-                run.metrics({"loss": float(step)}, step)
-    errors: list[BaseException] = []
-    start = threading.Barrier(2)
-
-    def record() -> None:
-        try:
-            mine = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
-            reader = Reader(mine, tmp_path / JOURNALS)
-            start.wait()
-            for _ in range(3):
-                reader.read()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=record) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    store = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
-    runs = store.client.search_runs([store.experiment("net")])
-    names = sorted(str(run.info.run_name) for run in runs)
-    assert names == ["net on host (abc123)", *(f"rule{number}" for number in range(6))]
-    assert {run.info.status for run in runs if run.info.run_name.startswith("rule")} == {"FINISHED"}
-    for number in range(6):
-        child = _child(store, f"rule{number}").info.run_id
-        assert _history(store, child, "loss") == [(step, float(step)) for step in range(10)]
-        expected = [(step, float(step)) for step in range(10)]
-        assert _history(store, store.parent(RUN), f"rule{number}.loss") == expected
-
-
 def test_a_journal_that_is_read_again_from_its_begin_changes_nothing(store: Store, tmp_path: Path) -> None:
     with tracking.child(tmp_path, RUN, {"rule": "finetune"}, {"seed": 1}) as run:
         run.metrics({"loss": 2.0}, step=0)
@@ -176,31 +118,3 @@ def test_a_journal_that_is_read_again_from_its_begin_changes_nothing(store: Stor
         child = _child(store, "finetune").info.run_id
         assert _history(store, child, "loss") == [(0, 2.0), (1, 1.0)]
         assert _history(store, store.parent(RUN), "finetune.loss") == [(0, 2.0), (1, 1.0)]
-
-
-def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store, tmp_path: Path) -> None:
-    home = str(Path.home())
-    secret = {
-        "device.address": "orin.secret.example",
-        "device.serial": "SERIAL77",
-        "device.key": f"{home}/.ssh/id_secret",
-        "device.name": "orin",
-        "data.folder": f"{home}/photos",
-        "model.source": "/home/somebody/net.onnx",
-        "space": {"layers": [f"{home}/layers"]},
-    }
-    key = tracking.RunKey("net", "orin", "def456", secret)
-    with tracking.child(tmp_path, key, {"rule": "profile", "where": f"{home}/results"}, secret):
-        (journal,) = (tmp_path / JOURNALS).iterdir()
-        told = journal.read_text()
-    Reader(store, tmp_path / JOURNALS).read()
-    for run in (_child(store, "profile"), store.client.get_run(store.parent(key))):
-        assert run.data.params == {
-            "device.name": "orin",
-            "data.folder": "~/photos",
-            "model.source": "~/net.onnx",
-            "space": "{'layers': ['~/layers']}",
-        }
-        told += json.dumps([run.data.params, run.data.tags])
-    for word in ("secret.example", "SERIAL77", "id_secret", f"{home}/", "somebody"):
-        assert word not in told, word

@@ -1,0 +1,34 @@
+"""``python -m autotailor doctor``: its exit codes and arguments."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from autotailor.__main__ import main
+
+CONF = Path(__file__).parents[4] / "conf"
+
+
+def test_a_failure_is_exit_code_1_with_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor", "--device", "orin", "--conf", str(CONF), "device.address=127.0.0.1:1"])
+    said = capsys.readouterr()
+    assert code == 1
+    assert "failed: reachable" in said.err
+    assert "device.address right" in " ".join(said.out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--device", "toaster", "--conf", str(CONF)], r"unknown device 'toaster'.*host"),
+        (["--device", "host", "--conf", str(CONF), "device.thread=2"], r"device\.thread"),
+        (["--device", "host", "--conf", "nowhere"], r"--conf nowhere: no such folder"),
+    ],
+    ids=["device", "override", "folder"],
+)
+def test_bad_arguments_are_named(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", *arguments]) == 1
+    assert re.search(words, capsys.readouterr().err)

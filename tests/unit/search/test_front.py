@@ -1,0 +1,63 @@
+"""Fronts: what they hold, and how they are written and thinned."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotailor.search import (
+    Front,
+    Objectives,
+    SearchError,
+    SearchResult,
+)
+from autotailor.search.front import non_dominated
+
+
+def test_pareto_csv(objectives: Objectives, result: SearchResult, tmp_path: Path) -> None:
+    result.front.write(tmp_path / "pareto.csv")
+    table = pd.read_csv(tmp_path / "pareto.csv")
+    columns = [
+        "subnet",
+        "accuracy_predicted",
+        "latency_ms_predicted",
+        "parameters_m",
+        "found_by",
+        "assignment",
+    ]
+    assert list(table.columns) == columns
+    assert table["subnet"].tolist() == [s.id for s in result.front.subnets]
+    again = Front.read(tmp_path / "pareto.csv", objectives.space)
+    np.testing.assert_array_equal(again.indices, result.front.indices)
+    np.testing.assert_array_equal(again.latency, result.front.latency)
+
+
+def test_a_front_has_at_most_as_many_rows_as_budgets(result: SearchResult) -> None:
+    spread = result.front.spread(7)
+    assert len(spread) <= 7
+    assert spread.latency[0] == result.front.latency[0]
+    assert spread.latency[-1] == result.front.latency[-1]
+
+
+def test_a_budget_below_reach(objectives: Objectives, result: SearchResult) -> None:
+    with pytest.raises(SearchError, match=r"budget_01 of 0.001 ms: the fastest SubNet .* raise the budget"):
+        result.front.at(0.001, "budget_01")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=40))
+def test_non_dominated(points: list[tuple[int, int]]) -> None:
+    latency, accuracy = np.array(points, dtype=float).T
+    rows = non_dominated(latency, accuracy)
+    assert (np.diff(latency[rows]) > 0).all()
+    assert (np.diff(accuracy[rows]) > 0).all()
+    for a, b in itertools.product(range(len(points)), rows):
+        assert not (latency[a] <= latency[b] and accuracy[a] > accuracy[b])
+        assert not (latency[a] < latency[b] and accuracy[a] >= accuracy[b])
+    assert all(((latency[rows] <= x) & (accuracy[rows] >= y)).any() for x, y in points)

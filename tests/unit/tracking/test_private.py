@@ -1,0 +1,54 @@
+"""What identifies a person or a machine is told to nobody."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from mlflow.entities import Run
+
+from autotailor import tracking
+from autotailor.tracking.journal import JOURNALS
+from autotailor.tracking.reader import Reader
+from autotailor.tracking.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_store: Path) -> Store:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+
+
+def _child(store: Store, rule: str) -> Run:
+    (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
+    return run
+
+
+def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store, tmp_path: Path) -> None:
+    home = str(Path.home())
+    secret = {
+        "device.address": "orin.secret.example",
+        "device.serial": "SERIAL77",
+        "device.key": f"{home}/.ssh/id_secret",
+        "device.name": "orin",
+        "data.folder": f"{home}/photos",
+        "model.source": "/home/somebody/net.onnx",
+        "space": {"layers": [f"{home}/layers"]},
+    }
+    key = tracking.RunKey("net", "orin", "def456", secret)
+    with tracking.child(tmp_path, key, {"rule": "profile", "where": f"{home}/results"}, secret):
+        (journal,) = (tmp_path / JOURNALS).iterdir()
+        told = journal.read_text()
+    Reader(store, tmp_path / JOURNALS).read()
+    for run in (_child(store, "profile"), store.client.get_run(store.parent(key))):
+        assert run.data.params == {
+            "device.name": "orin",
+            "data.folder": "~/photos",
+            "model.source": "~/net.onnx",
+            "space": "{'layers': ['~/layers']}",
+        }
+        told += json.dumps([run.data.params, run.data.tags])
+    for word in ("secret.example", "SERIAL77", "id_secret", f"{home}/", "somebody"):
+        assert word not in told, word

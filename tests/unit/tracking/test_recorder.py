@@ -1,0 +1,69 @@
+"""Recorders write journals into the store, side by side and whatever the store does."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from mlflow.entities import Run
+
+from autotailor import tracking
+from autotailor.tracking.journal import JOURNALS
+from autotailor.tracking.reader import Reader
+from autotailor.tracking.store import Store
+
+RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_store: Path) -> Store:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+
+
+def _child(store: Store, rule: str) -> Run:
+    (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
+    return run
+
+
+def _history(store: Store, run_id: str, key: str) -> list[tuple[int, float]]:
+    return sorted((metric.step, metric.value) for metric in store.client.get_metric_history(run_id, key))
+
+
+def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    for number in range(6):
+        with tracking.child(tmp_path, RUN, {"rule": f"rule{number}"}, {"seed": number}) as run:
+            for step in range(10):
+                run.metrics({"loss": float(step)}, step)
+    errors: list[BaseException] = []
+    start = threading.Barrier(2)
+
+    def record() -> None:
+        try:
+            mine = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+            reader = Reader(mine, tmp_path / JOURNALS)
+            start.wait()
+            for _ in range(3):
+                reader.read()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=record) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    store = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+    runs = store.client.search_runs([store.experiment("net")])
+    names = sorted(str(run.info.run_name) for run in runs)
+    assert names == ["net on host (abc123)", *(f"rule{number}" for number in range(6))]
+    assert {run.info.status for run in runs if run.info.run_name.startswith("rule")} == {"FINISHED"}
+    for number in range(6):
+        child = _child(store, f"rule{number}").info.run_id
+        assert _history(store, child, "loss") == [(step, float(step)) for step in range(10)]
+        expected = [(step, float(step)) for step in range(10)]
+        assert _history(store, store.parent(RUN), f"rule{number}.loss") == expected
