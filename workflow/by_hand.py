@@ -92,5 +92,7 @@ if __name__ == "__main__":
     tell(snakemake)
     sys.path.append(str(SCRIPTS))  # last, as Snakemake does it: some scripts have the names of modules of Python's own
     if arguments.run:
+        for path in snakemake.output:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)  # as Snakemake does before it runs a rule
         script = SCRIPTS / f"{arguments.rule}.py"
         exec(compile(script.read_text(encoding="utf-8"), script, "exec"))
