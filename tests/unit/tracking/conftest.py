@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,9 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("empty")
     Store(folder / "mlflow.db", folder / "store.lock")
     return folder / "mlflow.db"
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_store: Path) -> Store:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-
-import pytest
-from mlflow.entities import Run
 
 from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path, empty_store: Path) -> Store:
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
-
-
-def _child(store: Store, rule: str) -> Run:
-    (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
-    return run
+from stored_runs import child_run
 
 
 def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store, tmp_path: Path) -> None:
@@ -42,7 +28,7 @@ def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store
         (journal,) = (tmp_path / JOURNALS).iterdir()
         told = journal.read_text()
     Reader(store, tmp_path / JOURNALS).read()
-    for run in (_child(store, "profile"), store.client.get_run(store.parent(key))):
+    for run in (child_run(store, "profile"), store.client.get_run(store.parent(key))):
         assert run.data.params == {
             "device.name": "orin",
             "data.folder": "~/photos",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
 
@@ -15,19 +13,9 @@ from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
+from stored_runs import child_run
 
 RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
-
-
-@pytest.fixture
-def store(tmp_path: Path, empty_store: Path) -> Store:
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
-
-
-def _child(store: Store, rule: str) -> Run:
-    (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
-    return run
 
 
 def test_a_key_that_mlflow_refuses_is_mapped_and_what_follows_it_is_written(store: Store, tmp_path: Path) -> None:
@@ -35,7 +23,7 @@ def test_a_key_that_mlflow_refuses_is_mapped_and_what_follows_it_is_written(stor
         run.metrics({"width.*": 2.0, "blocks": 9.0})
         run.metrics({"after": 1.0})
     Reader(store, tmp_path / JOURNALS).read()
-    child = _child(store, "compile")
+    child = child_run(store, "compile")
     assert child.data.params == {"space.width._x002A_": "[0.5]", "seed": "1"}
     assert child.data.metrics == {"width._x002A_": 2.0, "blocks": 9.0, "after": 1.0}
     assert child.info.status == "FINISHED"
@@ -54,7 +42,7 @@ def test_what_is_refused_for_good_is_left_out_with_a_line_and_the_rest_is_writte
         run.metrics({"after": 1.0})
     (tmp_path / JOURNALS / "0-foreign.jsonl").write_text('{"event": "start"}\n')
     assert Reader(store, tmp_path / JOURNALS).read()
-    child = _child(store, "search")
+    child = child_run(store, "search")
     assert child.data.params == {"seed": "1"}
     assert child.data.metrics == {"after": 1.0}
     assert child.info.status == "FINISHED"
@@ -74,11 +62,11 @@ def test_artifacts_that_cannot_be_written_now_are_written_later(store: Store, tm
     with tracking.child(tmp_path, RUN, {"rule": "export"}, {}):
         pass
     assert not reader.read()
-    assert _child(store, "export").info.status == "FINISHED"  # no journal waits for another
-    assert _child(store, "report").info.status == "RUNNING"
+    assert child_run(store, "export").info.status == "FINISHED"  # no journal waits for another
+    assert child_run(store, "report").info.status == "RUNNING"
     (tmp_path / "mlruns").unlink()
     assert reader.read()
-    child = _child(store, "report")
+    child = child_run(store, "report")
     assert [found.path for found in store.client.list_artifacts(child.info.run_id)] == ["table.csv"]
     assert (child.data.metrics, child.info.status) == ({"after": 1.0}, "FINISHED")
 
@@ -99,7 +87,7 @@ def test_a_locked_store_is_tried_again(store: Store, tmp_path: Path, monkeypatch
     assert not reader.read()
     monkeypatch.setattr(store.client, "log_batch", log_batch)
     assert reader.read()
-    assert _child(store, "validate").data.metrics == {"latency": 1.0}
+    assert child_run(store, "validate").data.metrics == {"latency": 1.0}
 
 
 def _history(store: Store, run_id: str, key: str) -> list[tuple[int, float]]:
@@ -115,6 +103,6 @@ def test_a_journal_that_is_read_again_from_its_begin_changes_nothing(store: Stor
         assert note.read_text() == "3"
         note.unlink()  # a recorder was killed before it noted what it had written
         Reader(store, tmp_path / JOURNALS).read()
-        child = _child(store, "finetune").info.run_id
+        child = child_run(store, "finetune").info.run_id
         assert _history(store, child, "loss") == [(0, 2.0), (1, 1.0)]
         assert _history(store, store.parent(RUN), "finetune.loss") == [(0, 2.0), (1, 1.0)]

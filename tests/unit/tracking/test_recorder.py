@@ -6,26 +6,13 @@ import shutil
 import threading
 from pathlib import Path
 
-import pytest
-from mlflow.entities import Run
-
 from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
+from stored_runs import child_run
 
 RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
-
-
-@pytest.fixture
-def store(tmp_path: Path, empty_store: Path) -> Store:
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
-
-
-def _child(store: Store, rule: str) -> Run:
-    (run,) = store.client.search_runs([store.experiment("net")], f"tags.rule = '{rule}'")
-    return run
 
 
 def _history(store: Store, run_id: str, key: str) -> list[tuple[int, float]]:
@@ -63,7 +50,7 @@ def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store
     assert names == ["net on host (abc123)", *(f"rule{number}" for number in range(6))]
     assert {run.info.status for run in runs if run.info.run_name.startswith("rule")} == {"FINISHED"}
     for number in range(6):
-        child = _child(store, f"rule{number}").info.run_id
+        child = child_run(store, f"rule{number}").info.run_id
         assert _history(store, child, "loss") == [(step, float(step)) for step in range(10)]
         expected = [(step, float(step)) for step in range(10)]
         assert _history(store, store.parent(RUN), f"rule{number}.loss") == expected
