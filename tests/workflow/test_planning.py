@@ -104,7 +104,7 @@ def test_somebody_elses_lut_must_fit_the_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (["lut=nowhere.csv"], "nowhere.csv: cannot be read"),
+        (["lut=nowhere.csv"], "nowhere.csv: the LUT cannot be read"),
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (['overrides=["device.cores=[4711]"]'], "cores [4711] do not exist here"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
