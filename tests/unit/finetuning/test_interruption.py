@@ -58,8 +58,11 @@ def test_a_signal_that_ends_training_keeps_the_step_at_work(
     pretrained: PretrainResult,
     number: signal.Signals,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """With checkpoints every hour, all that training keeps is what the signal made it keep."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background begin with it ignored
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     draw, config = tiny_data.draw, replace(PRETRAIN, checkpoint_seconds=3600.0)
 
     def draw_and_end(count: int, *words: int) -> tuple[torch.Tensor, torch.Tensor]:
