@@ -118,7 +118,8 @@ class SubNetCheck:
         onnx_error: the same of the exported model in onnxruntime.
         wrong_shapes: tensors whose deduced shape is not onnxruntime's: (name, deduced, found).
         rounding: what rounding alone can change, where the other errors are large: random weights can amplify it. The
-            elastic error is of double precision then, and so is that of the exported model, or its sigmoids are exact.
+            errors of the batch and of the elastic module are of double precision then, and so is that of the exported
+            model, or its sigmoids are exact.
         resampled: whether the SubNet reads weights that were resampled for its resolution: the built module has them
             rounded to single precision, also in double precision.
     """
@@ -163,8 +164,10 @@ def check_subnet(net: autotailor.SuperNet, module: ElasticModule, subnet: autota
         return check
     exact, exact_elastic = (m.double()(x.double()).numpy() for m in (network, net.module().eval().activate(subnet)))
     allowed = rounding(net, subnet, x)
+    double = network.double()
     return replace(
         check,
+        batch_error=relative(exact[1:], double(x[1:].double()).numpy()),
         elastic_error=relative(exact_elastic, exact),
         onnx_error=_exported_error(model, x, built, exact, allowed),
         rounding=allowed,
