@@ -162,9 +162,9 @@ def check_subnet(net: autotailor.SuperNet, module: ElasticModule, subnet: autota
     )
     if check.error < TOLERANCE:
         return check
-    exact, exact_elastic = (m.double()(x.double()).numpy() for m in (network, net.module().eval().activate(subnet)))
     allowed = rounding(net, subnet, x)
-    double = network.double()
+    double, double_elastic = network.double(), net.module().eval().activate(subnet).double()
+    exact, exact_elastic = double(x.double()).numpy(), double_elastic(x.double()).numpy()
     return replace(
         check,
         batch_error=relative(exact[1:], double(x[1:].double()).numpy()),

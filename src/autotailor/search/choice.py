@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.artifacts import atomic
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.search.budgets import Budgets, latency_budgets
 from autotailor.search.candidates import candidates
@@ -79,12 +80,13 @@ def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Meas
 
     chosen = {name: best(limit) for name, limit in limits.items()}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    return Choice(chosen, _table(objectives, listed, accuracies, chosen))
+    return Choice(chosen, _table(objectives.accuracy, listed, latency, accuracies, chosen))
 
 
 def _table(
-    objectives: Objectives,
+    accuracy: Metric,
     listed: Mapping[str, Sequence[SubNet]],
+    latency: Mapping[SubNet, float],
     accuracies: Accuracies,
     chosen: Mapping[str, SubNet],
 ) -> pd.DataFrame:
@@ -95,8 +97,8 @@ def _table(
         (
             name,
             subnet.id,
-            float(objectives.latency.predict(subnet.to_array())[0]),
-            float(objectives.accuracy.predict(subnet.to_array())[0]),
+            latency[subnet],
+            float(accuracy.predict(subnet.to_array())[0]),
             *accuracies[subnet.id],
             subnet == chosen[name],
             subnet.to_json(),

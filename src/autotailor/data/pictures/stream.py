@@ -14,7 +14,14 @@ import torch
 from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.pictures.config import PictureConfig
-from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream, check_batches
+from autotailor.data.splits import (
+    Batch,
+    DataSplits,
+    EvaluationSet,
+    TensorEvaluationSet,
+    TrainStream,
+    check_batches,
+)
 from autotailor.data.workers import batches, forked_batches
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
@@ -148,7 +155,7 @@ class PictureSet(EvaluationSet):
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
         self.groups, self.labels = pictures.groups, pictures.labels
-        self._kept: Batch | None = None
+        self._kept: TensorEvaluationSet | None = None
         self._opening = threading.Lock()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
@@ -165,10 +172,9 @@ class PictureSet(EvaluationSet):
             return
         with self._opening:  # a second thread waits for the first one instead of opening the pictures again
             if self._kept is None:
-                opened = list(batches(centres, batch_size, self.config.workers))
-                self._kept = torch.cat([pixels for pixels, _ in opened]), torch.cat([labels for _, labels in opened])
-            pixels, labels = self._kept
-        yield from zip(torch.split(pixels, batch_size), torch.split(labels, batch_size), strict=True)
+                opened = [pixels for pixels, _ in batches(centres, batch_size, self.config.workers)]
+                self._kept = TensorEvaluationSet(torch.cat(opened), self.labels, self.groups)
+        yield from self._kept.batches(batch_size)
 
 
 def splits(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from autotailor.profiling.runtimes.base import journal_of
 from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 from autotailor.profiling.runtimes.runner.binary import layers_left_out, runner_binary
 from autotailor.profiling.runtimes.runner.manifest import manifest_text
+from autotailor.profiling.runtimes.self_description import self_description
 from autotailor.profiling.transports.base import Transport
 
 VERSION_SECONDS = 60.0
@@ -20,11 +20,8 @@ VERSION_SECONDS = 60.0
 
 def _version(device: str, said: Sequence[str]) -> dict[str, Any]:
     """What the runner says about itself; raises DeviceError where the answer makes no sense."""
-    try:
-        about = json.loads(said[0])
-    except (ValueError, IndexError, RecursionError):
-        about = None
-    if not isinstance(about, dict) or not isinstance(about.get("ncnn"), str):
+    about = self_description(said, "ncnn")
+    if about is None:
         raise DeviceError(
             f"device {device}: its runner prints {str(said[:1])[:200]} instead of a version: build the runner again "
             "with: make runner"

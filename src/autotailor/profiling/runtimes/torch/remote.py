@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.runtimes.runner import loop as runner_loop
+from autotailor.profiling.runtimes.self_description import self_description
 from autotailor.profiling.runtimes.torch.runtime import TorchRuntime
 from autotailor.profiling.transports.base import Transport
 
@@ -32,11 +32,8 @@ ABOUT_SECONDS = 300.0
 
 def _about(device: str, said: Sequence[str]) -> dict[str, Any]:
     """What the device's PyTorch says about itself; raises DeviceError where the answer makes no sense."""
-    try:
-        about = json.loads(said[-1])
-    except (ValueError, IndexError, RecursionError):
-        about = None
-    if not isinstance(about, dict) or not isinstance(about.get("version"), str):
+    about = self_description(said[-1:], "version")
+    if about is None:
         raise DeviceError(
             f"device {device}: its Python prints {str(said[-1:])[:200]} instead of PyTorch's version: see what runs "
             "when Python starts there, or name another interpreter in device.options.python"
