@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotailor.work import Work
 
-OLD, NEW = {"autotailor.finetuning.loop": "a"}, {"autotailor.finetuning.loop": "b"}
+OLD, NEW = {"autotailor.finetuning.training.loop": "a"}, {"autotailor.finetuning.training.loop": "b"}
 
 
 def work(base: Path, code: dict[str, str], key: object = 1, *, is_training: bool = True) -> Work:

@@ -3,110 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.precision import PRECISIONS, resolve
-from autotailor.sections import check_integers, check_numbers, read_section
-
-OPTIMIZERS = ("adamw", "sgd")
-Config = TypeVar("Config", bound="LoopConfig")
-
-
-def _check_integers(owner: object, **least: int) -> None:
-    check_integers(owner, least, type(owner).__name__, TrainingError)
-
-
-def _check_numbers(owner: object, *names: str) -> None:
-    check_numbers(owner, dict.fromkeys(names, 0.0), type(owner).__name__, TrainingError)
-
-
-def _text(config: Any) -> str:
-    """Names and values of all parameters in the repr that differ from their defaults, including nested parameters."""
-    said = [
-        f"{field.name}={_text(value) if is_dataclass(value) else repr(value)}"
-        for field in fields(config)
-        if field.repr and (value := getattr(config, field.name)) != _default(field)
-    ]
-    return f"{type(config).__name__}({', '.join(sorted(said))})"
-
-
-def _default(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoopConfig:
-    """Parameters of every training loop.
-
-    Attributes:
-        epochs: passes over the training stream.
-        batch_size: images per step.
-        optimizer: ``adamw`` or ``sgd`` (Nesterov, momentum 0.9).
-        lr: peak learning rate; it rises linearly over ``warmup`` (a part of all steps) and falls as a half cosine.
-        weight_decay: on weights with more than one axis.
-        label_smoothing: of the cross entropy.
-        gradient_norm: gradients of a larger norm are scaled down to this norm; 0 switches scaling off.
-        seed: of everything random in training; the data have their own seed.
-        threads: of PyTorch; floating-point sums depend on their number.
-        precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.precision``), or ``auto``, which chooses the
-            faster precision for the processor.
-        checkpoint_seconds: time between checkpoints; it does not influence the result.
-    """
-
-    epochs: int
-    batch_size: int = 64
-    optimizer: str = "adamw"
-    lr: float = 4e-3
-    warmup: float = 0.05
-    weight_decay: float = 0.02
-    label_smoothing: float = 0.1
-    gradient_norm: float = 0.0
-    seed: int = 0
-    threads: int = 1
-    precision: str = "fp32"
-    checkpoint_seconds: float = 300.0
-
-    def __post_init__(self) -> None:
-        _check_integers(self, epochs=0, batch_size=2, seed=0, threads=1)
-        _check_numbers(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "checkpoint_seconds")
-        if self.optimizer not in OPTIMIZERS:
-            raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(OPTIMIZERS)}")
-        if self.precision not in PRECISIONS:
-            raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
-        if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
-            raise TrainingError("training needs lr > 0, warmup <= 1 and label_smoothing < 1")
-
-    @property
-    def identity(self) -> str:
-        """Text of all parameters that influence the result.
-
-        Parameters with their default values are left out, so that a later version may add a parameter, with a default
-        that changes nothing, and still continue a training that an earlier version began.
-        """
-        return _text(self._identified())
-
-    def _identified(self: Config) -> Config:
-        """The same parameters with the resolved precision, and without parameters that do not influence the result."""
-        return replace(self, checkpoint_seconds=0.0, precision=resolve(self.precision))
-
-    @classmethod
-    def from_section(cls: type[Config], section: Mapping[str, Any]) -> Config:
-        """Reads a section of the configuration; nested sections become nested parameters.
-
-        Raises:
-            TrainingError: a key is unknown or missing, or a value is out of range.
-        """
-        if not isinstance(section, Mapping):
-            raise TrainingError(f"{cls.__name__}: expected a mapping of parameters, not {section!r}")
-        nested = {"calibration": CalibrationConfig, "distillation": DistillationConfig}
-        values = {
-            key: read_section(nested[key], value, f"{cls.__name__}.{key}", TrainingError) if key in nested else value
-            for key, value in section.items()
-        }
-        return read_section(cls, values, cls.__name__, TrainingError)
+from autotailor.finetuning.training.config import LoopConfig, at_least, not_negative, said
 
 
 @dataclass(frozen=True)
@@ -122,7 +24,7 @@ class DistillationConfig:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "weight", "temperature")
+        not_negative(self, "weight", "temperature")
         if self.weight > 1 or self.temperature == 0:
             raise TrainingError("distillation needs a weight between 0 and 1 and a temperature above 0")
 
@@ -148,6 +50,8 @@ class FinetuneConfig(LoopConfig):
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
     """
 
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {"calibration": CalibrationConfig, "distillation": DistillationConfig}
+
     name: str = ""
     strategy: str = "sandwich"
     subnets: int = 4
@@ -159,11 +63,11 @@ class FinetuneConfig(LoopConfig):
 
     @property
     def identity(self) -> str:
-        return _text(replace(self._identified(), workers=1))
+        return said(replace(self._identified(), workers=1))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_integers(self, subnets=1, workers=1)
+        at_least(self, subnets=1, workers=1)
         if not isinstance(self.accept_chance, bool):
             raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")
 
@@ -181,6 +85,8 @@ class ScaledConfig(LoopConfig):
         distillation: from the original network.
     """
 
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {"distillation": DistillationConfig}
+
     epochs: int = 0
     images: int = 0
     lrs: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
@@ -189,7 +95,7 @@ class ScaledConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_integers(self, images=0, resolution=0)
+        at_least(self, images=0, resolution=0)
         if not self.lrs or any(not isinstance(lr, int | float) or not lr > 0 for lr in self.lrs):
             raise TrainingError(f"ScaledConfig.lrs: expected learning rates above 0, not {self.lrs!r}")
         if len(set(self.lrs)) != len(self.lrs):

@@ -15,8 +15,8 @@ from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.loop import Row, Step, train
-from autotailor.finetuning.precision import forward
+from autotailor.finetuning.training.loop import Row, Step, train
+from autotailor.finetuning.training.precision import forward
 
 SHARES = 1e-3  # rounding of a sum of probabilities
 StateDict = dict[str, torch.Tensor]

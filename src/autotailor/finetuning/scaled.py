@@ -14,9 +14,9 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss
-from autotailor.finetuning.loop import Row, Step, train
-from autotailor.finetuning.precision import forward
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics
+from autotailor.finetuning.training.loop import Row, Step, train
+from autotailor.finetuning.training.precision import forward
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
-from autotailor.finetuning.loop import Row, Step, train
-from autotailor.finetuning.precision import forward
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
+from autotailor.finetuning.training.loop import Row, Step, train
+from autotailor.finetuning.training.precision import forward
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet

@@ -230,7 +230,9 @@ def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs:
     assert ("out of its promised range" in (tmp_path / "report.html").read_text()) is (share == 1.0)
 
 
-@pytest.mark.parametrize("kept", [{}, {"kept": {"finetune": ["autotailor.finetuning.loop"]}}], ids=["none", "one"])
+@pytest.mark.parametrize(
+    "kept", [{}, {"kept": {"finetune": ["autotailor.finetuning.training.loop"]}}], ids=["none", "one"]
+)
 def test_rules_that_were_kept_although_their_code_has_changed_are_told(
     kept: dict[str, Any], inputs: ReportInputs, tmp_path: Path
 ) -> None:
@@ -240,4 +242,4 @@ def test_rules_that_were_kept_although_their_code_has_changed_are_told(
     build_report(inputs, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert ("Some rules were kept" in text) is bool(kept)
-    assert ("autotailor.finetuning.loop" in text) is bool(kept)
+    assert ("autotailor.finetuning.training.loop" in text) is bool(kept)

@@ -7,7 +7,7 @@ import pytest
 from autotailor.finetuning import (
     PretrainConfig,
 )
-from autotailor.finetuning.loop import learning_rate
+from autotailor.finetuning.training.loop import learning_rate
 
 
 def test_the_learning_rate_rises_and_falls() -> None:

@@ -21,10 +21,10 @@ from torch import nn
 
 from autotailor.accuracy.determinism import deterministic
 from autotailor.data.splits import TrainStream
-from autotailor.finetuning.checkpoint import Checkpoint
-from autotailor.finetuning.config import LoopConfig
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.interruption import interruptible
+from autotailor.finetuning.training.checkpoint import Checkpoint
+from autotailor.finetuning.training.config import LoopConfig
+from autotailor.finetuning.training.interruption import interruptible
 
 logger = logging.getLogger(__name__)
 EPOCH_SHARE = 0.2

@@ -1,0 +1,1 @@
+"""One training loop for all kinds of training: checkpoints, interruption, precision, optimizers."""
