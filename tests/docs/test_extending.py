@@ -27,7 +27,7 @@ from autotailor.profiling import DeviceConfig, energy
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
 from autotailor.profiling.transports import TRANSPORTS, open_transport
 from autotailor.reporting import ReportInputs
-from autotailor.reporting.derivations import DERIVATIONS
+from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import COLUMNS, Tables
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from autotailor.reporting.derivations import ORIGINAL, reference, scaled_means
+from autotailor.reporting.derived_columns import ORIGINAL, reference, scaled_means
 from autotailor.reporting.inputs import Tables
 from autotailor.reporting.style import (
     BLUE,

@@ -1,6 +1,6 @@
 """Fills ``templates/report.html``, and writes ``report.html``: a single file that needs no other files.
 
-The template has the columns of each table; computed numbers stand in ``derivations.py``.
+The template has the columns of each table; computed numbers stand in ``derived_columns.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from autotailor.artifacts import atomic
-from autotailor.reporting import cost_figures, derivations, figures
+from autotailor.reporting import cost_figures, derived_columns, figures
 from autotailor.reporting.inputs import ReportInputs, Tables
 from autotailor.reporting.marks import Marker
 from autotailor.reporting.style import svg, write_svg
@@ -71,13 +71,13 @@ def render(inputs: ReportInputs) -> str:
         file=tables.file,
         figure=lambda name, alt: _figure(tables, name, alt),
         rows=lambda name: list(tables.needed(name).index),
-        reference=derivations.reference(tables),
-        featured=derivations.featured(tables),
+        reference=derived_columns.reference(tables),
+        featured=derived_columns.featured(tables),
         featured_label=_featured_label(tables),
         top_places=_top_places(tables),
         configuration=_configuration(tables),
-        promise_broken=derivations.promise_broken(tables),
-        original=derivations.ORIGINAL,
+        promise_broken=derived_columns.promise_broken(tables),
+        original=derived_columns.ORIGINAL,
     )
 
 
@@ -94,7 +94,7 @@ def _figure(tables: Tables, name: str, alt: str) -> Markup:
 
 def _featured_label(tables: Tables) -> str:
     """Description of the featured SubNet."""
-    if derivations.DERIVATIONS["speedup"].compute(tables, derivations.featured(tables)) >= 2:
+    if derived_columns.DERIVATIONS["speedup"].compute(tables, derived_columns.featured(tables)) >= 2:
         return "faster: the most accurate SubNet at half the latency or less"
     return "faster: the fastest SubNet exported"
 
@@ -104,7 +104,7 @@ def _top_places(tables: Tables) -> list[str]:
     table = tables.table("contributors")
     if table is None:
         return []
-    names = [n for n in (derivations.LARGEST, derivations.featured(tables)) if n in set(table["name"])]
+    names = [n for n in (derived_columns.LARGEST, derived_columns.featured(tables)) if n in set(table["name"])]
     slowest = [table[table["name"] == n].nlargest(6, "latency_ms", keep="first") for n in dict.fromkeys(names)]
     return [str(row) for part in slowest for row in part.index]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from autotailor.reporting.derivations import DERIVATIONS
+from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import Tables
 
 ABSENT = Markup('<span class="absent">–</span>')

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from autotailor.reporting import FIGURES, ReportError, ReportInputs, build_report, write_figure
-from autotailor.reporting.derivations import DERIVATIONS
+from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import KEYS, Tables
 
 VOID = {"meta", "img", "br", "link", "hr"}

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from autotailor.reporting import ReportInputs
-from autotailor.reporting.derivations import DERIVATIONS, featured, reference
+from autotailor.reporting.derived_columns import DERIVATIONS, featured, reference
 from autotailor.reporting.inputs import Tables
 
 
