@@ -116,7 +116,8 @@ def sections() -> list[Section]:
         ),
         Section(
             "## `finetune`",
-            "Other files of `conf/finetune` differ in the strategy and in what suits it.",
+            "Other files of `conf/finetune` differ in the strategy and in what suits it. `common/training.yaml` holds "
+            "the values that they share.",
             described["training"] | described["finetune"],
             "conf/finetune/alternating.yaml",
         ),
@@ -136,10 +137,18 @@ def _command_rows(schema: Schema) -> Iterator[tuple[str, ...]]:
 
 
 def _rows(section: Section) -> Iterator[tuple[str, ...]]:
-    values = yaml.safe_load((ROOT / section.source).read_text(encoding="utf-8"))
+    values = _values(ROOT / section.source)
     for name in section.path:
         values = values[name]
     return _key_rows(section.keys, values, "")
+
+
+def _values(path: Path) -> Mapping[str, Any]:
+    """The values of a file of ``conf``, with those of the files that its ``defaults`` take in (``FILE@_here_``)."""
+    own = yaml.safe_load(path.read_text(encoding="utf-8"))
+    entries = [entry for entry in own.pop("defaults", ()) if isinstance(entry, str)]
+    taken = [path.parent / f"{entry.removesuffix('@_here_')}.yaml" for entry in entries if entry.endswith("@_here_")]
+    return {key: value for other in taken for key, value in _values(other).items()} | own
 
 
 def _key_rows(keys: Schema, values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, ...]]:

@@ -19,15 +19,19 @@ from autotailor.finetuning import (
 CONF = Path(__file__).parents[3] / "conf"
 
 
+COMMON = CONF / "finetune" / "common" / "training.yaml"
+
+
 def read(path: Path) -> dict[str, object]:
-    text = path.read_text()
+    text = path.read_text().replace("defaults:\n  - common/training@_here_\n  - _self_\n", "")
     for name, value in (("seed", "0"), ("threads", "1"), ("workers", "1"), ("precision", "auto")):
         text = text.replace(f"${{{name}}}", value)
     return yaml.safe_load(text)
 
 
 def test_every_configured_strategy_exists_and_every_strategy_is_configured() -> None:
-    configs = [FinetuneConfig.from_section(read(path)) for path in (CONF / "finetune").glob("*.yaml")]
+    sections = [{**read(COMMON), **read(path)} for path in (CONF / "finetune").glob("*.yaml")]
+    configs = [FinetuneConfig.from_section(section) for section in sections]
     assert {config.strategy for config in configs} == set(sampling.names())
 
 
