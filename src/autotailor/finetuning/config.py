@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from autotailor.accuracy.config import CalibrationConfig
+from autotailor.finetuning import sampling as strategies
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.training.config import LoopConfig, at_least, not_negative, said
+from autotailor.finetuning.training.config import LoopConfig, at_least, changes, not_negative, said
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class FinetuneConfig(LoopConfig):
     Attributes:
         name: of the file in conf/finetune, for the reader.
         strategy: name of the sampling strategy (``autotailor.finetuning.sampling``) that draws each step's SubNets.
+        sampling: parameters of the strategy by name (``autotailor.finetuning.sampling.parameters``).
         subnets: SubNets that each step trains, including the largest and the smallest one of the sandwich.
         workers: SubNets that run side by side; results do not depend on their number.
         sort: whether channels are sorted by importance once before training.
@@ -54,6 +56,7 @@ class FinetuneConfig(LoopConfig):
 
     name: str = ""
     strategy: str = "sandwich"
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     subnets: int = 4
     workers: int = 1
     sort: bool = True
@@ -63,11 +66,13 @@ class FinetuneConfig(LoopConfig):
 
     @property
     def identity(self) -> str:
-        return said(replace(self._identified(), workers=1))
+        changed = changes(strategies.parameters(self.strategy, self.sampling))
+        return said(replace(self._identified(), workers=1, sampling=changed))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, subnets=1, workers=1)
+        strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
         if not isinstance(self.accept_chance, bool):
             raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")
 

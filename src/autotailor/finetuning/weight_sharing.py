@@ -58,7 +58,8 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
         TrainingError: the SuperNet does not fit the data, its original network cannot classify the data, the strategy
             is unknown, or the loss is no longer a finite number.
     """
-    strategy = sampling.create(config.strategy, net.space, stages_of(net.space, net.stages), config.subnets)
+    stages = stages_of(net.space, net.stages)
+    strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
     teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
     resolution = resolution_of(net.largest())
     check_network(teacher, data, resolution)

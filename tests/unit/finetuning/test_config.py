@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,9 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
     assert PretrainConfig(epochs=1).identity == PretrainConfig(epochs=1, checkpoint_seconds=99).identity
     assert PretrainConfig(epochs=1).identity != PretrainConfig(epochs=1, lr=1e-3).identity
     assert FinetuneConfig(epochs=1, workers=2).identity == FinetuneConfig(epochs=1).identity
+    mixed = FinetuneConfig(epochs=1, strategy="mixed")
+    assert mixed.identity == replace(mixed, sampling={"smallest": 0.2, "largest": 0.25}).identity
+    assert mixed.identity != replace(mixed, sampling={"smallest": 0.3}).identity
     assert FinetuneConfig(epochs=1, precision="bf16").identity != FinetuneConfig(epochs=1).identity
 
 
@@ -73,6 +76,11 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
         ({"distillation": {"weight": 2}}, "weight"),
         ({"distillation": {"temperature": 0}}, "temperature"),
         ({"epoch": 3}, "unknown keys"),
+        ({"strategy": "hamburger"}, "known are alternating"),
+        ({"strategy": "mixed", "sampling": {"middle": 1}}, "middle"),
+        ({"strategy": "mixed", "sampling": {"largest": 0.6, "smallest": 0.6}}, "at most 1"),
+        ({"strategy": "mixed", "sampling": {"largest": -0.1}}, "largest"),
+        ({"strategy": "mixed", "sampling": {"between": "flops"}}, "distance, macs"),
     ],
     ids=str,
 )

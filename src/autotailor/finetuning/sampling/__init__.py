@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.sampling.strategy import STRATEGIES, Strategy, register
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.variable import Space
+from autotailor.sections import read_section
 
-__all__ = ["Strategy", "create", "names", "register"]
+__all__ = ["Strategy", "create", "names", "parameters", "register"]
 
 
 def names() -> tuple[str, ...]:
@@ -20,7 +23,29 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(STRATEGIES))
 
 
-def create(name: str, space: Space, stages: Mapping[str, str], count: int) -> Strategy:
+def parameters(name: str, section: Mapping[str, Any]) -> Any:
+    """The parameters of a strategy, as the dataclass that the strategy names (``Strategy.section``).
+
+    Args:
+        name: one of ``names()``.
+        section: ``finetune.sampling`` of the configuration; parameters left out have their default.
+
+    Raises:
+        TrainingError: the strategy or a parameter is unknown (the message lists the known ones), or out of range.
+    """
+    if name not in names():
+        raise TrainingError(f"unknown sampling strategy {name!r}; known are {', '.join(names())}")
+    return read_section(STRATEGIES[name].section, section, f"finetune.sampling of strategy {name!r}", TrainingError)
+
+
+def create(
+    name: str,
+    space: Space,
+    stages: Mapping[str, str],
+    count: int,
+    section: Mapping[str, Any] | None = None,
+    macs: Callable[[], Metric] | None = None,
+) -> Strategy:
     """Makes a strategy by name.
 
     Args:
@@ -28,10 +53,11 @@ def create(name: str, space: Space, stages: Mapping[str, str], count: int) -> St
         space: of the SuperNet.
         stages: variable name to the stage it belongs to.
         count: SubNets per step.
+        section: ``finetune.sampling`` of the configuration.
+        macs: makes the metric of multiply-accumulates, for strategies that draw by MACs.
 
     Raises:
-        TrainingError: the name is unknown; the message lists the known names.
+        TrainingError: see ``parameters``.
     """
-    if name not in names():
-        raise TrainingError(f"unknown sampling strategy {name!r}; known are {', '.join(names())}")
-    return STRATEGIES[name](space, stages, count)
+    given = parameters(name, section or {})
+    return STRATEGIES[name](space, stages, count, given, macs)

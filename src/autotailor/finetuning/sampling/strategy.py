@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from autotailor.finetuning.errors import TrainingError
 from autotailor.ir.blocks.stage import Stage
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.space.variable import Space, Variable
 
 Kind = TypeVar("Kind", bound="type[Strategy]")
+
+
+@dataclass(frozen=True)
+class NoParameters:
+    """The section ``finetune.sampling`` of a strategy that has no parameters."""
 
 
 class Strategy(ABC):
@@ -23,12 +30,24 @@ class Strategy(ABC):
         space: of the SuperNet.
         stages: variable name to the stage it belongs to (variables of the whole network are left out).
         count: SubNets per step.
+        parameters: an instance of ``section``.
+        macs: makes the metric of multiply-accumulates; a strategy that does not ask for MACs never calls this function.
     """
 
     in_place: ClassVar[bool] = False  # whether SubNets learn from the largest one of the same step
+    section: ClassVar[type[Any]] = NoParameters  # dataclass of the section ``finetune.sampling``
 
-    def __init__(self, space: Space, stages: Mapping[str, str], count: int) -> None:
+    def __init__(
+        self,
+        space: Space,
+        stages: Mapping[str, str],
+        count: int,
+        parameters: Any = None,
+        macs: Callable[[], Metric] | None = None,
+    ) -> None:
         self.space, self.stages, self.count = space, stages, count
+        self.parameters = self.section() if parameters is None else parameters
+        self._macs = macs
 
     @abstractmethod
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
@@ -53,6 +72,16 @@ class Strategy(ABC):
         A uniform draw over the distinct SubNets would give mostly deep ones, but every depth must be trained equally.
         """
         return SubNet(self.space, tuple(int(random.integers(len(v.choices))) for v in self.space))
+
+    def between(self, random: np.random.Generator) -> SubNet:
+        """A SubNet at a random distance from the largest: each variable stays unmodified with a common probability.
+
+        Independent draws of all variables would hardly ever give a SubNet near the largest one. Such SubNets matter:
+        sensitivities are measured at single modifications, and the best SubNets for generous budgets have few.
+        """
+        drawn, whole = self.independent(random).indices, self.largest().indices
+        keeps = random.random(len(whole)) < random.random()
+        return SubNet(self.space, tuple(w if keep else d for w, d, keep in zip(whole, drawn, keeps, strict=True)))
 
 
 def by_size(variable: Variable) -> tuple[int, ...]:

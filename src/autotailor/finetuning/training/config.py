@@ -26,12 +26,17 @@ def not_negative(owner: object, *names: str) -> None:
 
 def said(config: Any) -> str:
     """Names and values of all parameters in the repr that differ from their defaults, including nested parameters."""
-    parts = [
-        f"{field.name}={said(value) if is_dataclass(value) else repr(value)}"
+    parts = [f"{name}={said(value) if is_dataclass(value) else repr(value)}" for name, value in changes(config).items()]
+    return f"{type(config).__name__}({', '.join(sorted(parts))})"
+
+
+def changes(config: Any) -> dict[str, Any]:
+    """The parameters in the repr that differ from their defaults, by name in the order of the dataclass."""
+    return {
+        field.name: value
         for field in fields(config)
         if field.repr and (value := getattr(config, field.name)) != _default(field)
-    ]
-    return f"{type(config).__name__}({', '.join(sorted(parts))})"
+    }
 
 
 def _default(field: Field[Any]) -> Any:

@@ -13,7 +13,7 @@ from sampling_strategies import make
 
 
 def test_all_strategies_are_found() -> None:
-    assert sampling.names() == ("alternating", "compofa", "progressive", "sandwich", "uniform")
+    assert sampling.names() == ("alternating", "compofa", "mixed", "progressive", "sandwich", "uniform")
 
 
 @pytest.mark.parametrize("name", sampling.names())
@@ -33,10 +33,16 @@ class TestEveryStrategy:
 
 
 def test_unknown_strategies_are_refused_with_the_known_ones(resnet_net: autotailor.SuperNet) -> None:
-    with pytest.raises(TrainingError, match="alternating, compofa, progressive, sandwich, uniform"):
+    with pytest.raises(TrainingError, match="alternating, compofa, mixed, progressive, sandwich, uniform"):
         make("hamburger", resnet_net)
     with pytest.raises(TrainingError, match="twice"):
         register("uniform")(sampling.Strategy)
+
+
+def test_a_parameter_that_a_strategy_does_not_have_is_refused_by_name() -> None:
+    assert sampling.parameters("uniform", {}) is not None
+    with pytest.raises(TrainingError, match=r"strategy 'uniform': unknown keys \['smallest'\]"):
+        sampling.parameters("uniform", {"smallest": 0.5})
 
 
 def test_stages_own_their_blocks(resnet_net: autotailor.SuperNet) -> None:

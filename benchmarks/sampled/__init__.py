@@ -1,0 +1,1 @@
+"""Parts of ``sampling.py``: the variants, the trainings, and the judgement of trained SuperNets."""

@@ -1,0 +1,129 @@
+"""The judgement of ``sampling.py``: the accuracy that SubNets inherit, on the test set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from autotailor import artifacts, profiling, search, sensitivity
+from autotailor.accuracy.calibration import resolution_of
+from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.ir.supernet import SuperNet
+from sampled.training import Row, Run
+
+PANEL = 200
+PARTS = ("low", "middle", "high")
+BUDGET = "50%"
+
+
+class Judge:
+    """Evaluates one variant's SuperNet and writes its row.
+
+    Args:
+        run: the variant.
+        lut: LUT of the model; None lets MACs stand for latency.
+    """
+
+    def __init__(self, run: Run, lut: Path | None) -> None:
+        self._run, self._lut = run, lut
+        calibration = run.configuration["finetune"]["calibration"]
+        section = {**run.configuration["sensitivity"], "calibration": calibration}
+        self._config = sensitivity.SensitivityConfig.from_section(section)
+        self._test = replace(run.data, validation=run.data.test, fingerprint=f"{run.data.fingerprint}, test")
+
+    def write(self, trained: tuple[SuperNet, Row]) -> None:
+        """Writes the row of a trained SuperNet: costs, accuracies in percent, ``half``'s share of the latency."""
+        net, costs = trained
+        cost = self._cost(net)
+        cells = panel(net, cost)
+        half = self._half(net, cost)
+        subnets = [*cells, net.largest(), net.smallest(), half]
+        accuracy = {
+            id_: percent
+            for id_, (percent, _) in sensitivity.measure_accuracies(
+                net, self._test, subnets, self._config, self._run.folder / "test.jsonl"
+            ).items()
+        }
+        means = {
+            cell: float(np.mean([accuracy[subnet.id] for subnet, at in cells.items() if at == cell]))
+            for cell in sorted(set(cells.values()))
+        }
+        row = {
+            "model": self._run.model,
+            "variant": self._run.variant,
+            "seed": self._run.seed,
+            **costs,
+            "panel": float(np.mean([accuracy[subnet.id] for subnet in cells])),
+            **means,
+            "largest": accuracy[net.largest().id],
+            "smallest": accuracy[net.smallest().id],
+            "half": accuracy[half.id],
+            "half_share": float(cost.predict(half.to_array())[0] / cost.predict(net.largest().to_array())[0]),
+        }
+        artifacts.write_json(self._run.result, row)
+
+    def _cost(self, net: SuperNet) -> Metric:
+        """Latency by the LUT, or MACs."""
+        if self._lut is None:
+            return net.macs()
+        device = profiling.DeviceConfig.from_section(self._run.configuration["device"])
+        return net.latency(profiling.LUT.read(self._lut).latencies(), profiling.fusion_rules(device))
+
+    def _half(self, net: SuperNet, cost: Metric) -> SubNet:
+        """The SubNet that the pipeline would export for half of the largest SubNet's latency, by validation."""
+        folder, data = self._run.folder, self._run.data
+        drops = sensitivity.measure(net, data, self._config, folder / "sensitivity.jsonl")
+        objectives = search.Objectives(sensitivity.accuracy_metric(net.space, drops.rows, drops.baseline), cost)
+        measure = partial(
+            sensitivity.measure_accuracies, net, data, config=self._config, journal=folder / "candidates.jsonl"
+        )
+        config = search.SearchConfig.from_section(self._run.configuration["search"])
+        front = search.search(objectives, config).front
+        return search.choose(objectives, front, [BUDGET], measure, config).subnets["budget_01"]
+
+
+def panel(net: SuperNet, cost: Metric) -> dict[SubNet, str]:
+    """The fixed random SubNets, each with its resolution and third of that resolution's range of costs.
+
+    Independent draws of all variables would hardly ever cost as much as the upper third. Here a random share of the
+    variables is drawn, and the others stand at one of their ends. The draws depend on the space and the costs alone.
+    """
+    random = np.random.default_rng(0)
+    resolutions, position = len(net.space[RESOLUTION].choices), net.space.positions[RESOLUTION]
+
+    def at(subnet: SubNet, index: int) -> SubNet:
+        return SubNet(net.space, (*subnet.indices[:position], index, *subnet.indices[position + 1 :]))
+
+    def costs(*subnets: SubNet) -> list[float]:
+        return [float(value) for value in cost.predict(stack(subnets))]
+
+    ends = (net.smallest(), net.largest())
+    bounds = [costs(*(at(end, index) for end in ends)) for index in range(resolutions)]
+    wanted = -(-PANEL // (resolutions * len(PARTS)))
+    found: dict[SubNet, str] = {}
+    full: Counter[str] = Counter()
+    while len(found) < PANEL:
+        index = int(random.integers(resolutions))
+        low, high = bounds[index]
+        subnet = at(_spread(net, random), index)
+        third = min(2, int(3 * (costs(subnet)[0] - low) / (high - low)))
+        name = f"{resolution_of(subnet)}_{PARTS[third]}"
+        if subnet not in found and full[name] < wanted:
+            found[subnet] = name
+            full[name] += 1
+    return found
+
+
+def _spread(net: SuperNet, random: np.random.Generator) -> SubNet:
+    """A SubNet of which a random share of the variables stands at the largest or at the smallest choice."""
+    at_end, share = random.random(len(net.space)), random.random()
+    small = random.random(len(net.space)) < random.random()
+    ends = np.where(small, net.smallest().indices, net.largest().indices)
+    drawn = [int(random.integers(len(v.choices))) for v in net.space]
+    return SubNet(net.space, tuple(int(e) if p < share else d for e, d, p in zip(ends, drawn, at_end, strict=True)))

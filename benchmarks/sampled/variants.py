@@ -1,0 +1,14 @@
+"""The variants that ``sampling.py`` compares: each is a file of conf/finetune with some values changed."""
+
+from __future__ import annotations
+
+ONE = ("finetune=mixed",)
+
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "alternating": ("finetune=alternating",),
+    "one": ONE,
+    "one 1:1:2": (*ONE, "finetune.sampling.smallest=0.25"),
+    "one macs": (*ONE, "finetune.sampling.between=macs"),
+    "one 1:1:8": (*ONE, "finetune.sampling.largest=0.1", "finetune.sampling.smallest=0.1"),
+}
+"""Name to the overrides of the configuration. The first variant is the one that others are compared with."""
