@@ -10,9 +10,7 @@ with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = data.load(this.params["data"])
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
-    result = finetuning.finetune(net, splits, config, this.work)
-    for step, row in enumerate(result.history):
-        this.run.metrics({key: value for key, value in row.items() if isinstance(value, (int, float))}, step)
+    result = finetuning.finetune(net, splits, config, this.work, this.run.metrics)
     this.run.metrics(result.metrics)
     with artifacts.atomic(snakemake.output.supernet) as path:
         result.net.save(path)

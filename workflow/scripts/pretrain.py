@@ -11,7 +11,7 @@ with stage(snakemake, is_training=True) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
     splits = data.load(this.params["data"])
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])
-    result = finetuning.pretrain(network, splits, config, this.work)
+    result = finetuning.pretrain(network, splits, config, this.work, this.run.metrics)
     this.run.metrics(result.metrics)
     with artifacts.atomic(snakemake.output.weights) as path:
         torch.save(result.state_dict, path)

@@ -31,8 +31,47 @@ class DistillationConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchConfig:
+    """Accuracy of a network during its training; it does not influence the result.
+
+    Attributes:
+        every: epochs between two measurements, and the last epoch is measured, too; 0 measures nothing.
+        images: of the validation set, spread evenly over it.
+    """
+
+    every: int = 3
+    images: int = 512
+
+    def __post_init__(self) -> None:
+        at_least(self, every=0, images=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelConfig(WatchConfig):
+    """Accuracies of both ends of the space and of random SubNets during training.
+
+    Attributes:
+        subnets: random SubNets, the same at each measurement.
+    """
+
+    subnets: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, subnets=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PretrainConfig(LoopConfig):
-    """Training of the original network from scratch, with labels and without a teacher."""
+    """Training of the original network from scratch, with labels and without a teacher.
+
+    Attributes:
+        panel: accuracy during training.
+    """
+
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {"panel": WatchConfig}
+
+    panel: WatchConfig = field(default_factory=WatchConfig, repr=False)  # not part of ``identity``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +89,14 @@ class FinetuneConfig(LoopConfig):
         calibration: of every SubNet that is evaluated or exported.
         accept_chance: whether training starts even where the original network classifies the data no better than
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
+        panel: accuracies during training.
     """
 
-    NESTED: ClassVar[Mapping[str, type[Any]]] = {"calibration": CalibrationConfig, "distillation": DistillationConfig}
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {
+        "calibration": CalibrationConfig,
+        "distillation": DistillationConfig,
+        "panel": PanelConfig,
+    }
 
     name: str = ""
     strategy: str = "sandwich"
@@ -63,6 +107,7 @@ class FinetuneConfig(LoopConfig):
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
+    panel: PanelConfig = field(default_factory=PanelConfig, repr=False)  # not part of ``identity``
 
     @property
     def identity(self) -> str:

@@ -15,8 +15,10 @@ from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.panel import watch_network
 from autotailor.finetuning.training.loop import Row, Step, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.watch import Record, no_record
 
 SHARES = 1e-3  # rounding of a sum of probabilities
 StateDict = dict[str, torch.Tensor]
@@ -37,7 +39,9 @@ class PretrainResult:
     history: list[Row]
 
 
-def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workdir: Path) -> PretrainResult:
+def pretrain(
+    network: nn.Module, data: DataSplits, config: PretrainConfig, workdir: Path, record: Record = no_record
+) -> PretrainResult:
     """Trains a network with labels, in place; continues from ``workdir/pretrain.ckpt`` if that is of this training.
 
     Args:
@@ -45,6 +49,7 @@ def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workd
         data: the splits.
         config: of the training.
         workdir: folder of the checkpoint; made if missing.
+        record: takes the metrics of each epoch as soon as the epoch ends.
 
     Raises:
         TrainingError: the network does not fit the data, or training cannot go on.
@@ -57,7 +62,8 @@ def pretrain(network: nn.Module, data: DataSplits, config: PretrainConfig, workd
         return loss.item()
 
     identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
-    history = train(network, data.train, config, step, Path(workdir) / "pretrain.ckpt", identity, "pretrain")
+    path, watch = Path(workdir) / "pretrain.ckpt", watch_network(data, config, record)
+    history = train(network, data.train, config, step, path, identity, "pretrain", watch)
     return PretrainResult(
         {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()},
         accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size),

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.evaluation import BATCH, BoolArray
+from autotailor.data.excerpt import excerpt, spread
 from autotailor.data.splits import DataSplits, EvaluationSet, resize
 from autotailor.finetuning.errors import TrainingError
 
@@ -174,8 +175,8 @@ def _moved(order: IntArray) -> str:
 @torch.no_grad()
 def _other_pixels(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int) -> str:
     """A normalisation or order of colours with which the network classifies the images; "" where none is found."""
-    chosen = np.unique(np.linspace(0, len(answers.labels) - 1, TRIED).astype(np.int64))
-    pixels = _pixels(data, chosen)
+    chosen = spread(len(answers.labels), TRIED)
+    pixels = excerpt(data.validation, TRIED).images * _channels(data.std) + _channels(data.mean)
     now = Answers(answers.predicted[chosen], answers.labels[chosen], answers.groups[chosen], answers.classes)
     best, share = "", 0.0
     for colours in ("RGB", "BGR"):
@@ -190,16 +191,6 @@ def _other_pixels(answers: Answers, teacher: nn.Module, data: DataSplits, resolu
     if not best:
         return ""
     return f"with {best}, it is right for {share:.1%} of {len(chosen)} of them: set data.mean and data.std to these"
-
-
-def _pixels(data: DataSplits, chosen: IntArray) -> torch.Tensor:
-    """Some images of the validation set with pixels from 0 to 1, ``[n, 3, R, R]``."""
-    kept, first = [], 0
-    for batch, _ in data.validation.batches(BATCH):
-        inside = chosen[(chosen >= first) & (chosen < first + len(batch))] - first
-        kept.append(batch[torch.from_numpy(inside)])
-        first += len(batch)
-    return torch.cat(kept) * _channels(data.std) + _channels(data.mean)
 
 
 def _channels(values: Colours) -> torch.Tensor:

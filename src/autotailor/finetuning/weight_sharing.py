@@ -17,11 +17,13 @@ from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.panel import watch_subnets
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
 from autotailor.finetuning.training.loop import Row, Step, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
@@ -37,7 +39,7 @@ class FinetuneResult:
         net: with the trained weights and the largest SubNet's recalibrated statistics.
         metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), each with ``original_``, ``largest_`` and
             ``smallest_`` before it; ``loss`` of the last epoch, ``images`` seen.
-        history: one row for each epoch.
+        history: one row for each epoch, with the accuracies of the epochs after which the panel was measured.
     """
 
     net: SuperNet
@@ -45,7 +47,9 @@ class FinetuneResult:
     history: list[Row]
 
 
-def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: Path) -> FinetuneResult:
+def finetune(
+    net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: Path, record: Record = no_record
+) -> FinetuneResult:
     """Trains the shared weights of a SuperNet; continues from ``workdir/finetune.ckpt`` if that is of this training.
 
     Args:
@@ -53,6 +57,7 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
         data: the splits.
         config: of the training.
         workdir: folder of the checkpoint; made if missing.
+        record: takes the metrics of each epoch as soon as the epoch ends.
 
     Raises:
         TrainingError: the SuperNet does not fit the data, its original network cannot classify the data, the strategy
@@ -75,7 +80,8 @@ def finetune(net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: P
         module.state_dict(),
     )
     step = WeightSharing(module, teacher, strategy, config, net.head.independent)
-    history = train(module, data.train, config, step, Path(workdir) / "finetune.ckpt", identity, "finetune")
+    path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, calibrator, config, record)
+    history = train(module, data.train, config, step, path, identity, "finetune", watch)
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 import numpy as np
 import pandas as pd
@@ -14,13 +12,12 @@ from rich.progress import track
 
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import evaluate
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.accuracy.journal import BoolArray, Journal
+from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data.splits import DataSplits, EvaluationSet
-from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.subnet import SubNet, largest, stack
+from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.sensitivity.config import SensitivityConfig
@@ -115,12 +112,7 @@ def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int)
 
 def validation_subnets(net: SuperNet, config: SensitivityConfig) -> tuple[SubNet, ...]:
     """Random SubNets for ``validate_accuracy``: distinct, uniform over the space, drawn from ``config.seed``."""
-    random = np.random.default_rng(config.seed)
-    wanted = min(config.validate_subnets, net.space.num_distinct)
-    found: dict[SubNet, None] = {}
-    while len(found) < wanted:
-        found[net.sample(random)] = None
-    return tuple(found)
+    return sample_distinct(net.space, config.validate_subnets, np.random.default_rng(config.seed))
 
 
 def validate_accuracy(
@@ -183,33 +175,9 @@ def _evaluate_all(
     journal = Journal(Path(path), identity)
     missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
     with deterministic(config.threads):
-        evaluator = _Evaluator(module, Calibrator(data, config.calibration), images, config)
+        calibrator = Calibrator(data, config.calibration)
+        evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size)
         for subnet, right in track(evaluator.all(missing), description=title, total=len(missing)):
             journal.add(subnet.id, right)
     found = {id_: journal.get(id_) for id_ in wanted}
     return {id_: right for id_, right in found.items() if right is not None}
-
-
-class _Evaluator:
-    """Recalibrates and evaluates SubNets, several side by side, each thread on its own view of the SuperNet."""
-
-    def __init__(
-        self, module: ElasticModule, calibrator: Calibrator, images: EvaluationSet, config: SensitivityConfig
-    ) -> None:
-        self._calibrator, self._images, self._config = calibrator, images, config
-        self._views: SimpleQueue[ElasticModule] = SimpleQueue()
-        for _ in range(config.workers):
-            self._views.put(module.replica())
-
-    def all(self, subnets: Sequence[SubNet]) -> Iterator[tuple[SubNet, BoolArray]]:
-        """Yields each SubNet with its correctness ``[n]``, in order, as soon as it is evaluated."""
-        with ThreadPoolExecutor(self._config.workers) as pool:
-            yield from zip(subnets, pool.map(self._one, subnets), strict=True)
-
-    def _one(self, subnet: SubNet) -> BoolArray:
-        view = self._views.get()
-        try:
-            statistics = self._calibrator.statistics(view, subnet)
-            return evaluate(view, subnet, self._images, statistics, self._config.batch_size)
-        finally:
-            self._views.put(view)

@@ -9,7 +9,7 @@ import pytest
 import autotailor
 import tiny_data
 from autotailor import sensitivity
-from autotailor.accuracy import CalibrationConfig
+from autotailor.accuracy import CalibrationConfig, side_by_side
 from autotailor.ir.space.subnet import stack
 from autotailor.ir.space.variable import Modification
 from autotailor.sensitivity import (
@@ -17,7 +17,6 @@ from autotailor.sensitivity import (
     SensitivityConfig,
     SensitivityError,
     accuracy_metric,
-    measurement,
 )
 
 CONFIG = SensitivityConfig(batch_size=20, validate_subnets=5, calibration=CalibrationConfig(16, 16))
@@ -59,7 +58,7 @@ def test_a_second_run_takes_everything_from_the_journal(
     def refuse(*_: object) -> None:
         raise AssertionError("evaluated again")
 
-    monkeypatch.setattr(measurement, "evaluate", refuse)
+    monkeypatch.setattr(side_by_side, "evaluate", refuse)
     again = sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, journal)
     pd.testing.assert_frame_equal(again.rows, measured.rows)
 

@@ -24,7 +24,9 @@ from autotailor.data.splits import TrainStream
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.checkpoint import Checkpoint
 from autotailor.finetuning.training.config import LoopConfig
-from autotailor.finetuning.training.interruption import interruptible
+from autotailor.finetuning.training.interruption import Interruption, interruptible
+from autotailor.finetuning.training.pace import Pace
+from autotailor.finetuning.training.watch import Watch
 
 logger = logging.getLogger(__name__)
 EPOCH_SHARE = 0.2
@@ -98,6 +100,7 @@ def train(
     path: Path,
     identity: str,
     title: str,
+    watch: Watch | None = None,
 ) -> list[Row]:
     """Trains a module in place, and continues from a checkpoint of the same training if there is one.
 
@@ -109,15 +112,17 @@ def train(
         path: of the checkpoint.
         identity: fingerprint of everything that the training depends on.
         title: of the progress bar and of messages.
+        watch: measures accuracies after epochs, and takes the metrics of each epoch.
 
     Returns:
-        One row for each epoch: epoch, loss (mean over its steps), lr (of its last step).
+        One row for each epoch: epoch, loss (mean over its steps), lr (of its last step), and the accuracies (percent)
+        of the epochs that ``watch`` measured.
 
     Raises:
         TrainingError: the loss is no longer a finite number, or the module has no trainable parameters.
     """
     with deterministic(config.threads):
-        return _Loop(module, stream, config, step, Checkpoint(path, identity), title).run()
+        return _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch()).run()
 
 
 class _Loop:
@@ -129,9 +134,10 @@ class _Loop:
         step: StepFunction,
         checkpoint: Checkpoint,
         title: str,
+        watch: Watch,
     ) -> None:
         self._module, self._stream, self._config = module, stream, config
-        self._step, self._checkpoint, self._title = step, checkpoint, title
+        self._step, self._checkpoint, self._title, self._watch = step, checkpoint, title, watch
         module.to(memory_format=torch.channels_last)
         self._optimizer = make_optimizer(module, config)
         self._batches = stream.num_batches(config.batch_size)
@@ -143,22 +149,30 @@ class _Loop:
         """Runs the remaining epochs."""
         self._restore()
         at = self._position
-        self._saved = time.monotonic()
+        done = at.epoch * self._batches + at.batch
+        self._saved, pace = time.monotonic(), Pace(self._steps - done)
         with _progress() as progress, interruptible() as interruption:
-            task = progress.add_task(self._title, total=self._steps, completed=at.epoch * self._batches + at.batch)
+            task = progress.add_task(self._title, total=self._steps, completed=done)
             while at.epoch < self._config.epochs:
+                pace.resume()
                 for images, labels in self._stream.batches(at.epoch, self._config.batch_size, start=at.batch):
                     self._one_step(images, labels)
                     progress.advance(task)
+                    pace.step(len(images))
                     self._save_after(self._config.checkpoint_seconds)
-                    if interruption.number:
-                        self._save()
-                        logger.warning("%s was interrupted; the next run continues at this step", self._title)
-                        interruption.act()
-                self._end_epoch()
+                    self._act_on(interruption)
+                self._end_epoch(pace)
                 self._save_after(EPOCH_SHARE * self._config.checkpoint_seconds)
+                self._act_on(interruption)
         self._save()
         return at.history
+
+    def _act_on(self, interruption: Interruption) -> None:
+        """Writes a checkpoint and ends the process if a signal has arrived."""
+        if interruption.number:
+            self._save()
+            logger.warning("%s was interrupted; the next run continues at this step", self._title)
+            interruption.act()
 
     def _save_after(self, seconds: float) -> None:
         """Writes a checkpoint if the last one is at least this old."""
@@ -188,14 +202,22 @@ class _Loop:
         at.batch += 1
         at.loss_sum += loss
 
-    def _end_epoch(self) -> None:
-        at = self._position
+    def _end_epoch(self, pace: Pace) -> None:
+        at, epochs = self._position, self._config.epochs
         row = {
             "epoch": at.epoch,
             "loss": at.loss_sum / max(1, at.batch),
             "lr": self._optimizer.param_groups[0]["lr"],
         }
-        logger.info("%s: epoch %d, loss %.4f", self._title, row["epoch"], row["loss"])
+        accuracies, rate = self._watch.accuracies(self._module, at.epoch, epochs), pace.rate()
+        found = ""
+        if accuracies is not None:
+            row, found = {**row, **accuracies.columns}, f"; {accuracies}"
+        logger.info(
+            "%s: epoch %d of %d, loss %.4f, %.0f images/s, %s left%s",
+            *(self._title, at.epoch + 1, epochs, row["loss"], rate, pace.left(), found),
+        )
+        self._watch.record({**row, "images_per_second": rate}, at.epoch)
         at.history.append(row)
         at.epoch, at.batch, at.loss_sum = at.epoch + 1, 0, 0.0
 
@@ -217,6 +239,8 @@ class _Loop:
         self._optimizer.load_state_dict(state["optimizer"])
         self._position = _Position(**state["position"])
         logger.info("%s continues at epoch %d, step %d", self._title, self._position.epoch, self._position.batch)
+        for epoch, row in enumerate(self._position.history):
+            self._watch.record(row, epoch)
 
 
 def _progress() -> Progress:

@@ -152,6 +152,14 @@ def sample(space: Space, rng: random.Random | np.random.Generator) -> SubNet:
     return SubNet(space, tuple(indices))
 
 
+def sample_distinct(space: Space, count: int, rng: random.Random | np.random.Generator) -> tuple[SubNet, ...]:
+    """Different SubNets, each drawn as ``sample`` draws; all of them where the space has no more than ``count``."""
+    found: dict[SubNet, None] = {}
+    while len(found) < min(count, space.num_distinct):
+        found[sample(space, rng)] = None
+    return tuple(found)
+
+
 def _draw(rng: random.Random | np.random.Generator, weights: list[int]) -> int:
     """Index drawn with probability proportional to its (possibly huge) integer weight."""
     point = rng.random() * sum(weights)

@@ -1,0 +1,40 @@
+"""Images per second and time left, by a clock that the test sets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from autotailor.finetuning.training import pace
+from autotailor.finetuning.training.pace import Pace
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_rate_leaves_out_evaluations_and_the_time_left_counts_them(clock: list[float]) -> None:
+    measured = Pace(steps=10)
+    for _ in range(4):
+        clock[0] += 0.5
+        measured.step(32)
+    clock[0] += 6.0  # an evaluation
+    measured.resume()
+    clock[0] += 0.5
+    measured.step(32)
+    assert measured.rate() == pytest.approx(64.0)
+    assert measured.left() == timedelta(seconds=8)  # five steps took 8.5 s, five are left
+
+
+def test_each_epoch_has_a_rate_of_its_own(clock: list[float]) -> None:
+    measured = Pace(steps=2)
+    assert measured.rate() == 0.0
+    for seconds in (1.0, 4.0):
+        clock[0] += seconds
+        measured.step(8)
+        assert measured.rate() == pytest.approx(8 / seconds)
+    assert measured.left() == timedelta(0)
