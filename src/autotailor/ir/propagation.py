@@ -114,9 +114,9 @@ class _Propagator:
         return ""
 
     def _bypass(self, node: Node) -> None:
-        """Makes a node static: the tensors that the node reads and writes keep their meta shapes."""
-        for name in self._graph.activations(node):
-            for dimension in self.dimensions(name):
+        """Makes a node static: all tensors that the node reads (also weights) and writes keep their meta shapes."""
+        for name in node.inputs:
+            for dimension in self.dimensions(name) if name else ():
                 self.freeze(dimension)
         batch = any(_first_factor(self.dimensions(name)) == Batch() for name in self._graph.activations(node))
         for name in node.outputs:

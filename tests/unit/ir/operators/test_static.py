@@ -1,4 +1,4 @@
-"""Patches that are added up where they overlap (Fold of PyTorch, Col2Im of ONNX), as VOLO's outlook attention does."""
+"""Operators that keep their shapes are computed as onnxruntime computes them, whatever changes around them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,47 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as F
+from onnx import TensorProto
 from torch import nn
 
 import autotailor
 from acceptance import checks
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import OUTPUT, to_onnx
+from operator_cases import Case, assert_all_forms_agree, case
+
+NUMBERS = f"y = Cast <to = {TensorProto.FLOAT}> (i)"
+
+
+def rigid(body: str, **weights: object) -> Case:
+    """A case in which the first operator keeps its shape, and with it everything else."""
+    kind = body.partition("= ")[2].partition(" ")[0]
+    return case(body, static=kind, resizes=False, shrinks=False, **weights)
+
+
+CASES = {
+    "lower triangle": rigid("y = Trilu <upper = 0> (t)"),
+    "upper triangle, shifted": rigid("y = Trilu (t, k)", k=-2),
+    "running sum": rigid("y = CumSum (t, axis)", axis=1),
+    "running sum before each, backwards": rigid("y = CumSum <exclusive = 1, reverse = 1> (t, axis)", axis=1),
+    "index of the largest": rigid(f"i = ArgMax <axis = 1> (t)  {NUMBERS}"),
+    "last index of the smallest": rigid(f"i = ArgMin <axis = 1, select_last_index = 1> (t)  {NUMBERS}"),
+    "largest channel": rigid("y = Hardmax <axis = 1> (t)"),
+    "largest channels": rigid("y, i = TopK <axis = 1> (t, k)", k=[5]),
+    "smallest channels": rigid("y, i = TopK <axis = 1, largest = 0> (t, k)", k=[3]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_forms_agree_while_the_operator_keeps_its_shape(name: str) -> None:
+    assert_all_forms_agree(CASES[name])
 
 
 class Folded(nn.Module):
-    """A convolution whose channels are 3x3 patches of an image, and a classifier over that image."""
+    """A convolution whose channels are 3x3 patches of an image, and a classifier over that image.
+
+    The patches are added up where they overlap (Fold of PyTorch, Col2Im of ONNX), as in VOLO's outlook attention.
+    """
 
     def __init__(self, padding: int, stride: int) -> None:
         super().__init__()

@@ -21,13 +21,19 @@ class FlattenRule(OperatorRule):
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
-        axis = node.get("axis", 1) % (len(x) + 1)
+        axis = _first_behind(node, len(x))
         return [(product(x[:axis]), product(x[axis:]))]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
-        axis = node.get("axis", 1) % (x.ndim + 1)
+        axis = _first_behind(node, x.ndim)
         return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+
+
+def _first_behind(node: Node, rank: int) -> int:
+    """The first axis of a Flatten's second group: of rank 4, -1 means 3, and 4 leaves nothing behind."""
+    axis: int = node.get("axis", 1)
+    return axis + rank if axis < 0 else axis
 
 
 @register
