@@ -39,8 +39,8 @@ class WatchConfig:
         images: of the validation set, spread evenly over it.
     """
 
-    every: int = 3
-    images: int = 512
+    every: int = 4
+    images: int = 256
 
     def __post_init__(self) -> None:
         at_least(self, every=0, images=1)
@@ -49,6 +49,8 @@ class WatchConfig:
 @dataclass(frozen=True, kw_only=True)
 class PanelConfig(WatchConfig):
     """Accuracies of both ends of the space and of random SubNets during training.
+
+    Before each measurement a SubNet is recalibrated on as many of the images of ``calibration``.
 
     Attributes:
         subnets: random SubNets, the same at each measurement.

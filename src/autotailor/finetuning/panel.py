@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -23,13 +24,12 @@ PANEL = 1  # seed word that keeps the draw of the panel apart from other draws
 MEAN = "panel_accuracy"
 
 
-def watch_subnets(
-    module: ElasticModule, data: DataSplits, calibrator: Calibrator, config: FinetuneConfig, record: Record
-) -> Watch:
+def watch_subnets(module: ElasticModule, data: DataSplits, config: FinetuneConfig, record: Record) -> Watch:
     """Watches the largest and the smallest SubNet and ``config.panel.subnets`` random ones.
 
     The columns are ``largest_accuracy``, ``smallest_accuracy``, ``panel_accuracy`` (mean of the random SubNets) and
-    ``panel_1_accuracy``, ``panel_2_accuracy`` ... Every SubNet is recalibrated each time.
+    ``panel_1_accuracy``, ``panel_2_accuracy`` ... Every SubNet is recalibrated each time, on the first images of
+    ``config.calibration``.
     """
     panel = config.panel
     if not panel.every:
@@ -39,6 +39,7 @@ def watch_subnets(
     members = {"largest": largest(space), "smallest": smallest(space)}
     members |= {f"panel_{number}": subnet for number, subnet in enumerate(drawn, 1)}
     logger.info("finetune: the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
+    calibrator = Calibrator(data, replace(config.calibration, images=min(config.calibration.images, panel.images)))
     evaluator = Evaluator(module, calibrator, excerpt(data.validation, panel.images), config.workers)
 
     def measure(trained: nn.Module) -> Accuracies:

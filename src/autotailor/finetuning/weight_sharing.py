@@ -80,7 +80,7 @@ def finetune(
         module.state_dict(),
     )
     step = WeightSharing(module, teacher, strategy, config, net.head.independent)
-    path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, calibrator, config, record)
+    path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
     history = train(module, data.train, config, step, path, identity, "finetune", watch)
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())

@@ -71,7 +71,7 @@ def test_every_accuracy_is_that_of_the_recalibrated_subnet_on_part_of_the_valida
     row = result.history[-1]
     assert set(row) == {"epoch", "loss", "lr", "panel_accuracy", *PARTS}
     module = result.net.module(logits=True).eval()
-    calibrator, images = Calibrator(tiny, finetune_config.calibration), excerpt(tiny.validation, 15)
+    calibrator, images = Calibrator(tiny, replace(finetune_config.calibration, images=15)), excerpt(tiny.validation, 15)
     for name, subnet in (("largest", result.net.largest()), ("smallest", result.net.smallest())):
         right = evaluate(module, subnet, images, calibrator.statistics(module, subnet))
         assert row[f"{name}_accuracy"] == percent(right)
