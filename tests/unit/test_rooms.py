@@ -16,6 +16,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "autotailor"
 ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 MOST_FILES = 14
+TESTS = ROOT / "tests" / "unit"
+TOPICS = {
+    "rooms": "the order of all rooms",
+    "startup": "what commands, packages and rules import",
+    "compiler/fuzz": "broken and strange files, through parser, passes and rewrites",
+    "ir/random_graphs": "random networks, in all forms of all SubNets",
+    "ir/proposal/paper_spaces": "the spaces of conf/model, through templates, proposal and counts",
+    "profiling/measuring/killed": "profiler, session and store when a run is killed",
+}
+"""Tests of what several modules do together, and what these do."""
 
 
 def test_imports_between_rooms_point_one_way() -> None:
@@ -84,3 +94,13 @@ def test_the_map_for_contributors_lists_every_room_in_order(container: str, laye
         part, left = left[: len(layer)], left[len(layer) :]
         assert sorted(part) == sorted(layer)
     assert left == []
+
+
+def test_a_test_file_stands_with_the_module_or_package_that_it_is_named_after() -> None:
+    modules = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py")}
+    packages = {room.relative_to(PACKAGE).as_posix() for room in ROOMS}
+    tested = {
+        (path.parent.relative_to(TESTS) / path.stem.removeprefix("test_")).as_posix()
+        for path in TESTS.rglob("test_*.py")
+    }
+    assert sorted(tested - modules - packages) == sorted(TOPICS)

@@ -1,13 +1,21 @@
+"""The registry of datasets: names, refusals, and the fingerprint of the content of the data."""
+
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
+import picture_files
 from autotailor import data
 from autotailor.data.registry import register
+from picture_files import encoded, photo
 
 CONF = Path(__file__).parents[3] / "conf" / "data"
 
@@ -59,3 +67,84 @@ def test_resize_is_antialiased_and_leaves_equal_sizes_alone() -> None:
     assert (small - 0.5).abs().max() < 0.1
     with pytest.raises(data.DataError, match="at least 1"):
         data.resize(stripes, 0)
+
+
+def test_a_fingerprint_depends_neither_on_times_nor_place_nor_other_parameters(root: Path, tmp_path: Path) -> None:
+    before = data.fingerprint(picture_files.section(root))
+    for path in root.rglob("*.png"):
+        os.utime(path, (1, 1))
+    shutil.copytree(root, tmp_path / "elsewhere")
+    (root / "notes.txt").write_text("no picture")
+    assert data.fingerprint(picture_files.section(root, resolution=32)) == before
+    assert data.fingerprint(picture_files.section(tmp_path / "elsewhere", name="other")) == before
+
+
+@pytest.mark.parametrize("change", ["content", "added", "removed", "renamed", "other class", "other part"])
+def test_a_fingerprint_changes_with_every_change_of_the_pictures(root: Path, change: str) -> None:
+    before = data.fingerprint(picture_files.section(root))
+    picture = root / "train" / "cat" / "0.png"
+    if change == "content":
+        changed = bytearray(picture.read_bytes())
+        changed[-1] ^= 1
+        stamp = picture.stat().st_mtime_ns
+        picture.write_bytes(changed)  # as long as before, and as old
+        os.utime(picture, ns=(stamp, stamp))
+    elif change == "added":
+        shutil.copy(picture, picture.with_name("9.png"))
+    elif change == "removed":
+        picture.unlink()
+    else:
+        place = {"renamed": "train/cat/9.png", "other class": "train/dog/9.png", "other part": "val/cat/9.png"}
+        picture.rename(root / place[change])
+    assert data.fingerprint(picture_files.section(root)) != before
+
+
+def test_links_that_lead_back_end(root: Path) -> None:
+    before = data.fingerprint(picture_files.section(root))
+    (root / "train" / "cat" / "again").symlink_to(root / "train" / "cat")
+    assert data.fingerprint(picture_files.section(root)) == before
+
+
+def test_the_embedded_digits_are_the_digits_whatever_is_made_of_them() -> None:
+    one, two = (data.fingerprint({"name": "digits", "seed": seed}) for seed in (0, 1))
+    assert one == two
+    assert len(one) == 64
+
+
+def test_a_torchvision_dataset_is_its_own_files_and_not_its_neighbours(tmp_path: Path) -> None:
+    cifar = {"name": "c", "kind": "torchvision", "dataset": "CIFAR10", "root": str(tmp_path), "resolution": 32}
+    own = tmp_path / "cifar-10-batches-py"
+    own.mkdir()
+    (own / "data_batch_1").write_bytes(b"1")
+    before = data.fingerprint(cifar)
+    (tmp_path / "MNIST").mkdir()
+    (tmp_path / "MNIST" / "raw").write_bytes(b"2")
+    assert data.fingerprint(cifar) == before
+    (own / "data_batch_1").write_bytes(b"3")
+    assert data.fingerprint(cifar) != before
+    with pytest.raises(data.DataError, match="is not under"):
+        data.fingerprint({**cifar, "root": str(tmp_path / "nowhere"), "download": False})
+
+
+def test_what_was_trained_on_changes_with_the_pictures_and_not_with_their_place(root: Path, tmp_path: Path) -> None:
+    before = data.load(picture_files.section(root)).fingerprint
+    shutil.copytree(root, tmp_path / "elsewhere")
+    assert data.load(picture_files.section(tmp_path / "elsewhere", workers=1)).fingerprint == before
+    assert data.load(picture_files.section(root, resolution=32)).fingerprint != before
+    (root / "val" / "cat" / "0.png").unlink()
+    assert data.load(picture_files.section(root)).fingerprint != before
+
+
+@pytest.mark.parametrize("kind", ["folder", "torchvision", "digits"])
+def test_a_fingerprint_which_every_parse_of_the_snakefile_makes_imports_no_torch(kind: str, tmp_path: Path) -> None:
+    section = {"name": "digits"} if kind == "digits" else {"name": "m", "kind": kind, "root": str(tmp_path)}
+    if kind != "digits":
+        section |= {"resolution": 16} | ({"dataset": "CIFAR10"} if kind == "torchvision" else {})
+        for name in ("cat", "dog"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "0.png").write_bytes(encoded(photo(), "PNG"))
+    code = f"import sys; from autotailor import data; print(data.fingerprint({section!r})); "
+    code += "assert not {'torch', 'torchvision', 'sklearn', 'timm'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.strip()) == 64

@@ -22,3 +22,12 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def store(tmp_path: Path, empty_store: Path) -> Store:
     shutil.copy(empty_store, tmp_path / "mlflow.db")
     return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+
+
+@pytest.fixture
+def old(tmp_path: Path, empty_store: Path) -> Path:
+    """A folder with an empty store, to be moved."""
+    folder = tmp_path / "old place"
+    folder.mkdir()
+    shutil.copy(empty_store, folder / "mlflow.db")
+    return folder

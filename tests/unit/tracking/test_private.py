@@ -1,15 +1,19 @@
-"""What identifies a person or a machine is told to nobody."""
+"""What identifies a person or a machine is told to nobody, and nothing is sent to the makers of tools."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
-from stored_runs import child_run
+from stored_runs import child_run, user_environment
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store, tmp_path: Path) -> None:
@@ -38,3 +42,18 @@ def test_addresses_serials_keys_and_home_folders_are_told_to_nobody(store: Store
         told += json.dumps([run.data.params, run.data.tags])
     for word in ("secret.example", "SERIAL77", "id_secret", f"{home}/", "somebody"):
         assert word not in told, word
+
+
+def test_mlflow_sends_nothing_when_the_store_is_opened() -> None:
+    code = (
+        "import autotailor.tracking.store\n"
+        "from mlflow.telemetry import get_telemetry_client\n"
+        "assert get_telemetry_client() is None, 'telemetry'"
+    )
+    subprocess.run([sys.executable, "-c", code], env=user_environment(), check=True)
+
+
+def test_dvc_sends_nothing() -> None:
+    asked = [sys.executable, "-m", "dvc", "config", "core.analytics"]
+    answer = subprocess.run(asked, cwd=ROOT, env=user_environment(), capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "false"

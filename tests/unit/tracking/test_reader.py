@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
-from stored_runs import child_run
+from stored_runs import child_run, statuses
 
 RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
 
@@ -106,3 +108,59 @@ def test_a_journal_that_is_read_again_from_its_begin_changes_nothing(store: Stor
         child = child_run(store, "finetune").info.run_id
         assert _history(store, child, "loss") == [(0, 2.0), (1, 1.0)]
         assert _history(store, store.parent(RUN), "finetune.loss") == [(0, 2.0), (1, 1.0)]
+
+
+def test_a_rule_becomes_a_child_run_and_its_metrics_reach_the_parent(store: Store, tmp_path: Path) -> None:
+    kept = tmp_path / "table.csv"
+    kept.write_text("a\n1\n")
+    with tracking.child(tmp_path, RUN, {"rule": "finetune", "git_commit": "c0ffee"}, {"epochs": 1}) as run:
+        run.metrics({"loss": 2.0}, step=0)
+        run.metrics({"loss": 1.0, "nothing": float("nan")}, step=1)
+        run.artifact(kept)
+    reader = Reader(store, tmp_path / JOURNALS)
+    reader.read()
+    reader.read()
+    assert not list((tmp_path / JOURNALS).iterdir())
+    parent = store.parent(RUN)
+    (child,) = store.client.search_runs([store.experiment("net")], "tags.rule = 'finetune'")
+    assert child.data.tags["mlflow.parentRunId"] == parent
+    assert child.data.tags["git_commit"] == "c0ffee"
+    assert child.data.params == {"epochs": "1"}
+    assert [m.value for m in store.client.get_metric_history(child.info.run_id, "loss")] == [2.0, 1.0]
+    assert [a.path for a in store.client.list_artifacts(child.info.run_id)] == ["table.csv"]
+    assert store.client.get_run(parent).data.metrics["finetune.loss"] == 1.0
+    assert store.client.get_run(parent).data.params["finetune.epochs"] == "1"
+    assert child.info.status == "FINISHED"
+
+
+def test_a_failing_rule_is_recorded_as_failed(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), tracking.child(tmp_path, RUN, {"rule": "search"}, {}):
+        raise RuntimeError
+    Reader(store, tmp_path / JOURNALS).read()
+    assert statuses(store)["search"] == ["FAILED"]
+
+
+def test_the_journal_of_a_killed_rule_is_closed_once(store: Store, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from autotailor import tracking\n"
+        "with tracking.child(Path(sys.argv[1]), tracking.RunKey('net', 'host', 'abc123'), {'rule': 'profile'}, {}):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    for _ in range(2):
+        Reader(store, tmp_path / JOURNALS).read()
+    assert statuses(store)["profile"] == ["KILLED"]
+
+
+def test_a_journal_never_makes_two_runs_and_a_torn_line_waits(store: Store, tmp_path: Path) -> None:
+    with tracking.child(tmp_path, RUN, {"rule": "compile"}, {}) as run:
+        run.metrics({"blocks": 9})
+        (path,) = (tmp_path / JOURNALS).iterdir()
+        with path.open("a") as stream:
+            stream.write('{"event": "met')
+            stream.flush()
+            Reader(store, tmp_path / JOURNALS).read()  # a recorder that dies here
+            Reader(store, tmp_path / JOURNALS).read()
+            path.write_text(path.read_text().removesuffix('{"event": "met'))
+    Reader(store, tmp_path / JOURNALS).read()
+    assert statuses(store)["compile"] == ["FINISHED"]

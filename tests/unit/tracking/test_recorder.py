@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from pathlib import Path
@@ -10,7 +11,7 @@ from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
-from stored_runs import child_run
+from stored_runs import child_run, statuses
 
 RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
 
@@ -54,3 +55,25 @@ def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store
         assert _history(store, child, "loss") == [(step, float(step)) for step in range(10)]
         expected = [(step, float(step)) for step in range(10)]
         assert _history(store, store.parent(RUN), f"rule{number}.loss") == expected
+
+
+def test_the_recorder_creates_store_and_parent_first_and_ends_when_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "tracking"
+    assert tracking.start(tmp_path / "mlflow.db", folder, RUN), (folder / "recorder.log").read_text()
+    with tracking.child(folder, RUN, {"rule": "report"}, {}):
+        pass
+    tracking.stop(folder, "FINISHED")
+    store = Store(tmp_path / "mlflow.db", folder / "store.lock")
+    assert sorted(statuses(store).values()) == [["FINISHED"], ["FINISHED"]]
+    assert not list((folder / JOURNALS).iterdir())
+
+
+def test_a_broken_store_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_text("no database")
+    folder = tmp_path / "tracking"
+    assert not tracking.start(tmp_path / "mlflow.db", folder, RUN)
+    with tracking.child(folder, RUN, {"rule": "report"}, {}):
+        pass
+    tracking.stop(folder, "FINISHED")
+    (journal,) = (folder / JOURNALS).iterdir()
+    assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["start", "end"]

@@ -15,6 +15,8 @@ import pytest
 
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import LUT, DeviceConfig, ProfilingError, Store, open_runtime, profile
+from autotailor.profiling.measuring.profiler import make_batches
+from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from ncnn_features import CASES
 
@@ -261,3 +263,14 @@ def test_a_runner_that_ends_early_is_quoted(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("autotailor.profiling.runtimes.runner.loop.__file__", str(tmp_path / "missing.py"))
     with pytest.raises(ProfilingError, match="exit code 2"):
         profile([conv(8, 8)], DEVICE, tmp_path)
+
+
+def test_batches_are_bounded_in_number_memory_and_work() -> None:
+    small = [Program(str(i), "", (), "c2", memory_mb=1.0) for i in range(40)]
+    large = [Program(f"l{i}", "", (), "c2", memory_mb=700.0) for i in range(3)]
+    slow = [Program(f"s{i}", "", (), "c2", macs_m=3000.0) for i in range(5)]
+    batches = make_batches([*small, *large, *slow], 0.1)
+    assert [program for batch in batches for program in batch.programs] == [*small, *large, *slow]
+    assert max(len(batch.programs) for batch in batches) <= 16
+    assert max(sum(p.memory_mb for p in batch.programs) for batch in batches) <= 1024
+    assert max(sum(p.macs_m for p in batch.programs) for batch in batches) <= 8000

@@ -1,9 +1,23 @@
+"""From blocks of runs to the latency of one operator, with what timing costs and what disturbed it taken out."""
+
+from __future__ import annotations
+
+import json
+
 import numpy as np
 import pytest
 
 from autotailor.profiling import Record
-from autotailor.profiling.measuring.profiler import make_batches
-from autotailor.profiling.records.differential import block_latencies, estimates, robust
+from autotailor.profiling.records.differential import (
+    Walk,
+    block_latencies,
+    estimates,
+    kernel_overhead,
+    robust,
+    steady,
+    step_latencies,
+)
+from autotailor.profiling.records.events import ProgramTimed, parse
 from autotailor.profiling.runtimes.base import Program
 
 PROGRAM = Program("a", "", ((4,),), "c9", "c1", (1, 9), sink=True)
@@ -43,12 +57,51 @@ def test_drift_is_taken_out_by_the_anchor() -> None:
     assert known["a"].latency_ms == pytest.approx(known["b"].latency_ms)
 
 
-def test_batches_are_bounded_in_number_memory_and_work() -> None:
-    small = [Program(str(i), "", (), "c2", memory_mb=1.0) for i in range(40)]
-    large = [Program(f"l{i}", "", (), "c2", memory_mb=700.0) for i in range(3)]
-    slow = [Program(f"s{i}", "", (), "c2", macs_m=3000.0) for i in range(5)]
-    batches = make_batches([*small, *large, *slow], 0.1)
-    assert [program for batch in batches for program in batch.programs] == [*small, *large, *slow]
-    assert max(len(batch.programs) for batch in batches) <= 16
-    assert max(sum(p.memory_mb for p in batch.programs) for batch in batches) <= 1024
-    assert max(sum(p.macs_m for p in batch.programs) for batch in batches) <= 8000
+def test_what_slows_a_whole_walk_down_is_taken_out() -> None:
+    rng = np.random.default_rng(0)
+    usual = np.geomspace(5e3, 5e6, 40)[:, None]
+    noise = rng.normal(1, 0.01, (40, 8))
+    noise[3, 5] = 20.0  # an interruption hits one step
+    slowness = np.array([1.0, 1.3, 0.9, 1.0, 2.0, 1.0, 1.1, 1.0])
+    found = steady((usual * noise * slowness).tolist())
+    np.testing.assert_allclose(found / usual, noise * slowness.mean(), rtol=0.02)
+
+
+def test_steps_too_short_for_the_clock_say_nothing_of_slowness() -> None:
+    assert steady([[0.0, 0.0, 0.0]]).tolist() == [[0.0, 0.0, 0.0]]
+    found = steady([[0.0, 1e3, 0.0], [5e3, 1e4, 5e3]])
+    np.testing.assert_allclose(found, [[0.0, 2e3 / 3, 0.0], [2e4 / 3] * 3])
+
+
+def test_what_timing_costs_is_taken_off_for_each_kernel() -> None:
+    steps = (("a", "x"), ("b", "y"), ("a", "z"), ("gone", "z"))
+    network = Program("n", "", ((3, 8, 8),), "z", steps=steps)
+    latencies = np.array([[30.0, 30.0], [10.0, 20.0], [34.0, 34.0], [0.0, 0.0]]) * 1e3
+    kernels = np.array([1, 3, 2, 0])
+    walk = Walk(latencies + 5e3 * kernels[:, None], kernels, latencies.sum(axis=0) + 2e3)
+    overhead = kernel_overhead([walk], harness_ms=2e-3)
+    assert overhead == pytest.approx(5e-3)
+    found = step_latencies(network, walk, overhead)
+    assert found.keys() == {"a", "b", "gone"}
+    np.testing.assert_allclose(found["a"], [0.032, 0.032])
+    np.testing.assert_allclose(found["b"], [0.010, 0.020])
+    np.testing.assert_allclose(found["gone"], 0.0, atol=1e-12)
+
+
+def test_a_step_is_one_kernel_where_the_runner_does_not_say_more() -> None:
+    line = {"event": "program", "batch": 0, "key": "n", "passes": 2, "steps": [[5e3, 5e3], [7e3, 7e3]], "long": [1e4]}
+    event, of_two = parse(json.dumps(line)), parse(json.dumps({**line, "kernels": [0, 2]}))
+    assert isinstance(event, ProgramTimed)
+    assert isinstance(of_two, ProgramTimed)
+    assert Walk.of(event).kernels.tolist() == [1, 1]
+    assert Walk.of(of_two).kernels.tolist() == [0, 2]
+
+
+def test_one_disturbed_network_does_not_change_what_timing_costs() -> None:
+    rng = np.random.default_rng(0)
+    networks = []
+    for place in range(9):
+        latencies = rng.uniform(1e4, 1e6, (20, 1)) * rng.normal(1, 0.001, 8)
+        slow = 2e6 if place == 4 else 0.0
+        networks.append(Walk(latencies + 5e3, np.ones(20, dtype=np.int64), latencies.sum(axis=0) + slow))
+    assert kernel_overhead(networks, 0.0) == pytest.approx(5e-3, abs=5e-4)

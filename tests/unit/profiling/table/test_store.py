@@ -1,5 +1,6 @@
 """The LUT store: nothing lost, nothing twice, whoever writes and whenever they die."""
 
+import math
 import os
 import random
 import signal
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import lut_tables
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import LUT, Fingerprint, LUTError, LUTRow, Record, Store
 from autotailor.profiling.table.database import FILE
+from lut_tables import RELU, ROW, TABLE, VISIT, usable
 
 
 def relu(width: int) -> OperatorFeature:
@@ -158,3 +161,59 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LUTError, match=r"profile\.store"):
         Store(tmp_path / "file" / "store")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"blocks": (math.nan,) * 8},
+        {"blocks": ()},
+        {"anchor_ms": 0.0},
+        {"anchor_ms": math.inf},
+        {"passes": 0},
+        {"workspace_mb": -1.0},
+        {"seconds": -1.0},
+        {"blocks": ("fast",) * 3},
+    ],
+)
+def test_a_record_that_makes_no_sense_is_not_stored(tmp_path: Path, bad: dict[str, object]) -> None:
+    store = Store(tmp_path)
+    store.register(lut_tables.DEVICE, [ANCHOR, RELU])
+    with pytest.raises(LUTError, match=f"a record of {RELU.id} makes no sense"):
+        store.append([VISIT, replace(VISIT, **bad)])  # type: ignore[arg-type]
+    assert store.records(lut_tables.DEVICE.id) == []
+    store.append([VISIT])
+    usable(store)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"latency_ms": 0.0}, {"latency_ms": math.nan}, {"standard_error": -1.0}, {"repeats": 0}, {"energy_mj": -2.0}],
+)
+def test_a_table_with_a_row_that_makes_no_sense_is_not_merged(tmp_path: Path, bad: dict[str, float]) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(LUTError, match=RELU.id):
+        store.merge(replace(TABLE, rows=(TABLE.rows[0], replace(ROW, **bad))))  # type: ignore[arg-type]
+    assert store.devices() == []
+
+
+@pytest.mark.parametrize("watts", [math.nan, -1.0, math.inf])
+def test_a_power_that_makes_no_sense_is_not_stored(tmp_path: Path, watts: float) -> None:
+    store = Store(tmp_path)
+    store.register(lut_tables.DEVICE, [RELU])
+    with pytest.raises(LUTError, match="the power of Relu makes no sense"):
+        store.add_powers(lut_tables.DEVICE.id, {"Relu": watts})
+    assert store.powers(lut_tables.DEVICE.id) == {}
+
+
+def test_what_somebody_wrote_past_the_constraints_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(tmp_path)
+    store.merge(TABLE)
+    store.append([VISIT])
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        database.execute("UPDATE visits SET blocks = '[NaN]'")
+        database.execute("UPDATE operators SET feature = 'x' WHERE id = ?", (RELU.id,))
+    database.close()
+    assert [row.feature for row in store.lut(lut_tables.DEVICE.id)] == [ANCHOR]
+    assert "makes no sense and is left out" in caplog.text

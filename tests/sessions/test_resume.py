@@ -12,7 +12,7 @@ import pytest
 
 from sessions import resume, skips
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 CONFTEST = """
 from sessions import resume, skips
 

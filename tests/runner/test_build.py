@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-SOURCES = Path(__file__).parents[5] / "src" / "runner"
+SOURCES = Path(__file__).parents[2] / "src" / "runner"
 
 
 @pytest.fixture
