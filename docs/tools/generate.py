@@ -31,6 +31,8 @@ TYPES = {
     "object": "mapping",
 }
 OWN_TABLE = ("pretrain", "space")
+NOT_SHARED = {"polish": {"epochs", "panel"}}
+"""Keys of ``training`` that a section does not have."""
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 
 CONFIGURATION = """# Configuration
@@ -122,6 +124,13 @@ def sections() -> list[Section]:
             "conf/finetune/alternating.yaml",
         ),
         Section("## `search`", "", described["search"], "conf/search/default.yaml"),
+        Section(
+            "## `polish`",
+            "Training of single SubNets before they are exported.",
+            {key: described["training"][key] for key in described["training"] if key not in NOT_SHARED["polish"]}
+            | described["polish"],
+            "conf/polish/default.yaml",
+        ),
         Section("## `sensitivity`", "", described["sensitivity"], config, ("sensitivity",)),
         *(
             Section(f"## `{name}`", "", top[name]["properties"], config, (name,))

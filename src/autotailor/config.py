@@ -235,10 +235,12 @@ def check(config: Mapping[str, Any]) -> None:
         AutoTailorError: something is invalid; the message names the first problem and its remedy.
     """
     from autotailor import data, finetuning, profiling, search, sensitivity
+    from autotailor.finetuning import polishing
 
     if config["model"]["pretrain"]:
         finetuning.PretrainConfig.from_section(config["model"]["pretrain"])
     finetuning.FinetuneConfig.from_section(config["finetune"])
+    polishing.PolishConfig.from_section(config["polish"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
     device, lut = profiling.DeviceConfig.from_section(config["device"]), config["profile"]["lut"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotailor.enumeration import operators
+from autotailor.finetuning.polishing import race
 from autotailor.measurement import comparison
 from autotailor.profiling.networks import validation
 from autotailor.profiling.table import lut
@@ -22,6 +23,7 @@ TABLES = {
     "lut.csv": lut.COLUMNS,
     "validation.csv": validation.COLUMNS,
     "candidates.csv": CANDIDATES,
+    "polish.csv": race.COLUMNS,
     "compare.csv": comparison.COLUMNS,
     "sensitivity.csv": measurement.COLUMNS,
     "accuracy_validation.csv": measurement.VALIDATION_COLUMNS,

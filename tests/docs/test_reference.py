@@ -18,15 +18,20 @@ from autotailor import AutoTailorError
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/conf.schema.yaml").read_text(encoding="utf-8"))
 DESCRIBED = {name: part["properties"] for name, part in SCHEMA["$defs"].items()}
-INHERITED = {"folder": "pictures", "torchvision": "pictures", "finetune": "training"}
-MADE_ELSEWHERE = {"space": {}, "sensitivity": {"calibration"}}  # fields that are no keys of the section
+INHERITED = {"folder": "pictures", "torchvision": "pictures", "finetune": "training", "polish": "training"}
+MADE_ELSEWHERE = {
+    "space": {},
+    "sensitivity": {"calibration"},
+    "polish": {"epochs"},
+}  # fields that are no keys of the section
 FOR_PEOPLE = {"search": {"name"}, "pictures": {"kind"}, "folder": {"kind"}, "torchvision": {"kind"}}
 LEAST = {"training": {"epochs": 1}, "finetune": {"epochs": 1}, "device": {"name": "host"}}
 PICTURES = {"name": "mine", "resolution": 32}
 
 
 def described(name: str) -> dict[str, Any]:
-    return DESCRIBED.get(INHERITED.get(name, ""), {}) | DESCRIBED[name]
+    shared = DESCRIBED.get(INHERITED.get(name, ""), {})
+    return {key: shared[key] for key in shared if key not in generate.NOT_SHARED.get(name, ())} | DESCRIBED[name]
 
 
 def reader(name: str) -> Any:

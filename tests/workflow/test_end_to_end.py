@@ -138,7 +138,7 @@ def test_every_rule_has_a_run_in_the_store(finished: Path) -> None:
         parents = store.execute(
             "select count(*) from tags where key = 'autotailor.kind' and value = 'parent'"
         ).fetchone()[0]
-    expected = "pretrain compile finetune enumerate profile validate sensitivity search export measure report"
+    expected = "pretrain compile finetune enumerate profile validate sensitivity search polish export measure report"
     assert rules == set(expected.split())
     assert parents == 1
 

@@ -14,6 +14,15 @@ EXPENSIVE = {
     "finetune": ("pretrain", "compile"),
     "sensitivity": ("pretrain", "compile", "finetune"),
     "profile": ("pretrain", "compile", "enumerate"),
+    "polish": (
+        "pretrain",
+        "compile",
+        "finetune",
+        "sensitivity",
+        "enumerate",
+        "profile",
+        "search",
+    ),
     "compare": ("pretrain", "compile", "finetune"),
 }
 KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}

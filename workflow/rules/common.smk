@@ -168,9 +168,10 @@ def pretrained(wildcards):
 
 
 def training_metrics(wildcards):
-    """The files with the metrics of pretraining and finetuning."""
+    """The files that say how many images pretraining, finetuning and polishing have seen."""
     names = ["pretrain", "finetune"] if TRAINED_HERE else ["finetune"]
-    return [f"results/{wildcards.model}/{name}.json" for name in names]
+    polished = f"results/{wildcards.model}/{wildcards.device}/polish.json"
+    return [f"results/{wildcards.model}/{name}.json" for name in names] + [polished]
 
 
 def comparison(wildcards):

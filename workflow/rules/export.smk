@@ -1,7 +1,8 @@
 rule export:
     input:
         supernet="results/{model}/supernet.pt",
-        front="results/{model}/{device}/front.json",
+        chosen="results/{model}/{device}/polish.json",
+        polished="results/{model}/{device}/polished.pt",
     output:
         **{
             f"{name}_{kind}": f"results/{{model}}/{{device}}/exports/{name}/{file}"

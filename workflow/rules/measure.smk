@@ -5,7 +5,8 @@ rule measure:
         lut="results/{model}/{device}/lut.csv",
         sensitivity="results/{model}/sensitivity.csv",
         baseline="results/{model}/sensitivity.json",
-        front="results/{model}/{device}/front.json",
+        chosen="results/{model}/{device}/polish.json",
+        polished="results/{model}/{device}/polished.pt",
         onnx=expand(
             "results/{model}/{device}/exports/{name}/model.onnx",
             name=EXPORTS,
@@ -23,6 +24,7 @@ rule measure:
             caption="../report/summary.rst",
             category="Front",
         ),
+        contributors="results/{model}/{device}/contributors.csv",
         provenance="results/{model}/{device}/provenance/measure.json",
     log:
         "logs/{model}/{device}/measure.log",
@@ -34,7 +36,7 @@ rule measure:
     resources:
         **{f"device_{DEVICE}": 1},
     params:
-        sections=sections("device", "imported", "data"),
+        sections=sections("device", "imported", "data", "calibration"),
         code=code("measure"),
     message:
         "measure: the exported SubNets on {wildcards.device}"

@@ -13,7 +13,6 @@ rule search:
         yardstick="results/{model}/{device}/search.json",
         candidates="results/{model}/{device}/candidates.csv",
         front="results/{model}/{device}/front.json",
-        contributors="results/{model}/{device}/contributors.csv",
         provenance="results/{model}/{device}/provenance/search.json",
     log:
         "logs/{model}/{device}/search.log",

@@ -1,4 +1,4 @@
-"""Rule export: the chosen SubNets as ONNX, ncnn and PyTorch, each compared with the SuperNet it came from."""
+"""Rule export: the chosen SubNets as ONNX, ncnn and PyTorch, each compared with the SubNet in PyTorch."""
 
 import tempfile
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, data, export, profiling, search
+from autotailor import accuracy, data, export, profiling
+from autotailor.finetuning import polishing
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -15,13 +16,16 @@ with stage(snakemake) as this:
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     runtime = profiling.exporting_runtime()
     needed = set(runtime.files) <= {Path(path).name for path in snakemake.output}
-    for name, subnet in search.read_budgets(Path(snakemake.input.front), net.space).items():
-        statistics = accuracy.calibrate(module, subnet, splits, calibration)
+    chosen = polishing.read_exported(Path(snakemake.input.chosen), Path(snakemake.input.polished), net)
+    for name, each in chosen.items():
+        if each.graph is None:
+            statistics = accuracy.calibrate(module, each.subnet, splits, calibration)
+            network = export.inherited(net, each.subnet, statistics)
+        else:
+            network = export.polished(net, each.subnet, each.graph)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent
         with tempfile.TemporaryDirectory(prefix=".subnet.json.", dir=directory) as folder:
-            result = export.export(
-                net, subnet, statistics, Path(folder), splits.test, runtime, this.params["tolerance"], needed=needed
-            )
+            result = export.export(network, Path(folder), splits.test, runtime, this.params["tolerance"], needed=needed)
             for name_of_file in runtime.files:  # an earlier run may have written them
                 (directory / name_of_file).unlink(missing_ok=True)
             for path in Path(folder).iterdir():

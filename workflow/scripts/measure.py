@@ -6,8 +6,10 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, profiling, search, sensitivity
-from autotailor.measurement import summary
+from autotailor import artifacts, data, profiling, reporting, sensitivity
+from autotailor.accuracy import CalibrationConfig
+from autotailor.finetuning import polishing
+from autotailor.measurement import inheritance, summary
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -19,14 +21,20 @@ with stage(snakemake) as this:
     exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
     models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
-    subnets = search.read_budgets(Path(snakemake.input.front), net.space)
-    test = data.load(this.params["data"]).test
+    chosen = polishing.read_exported(Path(snakemake.input.chosen), Path(snakemake.input.polished), net)
+    subnets = {name: each.subnet for name, each in chosen.items()}
+    with artifacts.atomic(snakemake.output.contributors) as path:
+        places = net.places(profiling.fusion_rules(device))
+        reporting.contributors(places, lut.latencies(), subnets).to_csv(path, index=False)
+    splits = data.load(this.params["data"])
+    calibration = CalibrationConfig.from_section(this.params["calibration"])
+    weights = inheritance.inheritance(net, chosen, splits, calibration)
     measured = not this.params["imported"]
-    table = summary.summarise(predictions, subnets, models, test, device, lut if measured else None)
+    table = summary.summarise(predictions, subnets, weights, models, splits.test, device, lut if measured else None)
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
     if not measured:
         print(f"latencies are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=...")
     for row in table.to_dict("records"):
-        keys = ("latency_ms_measured", "accuracy_measured", "size_mb", "memory_mb_measured")
+        keys = ("latency_ms_measured", "accuracy_inherited", "accuracy_measured", "size_mb", "memory_mb_measured")
         this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if row[key] == row[key]})

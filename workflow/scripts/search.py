@@ -7,7 +7,7 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, profiling, reporting, search, sensitivity
+from autotailor import artifacts, data, profiling, search, sensitivity
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -31,6 +31,4 @@ with stage(snakemake) as this:
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
-    with artifacts.atomic(snakemake.output.contributors) as path:
-        reporting.contributors(net.places(fusion), latencies, named).to_csv(path, index=False)
     this.run.metrics(result.metrics())

@@ -1,7 +1,17 @@
 """Export of a SubNet to files that run without autotailor."""
 
 from autotailor.export.accuracy import accuracy_of_onnx
+from autotailor.export.deployable import Deployable, inherited, polished
 from autotailor.export.export import ExportError, export
 from autotailor.export.verification import Comparison, Verification
 
-__all__ = ["Comparison", "ExportError", "Verification", "accuracy_of_onnx", "export"]
+__all__ = [
+    "Comparison",
+    "Deployable",
+    "ExportError",
+    "Verification",
+    "accuracy_of_onnx",
+    "export",
+    "inherited",
+    "polished",
+]

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 import torch
 from torch import nn
 
 from autotailor.data import EvaluationSet, resize
+from autotailor.export.deployable import Deployable
 from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.execution.executor import Statistics
-from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.supernet import SuperNet
+from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.graph import Graph
 from autotailor.profiling.errors import ProfilingError
 
 if TYPE_CHECKING:
@@ -32,13 +34,11 @@ ONNX, TORCH, SUBNET, VERIFICATION = "model.onnx", "model.pt", "subnet.json", "ve
 
 
 class ExportError(AutoTailorError):
-    """An exported SubNet does not compute what the SuperNet computes."""
+    """An exported SubNet does not compute what the SubNet computes in PyTorch."""
 
 
 def export(
-    net: SuperNet,
-    subnet: SubNet,
-    statistics: Statistics,
+    network: Deployable,
     directory: Path,
     evaluation: EvaluationSet,
     runtime: Runtime,
@@ -46,12 +46,10 @@ def export(
     *,
     needed: bool = True,
 ) -> Verification:
-    """Writes a SubNet into a directory and compares every file with the SuperNet.
+    """Writes a SubNet into a directory and compares every file with the SubNet in PyTorch.
 
     Args:
-        net: the trained SuperNet.
-        subnet: to export.
-        statistics: recalibrated BatchNorm statistics of this SubNet.
+        network: the SubNet with its weights.
         directory: of the files; made if missing.
         evaluation: the evaluation set whose first images are compared.
         runtime: of the device; it converts the ONNX file into the runtime's own files.
@@ -66,38 +64,39 @@ def export(
     import onnxruntime
 
     directory.mkdir(parents=True, exist_ok=True)
-    images = _images(net, subnet, evaluation)
-    reference = _supernet_logits(net, subnet, statistics, images)
-    net.export_onnx(subnet, directory / ONNX, statistics)
-    save_program(net.build(subnet, statistics), images, directory / TORCH)
+    images = _images(network.graph, evaluation)
+    with torch.no_grad():
+        reference: Array = network.reference(torch.from_numpy(images)).numpy()
+    onnx.save(to_onnx(network.graph), str(directory / ONNX))
+    save_program(GraphModule(network.graph).eval(), images, directory / TORCH)
     comparisons = [
         compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
         compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
     ]
-    converted, reason = _converted(runtime, directory, images, reference, needed, tolerance)
+    converted, reason = _converted(network.source, runtime, directory, images, reference, needed, tolerance)
     verification = Verification(
-        subnet=subnet.id,
+        subnet=network.subnet.id,
         tolerance=tolerance,
         images={"from": "the first images of the test set", "shape": list(images.shape)},
         reference=reference.tolist(),
         comparisons=(*comparisons, *converted),
         left_out={runtime.name: reason} if reason else {},
     )
-    _write_json(directory / SUBNET, describe_subnet(net, subnet))
+    _write_json(directory / SUBNET, describe_subnet(network))
     _write_json(directory / VERIFICATION, verification.to_dict())
     if not verification.passed:
         worst = max(verification.comparisons, key=lambda c: c.max_relative_error)
         raise ExportError(
-            f"SubNet {subnet.id}: {worst.file} differs from the SuperNet by a relative error of "
+            f"SubNet {network.subnet.id}: {worst.file} differs from {network.source} by a relative error of "
             f"{worst.max_relative_error:.2e}, {tolerance:.0e} is allowed; see {directory / VERIFICATION}"
         )
     return verification
 
 
 def _converted(
-    runtime: Runtime, directory: Path, images: Array, reference: Array, needed: bool, tolerance: float
+    source: str, runtime: Runtime, directory: Path, images: Array, reference: Array, needed: bool, tolerance: float
 ) -> tuple[tuple[Comparison, ...], str]:
-    """Converts the ONNX file into the runtime's own files, and compares them with the SuperNet.
+    """Converts the ONNX file into the runtime's own files, and compares them with their source.
 
     Returns:
         The comparison and ""; or no comparison and the reason, where the files are wrong but not needed.
@@ -112,7 +111,7 @@ def _converted(
         found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference)
         if needed or found.max_relative_error <= tolerance:
             return (found,), ""
-        reason = f"{name} differs from the SuperNet by a relative error of {found.max_relative_error:.2e}"
+        reason = f"{name} differs from {source} by a relative error of {found.max_relative_error:.2e}"
     except ProfilingError as error:
         if needed:
             raise
@@ -123,15 +122,17 @@ def _converted(
     return (), reason
 
 
-def describe_subnet(net: SuperNet, subnet: SubNet) -> dict[str, Any]:
+def describe_subnet(network: Deployable) -> dict[str, Any]:
     """The content of ``subnet.json``."""
+    net, subnet = network.net, network.subnet
     row = subnet.to_array()
     return {
         "network": net.name,
         "id": subnet.id,
+        "weights": network.weights,
         "assignment": subnet.assignment,
         "modifications": {m.variable: m.choice for m in subnet.modifications},
-        "input_shape": list(net.shapes(subnet)[net.graph.input]),
+        "input_shape": list(network.graph.shapes[network.graph.input]),
         "classes": net.num_classes,
         "parameters_m": float(net.parameters().predict(row)[0]),
         "macs_m": float(net.macs().predict(row)[0]),
@@ -149,19 +150,11 @@ def save_program(module: nn.Module, images: Array, path: Path) -> None:
     path.write_bytes(buffer.getvalue())
 
 
-def _images(net: SuperNet, subnet: SubNet, evaluation: EvaluationSet) -> Array:
+def _images(graph: Graph, evaluation: EvaluationSet) -> Array:
     images, _ = next(iter(evaluation.batches(IMAGES)))
-    side = net.shapes(subnet)[net.graph.input][-1]
+    side = graph.shapes[graph.input][-1]
     resized: Array = np.ascontiguousarray(resize(images, side).numpy(), dtype=np.float32)
     return resized
-
-
-def _supernet_logits(net: SuperNet, subnet: SubNet, statistics: Statistics, images: Array) -> Array:
-    module = net.module().activate(subnet).eval()
-    module.statistics = statistics
-    with torch.no_grad():
-        logits: Array = module(torch.from_numpy(images)).numpy()
-    return logits
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -108,6 +108,7 @@ def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Pat
 def summarise(
     predictions: Predictions,
     subnets: Mapping[str, SubNet],
+    weights: pd.DataFrame,
     models: Mapping[str, Path],
     test: EvaluationSet,
     device: DeviceConfig,
@@ -116,8 +117,9 @@ def summarise(
     """One row for each exported SubNet and one for the original network.
 
     Args:
-        predictions: the predicted metrics; accuracy is predicted for the validation set.
+        predictions: the predicted metrics; accuracy is predicted for inherited weights, on the validation set.
         subnets: SubNets by name.
+        weights: origin of the weights of each (``inheritance``).
         models: ONNX files by name, including ``original``; the runtime's files lie beside each.
         test: the test set.
         device: on which latencies are measured, all networks interleaved.
@@ -125,22 +127,25 @@ def summarise(
             available; latencies are not measured, and their columns stay empty.
 
     Returns:
-        Columns name, subnet (id), latency_ms_predicted, latency_ms_measured (scaled by the anchor operator to the
-        machine's speed while the LUT was measured), latency_ms_standard_error, latency_ms_raw (not scaled),
-        accuracy_predicted, accuracy_measured (test set, percent), accuracy_standard_error (clustered by base
-        image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an
-        inference minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
+        Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted, latency_ms_measured (scaled
+        by the anchor operator to the machine's speed while the LUT was measured), latency_ms_standard_error,
+        latency_ms_raw (not scaled), accuracy_predicted, accuracy_inherited (with the SuperNet's weights, test set,
+        percent), accuracy_measured (of the exported file, test set, percent), accuracy_standard_error (clustered by
+        base image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of
+        an inference minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
     networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
     for measured in (_measured_on_device(networks, device, lut), _measured_accuracy(models, test)):
         table = table.merge(measured, on="name", validate="one_to_one")
+    table = table.merge(weights, on="name", how="left", validate="one_to_one").fillna({"weights": ""})
     return table[
         [
             "name",
             "subnet",
+            "weights",
             *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
-            *(f"accuracy_{kind}" for kind in ("predicted", "measured", "standard_error")),
+            *(f"accuracy_{kind}" for kind in ("predicted", "inherited", "measured", "standard_error")),
             "parameters_m",
             "macs_m",
             "size_mb",

@@ -94,6 +94,7 @@ def _subnets(tables: Tables, axes: Axes) -> None:
         zorder=3,
     )
     _points(axes, subnets, "o", BLUE, "SubNets, measured", 8)
+    _inherited(axes, subnets[subnets["weights"] == "polished"])
     for name, row in subnets.iterrows():
         if np.isfinite(row["latency_ms_measured"]):
             axes.annotate(
@@ -108,6 +109,15 @@ def _subnets(tables: Tables, axes: Axes) -> None:
             )
     if ORIGINAL in summary.index:
         _points(axes, summary.loc[[ORIGINAL]], "*", ORANGE, "original network", 15)
+
+
+def _inherited(axes: Axes, polished: pd.DataFrame) -> None:
+    """What polished SubNets had with inherited weights: a dash below the measured point, joined to it."""
+    if polished.empty:
+        return
+    latency, before = polished["latency_ms_measured"], polished["accuracy_inherited"]
+    axes.vlines(latency, before, polished["accuracy_measured"], color=BLUE, linewidth=1.2, linestyle=":", zorder=2)
+    axes.plot(latency, before, "_", color=BLUE, markersize=11, markeredgewidth=1.8, label="the same, inherited weights")
 
 
 def _points(axes: Axes, rows: pd.DataFrame, marker: str, color: str, label: str, size: float) -> None:

@@ -64,10 +64,12 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "summary": (
         "name",
         "subnet",
+        "weights",
         "latency_ms_predicted",
         "latency_ms_measured",
         "latency_ms_standard_error",
         "accuracy_predicted",
+        "accuracy_inherited",
         "accuracy_measured",
         "accuracy_standard_error",
         "parameters_m",

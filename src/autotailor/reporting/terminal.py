@@ -37,7 +37,7 @@ def print_front(
 def _front(summary: pd.DataFrame) -> Table:
     table = Table(title="The front", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("\nSubNet", no_wrap=True)
-    for heading in ("latency ms\npredicted", "\nmeasured", "accuracy %\npredicted", "\nmeasured"):
+    for heading in ("latency ms\npredicted", "\nmeasured", "accuracy %\ninherited", "\nmeasured"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("params\nM", "MACs\nM", "size\nMB"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -46,7 +46,7 @@ def _front(summary: pd.DataFrame) -> Table:
             str(row["name"]),
             _number(row["latency_ms_predicted"], 3),
             _number(row["latency_ms_measured"], 3, row["latency_ms_standard_error"]),
-            _number(row["accuracy_predicted"], 1),
+            _number(row["accuracy_inherited"], 1),
             _number(row["accuracy_measured"], 1, row["accuracy_standard_error"]),
             _number(row["parameters_m"], 2),
             _number(row["macs_m"], 1),

@@ -12,7 +12,7 @@ from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
     from autotailor.search.budgets import budget_names, latency_budgets, read_budgets, write_budgets
-    from autotailor.search.choice import Choice, choose
+    from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from autotailor.search.optimizer import SearchResult, Yardstick, search
 
 __all__ = [
+    "Candidates",
     "Choice",
     "ExactFront",
     "Front",
@@ -34,11 +35,13 @@ __all__ = [
     "exact_front",
     "latency_budgets",
     "read_budgets",
+    "read_candidates",
     "search",
     "write_budgets",
 ]
 
 _HOMES = {
+    "Candidates": "autotailor.search.choice",
     "Choice": "autotailor.search.choice",
     "ExactFront": "autotailor.search.elimination",
     "Front": "autotailor.search.front",
@@ -52,6 +55,7 @@ _HOMES = {
     "exact_front": "autotailor.search.elimination",
     "latency_budgets": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",
+    "read_candidates": "autotailor.search.choice",
     "search": "autotailor.search.optimizer",
     "write_budgets": "autotailor.search.budgets",
 }

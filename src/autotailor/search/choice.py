@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.artifacts import atomic
+from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Space
 from autotailor.search.budgets import Budgets, latency_budgets
 from autotailor.search.candidates import candidates
 from autotailor.search.config import SearchConfig
+from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "budget",
+    "budget_ms",
     "subnet",
     "latency_ms_predicted",
     "accuracy_predicted",
@@ -80,11 +85,46 @@ def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Meas
 
     chosen = {name: best(limit) for name, limit in limits.items()}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    return Choice(chosen, _table(objectives.accuracy, listed, latency, accuracies, chosen))
+    return Choice(chosen, _table(objectives.accuracy, limits, listed, latency, accuracies, chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The measured SubNets of ``candidates.csv``.
+
+    Attributes:
+        contests: name of a budget to all SubNets that meet the budget, candidates of other budgets included.
+        accuracies: id of a SubNet to its accuracy on the validation set, percent.
+    """
+
+    contests: Mapping[str, Sequence[SubNet]]
+    accuracies: Mapping[str, float]
+
+
+def read_candidates(path: Path, space: Space) -> Candidates:
+    """Reads ``candidates.csv``.
+
+    Raises:
+        SearchError: the file is no table of candidates, or a SubNet is not in the space.
+    """
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, dtype={"budget": str, "subnet": str}, float_precision="round_trip")
+        assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
+        subnets = {id_: SubNet.from_assignment(space, json.loads(text)) for id_, text in assignments.items()}
+        latency = dict(zip(table["subnet"], table["latency_ms_predicted"], strict=True))
+        limits = dict(zip(table["budget"], table["budget_ms"], strict=True))
+        accuracies = dict(zip(table["subnet"], table["accuracy_validation"].astype(float), strict=True))
+    except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
+        raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
+    contests = {name: [s for id_, s in subnets.items() if latency[id_] <= limit] for name, limit in limits.items()}
+    return Candidates(contests, accuracies)
 
 
 def _table(
     accuracy: Metric,
+    limits: Mapping[str, float],
     listed: Mapping[str, Sequence[SubNet]],
     latency: Mapping[SubNet, float],
     accuracies: Accuracies,
@@ -96,6 +136,7 @@ def _table(
     rows = [
         (
             name,
+            limits[name],
             subnet.id,
             latency[subnet],
             float(accuracy.predict(subnet.to_array())[0]),

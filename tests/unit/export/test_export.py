@@ -15,7 +15,7 @@ import autotailor
 import tiny_data
 from autotailor.accuracy import CalibrationConfig, calibrate, evaluate
 from autotailor.data import resize
-from autotailor.export import ExportError, accuracy_of_onnx, export
+from autotailor.export import ExportError, accuracy_of_onnx, export, inherited, polished
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test"}))
@@ -29,7 +29,7 @@ def exported(resnet_net: autotailor.SuperNet, tmp_path_factory: pytest.TempPathF
     splits = tiny_data.splits()
     subnet = resnet_net.smallest()
     statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
-    verification = export(resnet_net, subnet, statistics, directory, splits.test, RUNTIME)
+    verification = export(inherited(resnet_net, subnet, statistics), directory, splits.test, RUNTIME)
     assert verification.passed
     return directory
 
@@ -65,7 +65,7 @@ def test_a_runtime_that_computes_something_else_is_caught(
     splits, subnet = tiny_data.splits(), resnet_net.largest()
     statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
     with pytest.raises(ExportError, match=r"model\.ncnn differs from the SuperNet"):
-        export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME)
+        export(inherited(resnet_net, subnet, statistics), tmp_path, splits.test, RUNTIME)
 
 
 @pytest.mark.parametrize("fails", ["convert", "run"])
@@ -79,14 +79,14 @@ def test_files_of_a_runtime_that_does_not_measure_are_left_out_where_it_cannot_r
     monkeypatch.setattr(RUNTIME, fails, wrong[fails])
     splits, subnet = tiny_data.splits(), resnet_net.largest()
     statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
-    verification = export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME, needed=False)
+    verification = export(inherited(resnet_net, subnet, statistics), tmp_path, splits.test, RUNTIME, needed=False)
     assert verification.passed
     assert {path.name for path in tmp_path.iterdir()} == FILES - {"model.ncnn.param", "model.ncnn.bin"}
     said = json.loads((tmp_path / "verification.json").read_text())
     assert [c["runtime"] for c in said["comparisons"]] == ["onnxruntime", "torch"]
     assert {"convert": "pnnx cannot convert it", "run": "differs from the SuperNet"}[fails] in said["left_out"]["ncnn"]
     with pytest.raises(ExportError if fails == "run" else ProfilingError):
-        export(resnet_net, subnet, statistics, tmp_path, splits.test, RUNTIME)
+        export(inherited(resnet_net, subnet, statistics), tmp_path, splits.test, RUNTIME)
 
 
 def test_accuracy_of_the_file_is_that_of_the_supernet(exported: Path, resnet_net: autotailor.SuperNet) -> None:
@@ -95,3 +95,20 @@ def test_accuracy_of_the_file_is_that_of_the_supernet(exported: Path, resnet_net
     by_file = accuracy_of_onnx(exported / "model.onnx", splits.test)
     by_supernet = evaluate(module, resnet_net.smallest(), splits.test, statistics)
     assert np.array_equal(by_file, by_supernet)
+
+
+def test_a_polished_subnet_is_exported_with_its_own_weights(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    splits, subnet, random = tiny_data.splits(), resnet_net.smallest(), np.random.default_rng(0)
+    sliced = resnet_net.slice(subnet)
+    kernels = {name: weight for name, weight in sliced.weights.items() if weight.ndim == 4}
+    graph = sliced.with_weights(
+        {name: random.normal(0, 0.1, w.shape).astype(np.float32) for name, w in kernels.items()}
+    )
+    verification = export(polished(resnet_net, subnet, graph), tmp_path, splits.test, RUNTIME)
+    assert verification.passed
+    assert json.loads((tmp_path / "subnet.json").read_text())["weights"] == "polished"
+    logits = np.array(verification.reference)
+    images = resize(next(iter(splits.test.batches(len(logits))))[0], 20)
+    with torch.no_grad():
+        shared = resnet_net.build(subnet)(images).numpy()
+    assert np.abs(shared - logits).max() > 0.1 * np.abs(logits).max()

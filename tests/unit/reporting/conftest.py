@@ -46,10 +46,12 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         {
             "name": NAMES,
             "subnet": ["", *(f"{i:012x}" for i in (59, 0, 20, 40))],
+            "weights": ["", "inherited", "polished", "polished", "inherited"],
             "latency_ms_predicted": predicted,
             "latency_ms_measured": [2.08, 2.07, 0.395, 0.948, 1.49],
             "latency_ms_standard_error": [0.01, 0.012, 0.004, 0.007, 0.009],
             "accuracy_predicted": [np.nan, 93.6, 84.9, 91.7, 93.1],
+            "accuracy_inherited": [np.nan, 93.6, 82.9, 89.0, 93.0],
             "accuracy_measured": accuracy,
             "accuracy_standard_error": [0.4, 0.41, 0.6, 0.5, 0.43],
             "parameters_m": [0.92, 0.92, 0.21, 0.45, 0.68],

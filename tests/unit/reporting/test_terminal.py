@@ -21,7 +21,7 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
         "budget_02",
         "0.920",
         "0.948 ±0.007",
-        "91.7",
+        "89.0",
         "91.4 ±0.5",
         "0.45",
         "10.3",

@@ -11,7 +11,7 @@ import pytest
 
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.search import Front, Objectives, SearchConfig, SearchError, candidates, choose, search
-from autotailor.search.choice import COLUMNS
+from autotailor.search.choice import COLUMNS, read_candidates
 
 CONFIG = SearchConfig(population=20, generations=5, candidates=4, seed=1)
 
@@ -73,3 +73,25 @@ def test_what_is_chosen_keeps_its_budget(objectives: Objectives, front: Front, b
 def test_a_choice_needs_a_budget_that_can_be_met(objectives: Objectives, front: Front) -> None:
     with pytest.raises(SearchError, match="raise the budget"):
         choose(objectives, front, [1e-9], Measurement(largest(objectives.space)), CONFIG)
+
+
+def test_a_budget_is_met_by_all_candidates_that_are_fast_enough(
+    objectives: Objectives, front: Front, budgets: list[float], tmp_path: Path
+) -> None:
+    choice = choose(objectives, front, budgets, Measurement(largest(objectives.space)), CONFIG)
+    choice.write(tmp_path / "candidates.csv")
+    found = read_candidates(tmp_path / "candidates.csv", objectives.space)
+    everyone = {subnet for subnets in found.contests.values() for subnet in subnets}
+    assert {subnet.id for subnet in everyone} == set(choice.table["subnet"])
+    for limit, (name, subnets) in zip(budgets, found.contests.items(), strict=True):
+        fast = {s for s in everyone if objectives.latency.predict(s.to_array())[0] <= limit}
+        assert set(subnets) == fast
+        assert max(subnets, key=lambda s: found.accuracies[s.id]).id == choice.subnets[name].id
+    assert set(found.contests["budget_01"]) < set(found.contests["budget_02"])
+
+
+@pytest.mark.parametrize("text", ["", "budget,subnet\nbudget_01,abc\n", "no table"])
+def test_a_file_that_is_no_table_of_candidates_is_refused(objectives: Objectives, text: str, tmp_path: Path) -> None:
+    (tmp_path / "candidates.csv").write_text(text)
+    with pytest.raises(SearchError, match="no table of candidates of this space"):
+        read_candidates(tmp_path / "candidates.csv", objectives.space)

@@ -18,7 +18,7 @@ import autotailor
 import networks
 import tiny_data
 from autotailor.accuracy import CalibrationConfig, calibrate
-from autotailor.export import export
+from autotailor.export import export, inherited
 from autotailor.finetuning import FinetuneConfig, finetune
 from autotailor.ir.description import describe
 from autotailor.ir.errors import GraphError
@@ -131,7 +131,7 @@ def test_every_exported_file_has_its_softmax(softmax_net: autotailor.SuperNet, t
     calibration = CalibrationConfig(images=48, batch_size=24)
     statistics = calibrate(softmax_net.module().eval(), subnet, splits, calibration)
     runtime = open_runtime(DeviceConfig.from_section({"name": "test"}))
-    assert export(softmax_net, subnet, statistics, tmp_path, splits.test, runtime).passed
+    assert export(inherited(softmax_net, subnet, statistics), tmp_path, splits.test, runtime).passed
     image = next(iter(splits.test.batches(1)))[0]
     with torch.no_grad():
         logits = softmax_net.build(subnet, statistics, logits=True)(image)

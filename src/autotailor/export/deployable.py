@@ -1,0 +1,52 @@
+"""What is exported: a SubNet as a network of its own, and the module that exported files are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from autotailor.ir.execution.executor import GraphModule, Statistics
+from autotailor.ir.graph import Graph
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+
+
+@dataclass(frozen=True, eq=False)
+class Deployable:
+    """A SubNet with the weights that it is exported with.
+
+    Attributes:
+        net: the SuperNet.
+        subnet: the SubNet.
+        graph: the standalone network.
+        reference: a module in evaluation mode, ``[n, 3, r, r]`` to ``[n, classes]``; files must compute what it does.
+        weights: ``inherited`` from the SuperNet, or ``polished``: trained for this SubNet alone.
+    """
+
+    net: SuperNet
+    subnet: SubNet
+    graph: Graph
+    reference: nn.Module
+    weights: str
+
+    @property
+    def source(self) -> str:
+        """What the files are compared with, for messages."""
+        return "the SuperNet" if self.weights == "inherited" else "the polished SubNet"
+
+
+def inherited(net: SuperNet, subnet: SubNet, statistics: Statistics) -> Deployable:
+    """A SubNet with the SuperNet's weights and its own recalibrated statistics; the SuperNet is the reference.
+
+    The SuperNet computes on shared weights and the exported graph on sliced ones. The comparison therefore also tests
+    the slicing.
+    """
+    module = net.module().activate(subnet).eval()
+    module.statistics = statistics
+    return Deployable(net, subnet, net.slice(subnet, statistics), module, "inherited")
+
+
+def polished(net: SuperNet, subnet: SubNet, graph: Graph) -> Deployable:
+    """A SubNet with weights of its own: ``graph`` is its sliced graph with these weights."""
+    return Deployable(net, subnet, graph, GraphModule(graph).eval(), "polished")

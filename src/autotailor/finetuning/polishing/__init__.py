@@ -1,0 +1,29 @@
+"""The last mile: SubNets trained for a few epochs with weights of their own, before they are exported.
+
+Weights that all SubNets share are a compromise. A SubNet that keeps training alone, taught by the largest SubNet, gives
+the compromise up (Once-for-All calls this fine-tuning of a specialised network; Cai et al., 2020).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.finetuning.polishing.config import PolishConfig, Round
+    from autotailor.finetuning.polishing.files import Exported, read_exported, write_exported
+    from autotailor.finetuning.polishing.race import Polished, polish
+
+__all__ = ["Exported", "PolishConfig", "Polished", "Round", "polish", "read_exported", "write_exported"]
+
+_HOMES = {
+    "Exported": "autotailor.finetuning.polishing.files",
+    "PolishConfig": "autotailor.finetuning.polishing.config",
+    "Polished": "autotailor.finetuning.polishing.race",
+    "Round": "autotailor.finetuning.polishing.config",
+    "polish": "autotailor.finetuning.polishing.race",
+    "read_exported": "autotailor.finetuning.polishing.files",
+    "write_exported": "autotailor.finetuning.polishing.files",
+}
+__getattr__ = attach(__name__, _HOMES)

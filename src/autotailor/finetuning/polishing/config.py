@@ -1,0 +1,81 @@
+"""Parameters of polishing: section ``polish`` of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from autotailor.accuracy.config import CalibrationConfig
+from autotailor.finetuning.config import DistillationConfig
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.training.config import LoopConfig, at_least
+from autotailor.sections import check_integers, read_section
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of the race (successive halving; Jamieson and Talwalkar, 2016).
+
+    Attributes:
+        candidates: SubNets of each budget that are trained in this round: the most accurate of the round before.
+        epochs: of their training, which begins with the weights of the round before.
+    """
+
+    candidates: int
+    epochs: int
+
+    def __post_init__(self) -> None:
+        check_integers(self, {"candidates": 1, "epochs": 1}, "polish.rounds", TrainingError)
+
+    @classmethod
+    def read(cls, value: Any) -> Round:
+        """A round, from a mapping of its fields."""
+        return value if isinstance(value, Round) else read_section(cls, value, "polish.rounds", TrainingError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolishConfig(LoopConfig):
+    """Training of single SubNets with weights of their own, taught by the largest SubNet.
+
+    Attributes:
+        name: of the file in conf/polish, for the reader.
+        epochs: of all rounds together; it follows from ``rounds``.
+        rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
+        workers: SubNets that are trained side by side; results do not depend on their number.
+        distillation: from the largest SubNet.
+        calibration: of the BatchNorm statistics that each training begins with.
+    """
+
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {"calibration": CalibrationConfig, "distillation": DistillationConfig}
+
+    name: str = ""
+    epochs: int = 0
+    rounds: tuple[Round, ...] = ()
+    workers: int = 1
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
+    calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rounds, tuple | list):
+            raise TrainingError(f"polish.rounds: expected a list of candidates and epochs, not {self.rounds!r}")
+        object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
+        super().__post_init__()
+        at_least(self, workers=1)
+        counts = [each.candidates for each in self.rounds]
+        if counts != sorted(counts, reverse=True):
+            raise TrainingError(f"polish.rounds: {counts} candidates; a round cannot train more than the one before")
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> PolishConfig:
+        """Reads the section ``polish``; raises TrainingError where a key is unknown or a value is out of range."""
+        if isinstance(section, Mapping) and "epochs" in section:
+            raise TrainingError("polish.epochs: the epochs of each round stand in polish.rounds; remove epochs")
+        return super().from_section(section)
+
+    def of_round(self, number: int) -> PolishConfig:
+        """The parameters of one round, counted from 0, as a training loop reads them.
+
+        Gradients are scaled down for each SubNet alone, and therefore not by the loop.
+        """
+        return replace(self, rounds=(), epochs=self.rounds[number].epochs, workers=1, gradient_norm=0.0, name="")

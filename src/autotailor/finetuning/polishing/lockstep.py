@@ -1,0 +1,85 @@
+"""Several SubNets trained side by side on the same images, each with weights of its own.
+
+A batch is prepared, and shown to the teacher, once for all SubNets. No SubNet's weights depend on which others are
+trained beside it: the optimizers compute element by element, and gradients are scaled for each SubNet alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import torch
+from torch import nn
+
+from autotailor.data.splits import resize
+from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.polishing.config import PolishConfig
+from autotailor.finetuning.training.loop import Step
+from autotailor.finetuning.training.precision import forward
+
+
+class Lockstep:
+    """One step of training for all SubNets.
+
+    A SubNet whose loss is not a finite number takes no step; when no SubNet's is, the loss of the step is NaN.
+
+    Args:
+        students: standalone SubNets, images to logits, that share no parameters.
+        resolutions: sides of their images in pixels; 0 leaves the size of the data.
+        teacher: the largest SubNet.
+        resolution: of the teacher.
+        config: of the training.
+        independent: whether each class has its own Sigmoid (``distillation_loss``).
+    """
+
+    def __init__(
+        self,
+        students: Sequence[nn.Module],
+        resolutions: Sequence[int],
+        teacher: nn.Module,
+        resolution: int,
+        config: PolishConfig,
+        independent: bool = False,
+    ) -> None:
+        self._students, self._resolutions = students, resolutions
+        self._teacher = teacher.to(memory_format=torch.channels_last).eval()
+        self._resolution, self._config, self._independent = resolution, config, independent
+        self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="polish")
+
+    def __call__(self, batch: Step) -> float:
+        """Adds gradients; returns the mean loss over the SubNets that take a step."""
+        targets = self._pool.submit(self._teach, batch.images)  # runs beside the first SubNet
+
+        def run(student: nn.Module, resolution: int) -> float:
+            return self._train(student, resolution, batch, targets)
+
+        losses = list(self._pool.map(run, self._students, self._resolutions))
+        finite = [loss for loss in losses if math.isfinite(loss)]
+        return sum(finite) / len(finite) if finite else math.nan
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown()
+
+    @torch.no_grad()
+    def _teach(self, images: torch.Tensor) -> torch.Tensor:
+        return forward(self._teacher, _sized(images, self._resolution), self._config.precision)
+
+    def _train(self, student: nn.Module, resolution: int, batch: Step, targets: Future[torch.Tensor]) -> float:
+        """Adds the gradients of one SubNet; returns its loss."""
+        config = self._config
+        logits = forward(student, _sized(batch.images, resolution), config.precision)
+        loss = distillation_loss(
+            logits, batch.labels, targets.result(), config.distillation, config.label_smoothing, self._independent
+        )
+        if math.isfinite(value := loss.item()):
+            loss.backward()  # type: ignore[no-untyped-call]
+            if config.gradient_norm:
+                nn.utils.clip_grad_norm_(student.parameters(), config.gradient_norm)
+        return value
+
+
+def _sized(images: torch.Tensor, resolution: int) -> torch.Tensor:
+    return resize(images, resolution) if resolution else images

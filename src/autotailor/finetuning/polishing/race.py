@@ -1,0 +1,198 @@
+"""The race of candidates: few are polished briefly, the best of them longer (successive halving).
+
+Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016. Accuracy
+on the validation set decides between rounds; the test set is not looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+from torch import nn
+
+from autotailor.accuracy.calibration import Calibrator, resolution_of
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.evaluation import correctness
+from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.data.splits import DataSplits
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.polishing.config import PolishConfig
+from autotailor.finetuning.polishing.lockstep import Lockstep
+from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
+from autotailor.finetuning.pretraining import training_metrics
+from autotailor.finetuning.training.loop import train
+from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.graph import Graph
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from autotailor.statistics import accuracy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+Weights = Mapping[str, npt.NDArray[Any]]
+COLUMNS = ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error")
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A SubNet with the weights that it is exported with.
+
+    Attributes:
+        subnet: the SubNet.
+        inherited: accuracy with the SuperNet's weights on the validation set, percent.
+        polished: the same with weights of its own; None where the SubNet keeps the SuperNet's.
+        weights: its own weights, by the names of the sliced graph; None where the SubNet keeps the SuperNet's.
+        images: that the SubNet's own training has seen.
+    """
+
+    subnet: SubNet
+    inherited: float
+    polished: float | None = None
+    weights: Weights | None = None
+    images: int = 0
+
+
+def polish(
+    net: SuperNet,
+    data: DataSplits,
+    contests: Mapping[str, Sequence[SubNet]],
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    workdir: Path,
+) -> tuple[dict[str, Polished], pd.DataFrame]:
+    """Trains the best SubNets of each budget with weights of their own.
+
+    A SubNet that meets several budgets is trained once. Where no polished SubNet of a budget is more accurate than the
+    best one with the SuperNet's weights, the latter stays. The largest SubNet teaches and is not trained.
+
+    Args:
+        net: the trained SuperNet.
+        data: the splits; the training and the validation set are used.
+        contests: name of a budget to all SubNets that meet the budget.
+        inherited: id of a SubNet to its accuracy with the SuperNet's weights on the validation set, percent.
+        config: of the race and of the training.
+        workdir: folder of one checkpoint for each round; made if missing.
+
+    Returns:
+        The SubNet of each budget, and ``polish.csv``: one row for each SubNet of each round, with the columns
+        ``COLUMNS``.
+
+    Raises:
+        TrainingError: a budget has no SubNet, or the loss of all SubNets is no longer a finite number.
+    """
+    import pandas as pd
+
+    for name, subnets in contests.items():
+        if not subnets:
+            raise TrainingError(f"polish: no SubNet meets the budget {name}; ask for a looser budget in export.budgets")
+    race = _Race(net, data, contests, inherited, config, Path(workdir))
+    for number in range(len(config.rounds)):
+        race.run(number)
+    return race.result(), pd.DataFrame(race.rows, columns=list(COLUMNS))
+
+
+class _Race:
+    """The state between rounds: accuracies and weights of the SubNets of the last round."""
+
+    def __init__(
+        self,
+        net: SuperNet,
+        data: DataSplits,
+        contests: Mapping[str, Sequence[SubNet]],
+        inherited: Mapping[str, float],
+        config: PolishConfig,
+        workdir: Path,
+    ) -> None:
+        self._net, self._data, self._contests, self._config = net, data, contests, config
+        self._inherited, self._workdir = inherited, workdir
+        self._accuracies, self._graphs, self._images = dict(inherited), dict[str, Graph](), 0
+        self.rows: list[tuple[Any, ...]] = []
+
+    def run(self, number: int) -> None:
+        """One round."""
+        config = self._config.of_round(number)
+        heats = {name: self._best(name, self._config.rounds[number].candidates) for name in self._contests}
+        entrants = list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
+        if not entrants:
+            return
+        modules, images = self._train(number, config, entrants)
+        measured = self._evaluate(modules, entrants)
+        self._images += images
+        for subnet in entrants:
+            budgets = " ".join(name for name, heat in heats.items() if subnet in heat)
+            found, error = measured[subnet.id]
+            row = (subnet.id, budgets, config.epochs, self._images, self._accuracies[subnet.id], found, error)
+            self.rows.append((number + 1, *row))
+        self._accuracies = {id_: found for id_, (found, _) in measured.items()}
+        self._graphs = {
+            subnet.id: module.graph.with_weights(module.arrays())
+            for subnet, module in zip(entrants, modules, strict=True)
+        }
+
+    def result(self) -> dict[str, Polished]:
+        """The SubNet of each budget after the last round."""
+        return {name: self._chosen(name) for name in self._contests}
+
+    def _chosen(self, name: str) -> Polished:
+        kept = max(self._contests[name], key=lambda subnet: self._inherited[subnet.id])
+        best = next(iter(self._best(name, 1)), None) if self._graphs else None
+        if best is None or self._accuracies[best.id] <= self._inherited[kept.id]:
+            return Polished(kept, self._inherited[kept.id])
+        weights = self._graphs[best.id].weights
+        return Polished(best, self._inherited[best.id], self._accuracies[best.id], weights, self._images)
+
+    def _best(self, name: str, count: int) -> list[SubNet]:
+        """The most accurate SubNets of a budget among those of the last round, the first of equals first."""
+        largest = self._net.largest()
+        known = [s for s in self._contests[name] if s.id in self._accuracies and s != largest]
+        return sorted(known, key=lambda subnet: -self._accuracies[subnet.id])[:count]
+
+    def _train(self, number: int, config: PolishConfig, entrants: Sequence[SubNet]) -> tuple[list[GraphModule], int]:
+        """Trains SubNets side by side; returns them and the number of images that each has seen."""
+        modules = [GraphModule(graph, logits=True) for graph in self._starts(entrants)]
+        teacher = self._net.build(self._net.largest(), logits=True).requires_grad_(False)
+        identity = fingerprint(
+            ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
+            teacher.state_dict(),
+            *(module.state_dict() for module in modules),
+        )
+        resolutions = [resolution_of(subnet) for subnet in entrants]
+        teaching = resolution_of(self._net.largest())
+        step = Lockstep(modules, resolutions, teacher, teaching, self._config, self._net.head.independent)
+        title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
+        path = self._workdir / f"round_{number + 1:02d}.ckpt"
+        stream = LaterEpochs(self._data.train, FIRST_EPOCH + sum(r.epochs for r in self._config.rounds[:number]))
+        try:
+            history = train(nn.ModuleList(modules), stream, config, step, path, identity, title)
+        finally:
+            step.close()
+        return modules, int(training_metrics(history, self._data, config.batch_size)["images"])
+
+    def _starts(self, entrants: Sequence[SubNet]) -> list[Graph]:
+        """The graphs that training begins with: those of the last round, or sliced ones with calibrated statistics."""
+        if self._graphs:
+            return [self._graphs[subnet.id] for subnet in entrants]
+        module, calibrator = self._net.module().eval(), Calibrator(self._data, self._config.calibration)
+        with deterministic(self._config.threads):
+            return [self._net.slice(subnet, calibrator.statistics(module, subnet)) for subnet in entrants]
+
+    def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
+        """Accuracy on the validation set by id: percent, and its clustered standard error."""
+        images = self._data.validation
+
+        def one(module: GraphModule, subnet: SubNet) -> tuple[float, float]:
+            return accuracy(correctness(module, images, resolution_of(subnet)), images.groups)
+
+        with deterministic(self._config.threads), ThreadPoolExecutor(self._config.workers) as pool:
+            found = list(pool.map(one, modules, entrants))
+        for subnet, (value, _) in zip(entrants, found, strict=True):
+            logger.info("polish: SubNet %s %.1f %%, before %.1f %%", subnet.id, value, self._accuracies[subnet.id])
+        return {subnet.id: value for subnet, value in zip(entrants, found, strict=True)}

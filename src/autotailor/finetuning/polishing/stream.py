@@ -1,0 +1,29 @@
+"""The training images of polishing: epochs that the training of the SuperNet has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autotailor.data.splits import Batch, TrainStream
+
+FIRST_EPOCH = 10_000
+"""Number of the first epoch that polishing reads; no other training reads so many."""
+
+
+class LaterEpochs(TrainStream):
+    """A training stream whose epoch 0 is a later one.
+
+    Args:
+        stream: the training images.
+        first: number of the epoch in ``stream`` that is epoch 0 here.
+    """
+
+    def __init__(self, stream: TrainStream, first: int) -> None:
+        self._stream, self._first = stream, first
+
+    def __len__(self) -> int:
+        return len(self._stream)
+
+    def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """See TrainStream."""
+        return self._stream.batches(self._first + epoch, batch_size, start)

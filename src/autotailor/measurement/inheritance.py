@@ -1,0 +1,40 @@
+"""What polishing was worth: the accuracy of exported SubNets with the weights that they inherit from the SuperNet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from rich.progress import track
+
+from autotailor.accuracy.calibration import Calibrator
+from autotailor.accuracy.config import CalibrationConfig
+from autotailor.accuracy.evaluation import evaluate, percent
+from autotailor.data import DataSplits
+from autotailor.finetuning.polishing import Exported
+from autotailor.ir.supernet import SuperNet
+
+
+def inheritance(
+    net: SuperNet, exported: Mapping[str, Exported], data: DataSplits, calibration: CalibrationConfig
+) -> pd.DataFrame:
+    """Where the weights of exported SubNets come from.
+
+    Args:
+        net: the trained SuperNet.
+        exported: SubNets by name of the export.
+        data: the splits; accuracy is measured on the test set.
+        calibration: of the BatchNorm statistics of inherited weights.
+
+    Returns:
+        Columns name, weights (``inherited`` or ``polished``), accuracy_inherited (percent, with recalibrated
+        statistics, on the test set).
+    """
+    module, calibrator = net.module().eval(), Calibrator(data, calibration)
+    found: dict[str, float] = {}
+    for each in track(exported.values(), description="inherited accuracy"):
+        if each.subnet.id not in found:
+            statistics = calibrator.statistics(module, each.subnet)
+            found[each.subnet.id] = percent(evaluate(module, each.subnet, data.test, statistics))
+    rows = [(name, each.weights, found[each.subnet.id]) for name, each in exported.items()]
+    return pd.DataFrame(rows, columns=["name", "weights", "accuracy_inherited"])

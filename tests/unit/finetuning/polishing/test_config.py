@@ -1,0 +1,39 @@
+"""Parameters of polishing: rounds are read, and refused where they contradict each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autotailor.finetuning import TrainingError
+from autotailor.finetuning.polishing import PolishConfig, Round
+
+
+def test_a_section_of_the_configuration_is_read() -> None:
+    config = PolishConfig.from_section({"rounds": [{"candidates": 3, "epochs": 1}, {"candidates": 1, "epochs": 2}]})
+    assert config.rounds == (Round(3, 1), Round(1, 2))
+    assert config.of_round(1).epochs == 2
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"rounds": [{"candidates": 1, "epochs": 1}, {"candidates": 2, "epochs": 1}]}, "cannot train more than"),
+        ({"rounds": [{"candidates": 0, "epochs": 1}]}, r"polish\.rounds\.candidates"),
+        ({"rounds": [{"candidates": 1}]}, r"missing keys \['epochs'\]"),
+        ({"rounds": 3}, "expected a list of candidates and epochs"),
+        ({"epochs": 3}, "epochs of each round stand in polish.rounds"),
+        ({"workers": 0}, "workers"),
+        ({"round": []}, "unknown keys"),
+    ],
+)
+def test_contradictions_are_refused(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        PolishConfig.from_section(section)
+
+
+def test_the_number_of_workers_and_the_name_are_not_part_of_a_trainings_identity() -> None:
+    one, other = (PolishConfig(rounds=(Round(1, 2),), workers=n, name=name) for n, name in ((1, "a"), (4, "b")))
+    assert one.of_round(0).identity == other.of_round(0).identity
+    assert one.of_round(0).identity != PolishConfig(rounds=(Round(1, 2),), lr=0.1).of_round(0).identity

@@ -1,0 +1,103 @@
+"""SubNets trained side by side: each as if it were alone, and as a loop of plain PyTorch trains it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import autotailor
+from autotailor.accuracy.determinism import deterministic
+from autotailor.data import DataSplits, resize
+from autotailor.finetuning import TrainingError
+from autotailor.finetuning.polishing.config import PolishConfig
+from autotailor.finetuning.polishing.lockstep import Lockstep
+from autotailor.finetuning.training.loop import train
+from autotailor.ir.execution.executor import GraphModule
+from training import equal
+
+
+def students(net: autotailor.SuperNet) -> list[GraphModule]:
+    return [GraphModule(net.slice(subnet), logits=True) for subnet in (net.smallest(), net.largest())]
+
+
+def trained(
+    net: autotailor.SuperNet, data: DataSplits, config: PolishConfig, path: Path, modules: list[nn.Module]
+) -> list[dict[str, torch.Tensor]]:
+    """The weights of modules after one round; images have 20 pixels for all of them."""
+    step = Lockstep(modules, [20] * len(modules), net.build(net.largest(), logits=True), 32, config)
+    train(nn.ModuleList(modules), data.train, config.of_round(0), step, path, "test", "polish")
+    step.close()
+    return [module.state_dict() for module in modules]
+
+
+@pytest.mark.parametrize("gradient_norm", [0.0, 0.05])
+def test_who_is_trained_beside_a_subnet_and_in_how_many_threads_changes_nothing(
+    gradient_norm: float, resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    config = replace(config, gradient_norm=gradient_norm)
+    alone = trained(resnet_net, tiny, config, tmp_path / "a", students(resnet_net)[:1])
+    beside = trained(resnet_net, tiny, replace(config, workers=3), tmp_path / "b", students(resnet_net))
+    assert equal(alone[0], beside[0])
+    assert not equal(alone[0], students(resnet_net)[0].state_dict())
+
+
+def test_a_subnet_is_trained_as_plain_pytorch_trains_it(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    module = students(resnet_net)[0]
+    by_hand, teacher = copy.deepcopy(module), resnet_net.build(resnet_net.largest(), logits=True)
+    (ours,) = trained(resnet_net, tiny, config, tmp_path / "a", [module])
+    decayed = [p for p in by_hand.parameters() if p.ndim > 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed}, {"params": [p for p in by_hand.parameters() if p.ndim <= 1], "weight_decay": 0.0}],
+        weight_decay=config.weight_decay,
+    )
+    steps, weight = 3, config.distillation.weight
+    with deterministic(1):
+        for number, (images, labels) in enumerate(tiny.train.batches(0, 16)):
+            rate = min(1.0, (number + 1) / (config.warmup * steps)) * 0.5 * (1 + math.cos(math.pi * number / steps))
+            for group in optimizer.param_groups:
+                group["lr"] = config.lr * rate
+            with torch.no_grad():
+                targets = teacher(images).softmax(1)
+            logits = by_hand.train()(resize(images, 20))
+            soft = functional.kl_div(logits.log_softmax(1), targets, reduction="batchmean")
+            hard = functional.cross_entropy(logits, labels, label_smoothing=config.label_smoothing)
+            optimizer.zero_grad()
+            ((1 - weight) * hard + weight * soft).backward()
+            optimizer.step()
+    for name, value in by_hand.state_dict().items():
+        torch.testing.assert_close(ours[name], value, rtol=1e-3, atol=1e-5)
+
+
+class Diverging(nn.Module):
+    """Logits that are no numbers."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((1, classes), torch.nan))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images.mean((1, 2, 3)).reshape(-1, 1) * self.scale
+
+
+def test_a_subnet_that_diverges_does_not_disturb_the_others(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    alone = trained(resnet_net, tiny, config, tmp_path / "a", students(resnet_net)[:1])
+    both: list[nn.Module] = [*students(resnet_net)[:1], Diverging(tiny.num_classes)]
+    assert equal(alone[0], trained(resnet_net, tiny, config, tmp_path / "b", both)[0])
+
+
+def test_training_ends_with_an_error_where_every_subnet_diverges(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="loss became nan"):
+        trained(resnet_net, tiny, config, tmp_path / "a", [Diverging(tiny.num_classes)])

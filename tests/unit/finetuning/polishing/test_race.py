@@ -1,0 +1,131 @@
+"""The race of candidates: who is trained, who wins, and that an interrupted race ends in the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+import autotailor
+import tiny_data
+from autotailor.accuracy.calibration import resolution_of
+from autotailor.accuracy.evaluation import correctness, percent
+from autotailor.data import DataSplits
+from autotailor.finetuning import TrainingError
+from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
+from autotailor.finetuning.polishing.race import COLUMNS
+from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.space.subnet import SubNet
+from training import equal
+
+Contests = Mapping[str, Sequence[SubNet]]
+Race = tuple[dict[str, Polished], pd.DataFrame]
+
+
+def state(polished: Polished) -> dict[str, torch.Tensor]:
+    assert polished.weights is not None
+    return {name: torch.from_numpy(weight) for name, weight in polished.weights.items()}
+
+
+@pytest.fixture(scope="module")
+def race(
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    contests: Contests,
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Race:
+    return polish(resnet_net, tiny, contests, inherited, config, tmp_path_factory.mktemp("race"))
+
+
+def test_the_best_by_inherited_weights_begin_and_the_best_of_them_go_on(
+    race: Race, contests: Contests, inherited: Mapping[str, float], resnet_net: autotailor.SuperNet
+) -> None:
+    table = race[1]
+    assert list(table.columns) == list(COLUMNS)
+    first, second = table[table["round"] == 1], table[table["round"] == 2].set_index("subnet")
+    for name, subnets in contests.items():
+        ranked = sorted((s for s in subnets if s != resnet_net.largest()), key=lambda s: -inherited[s.id])
+        heat = first[first["budgets"].str.split().map(lambda names, name=name: name in names)]
+        assert set(heat["subnet"]) == {subnet.id for subnet in ranked[:2]}
+        met = first[first["subnet"].isin([subnet.id for subnet in subnets])].set_index("subnet")
+        (went_on,) = (id_ for id_, row in second.iterrows() if name in row["budgets"].split())
+        assert met.loc[went_on, "accuracy_validation"] == met["accuracy_validation"].max()
+        assert second.loc[went_on, "accuracy_before"] == met.loc[went_on, "accuracy_validation"]
+    assert first["images"].unique().tolist() == [48]
+    assert second["images"].unique().tolist() == [3 * 48]
+
+
+def test_the_accuracy_that_is_said_is_that_of_the_weights(
+    race: Race, resnet_net: autotailor.SuperNet, tiny: DataSplits
+) -> None:
+    polished = [each for each in race[0].values() if each.weights is not None]
+    assert polished
+    for each in polished:
+        graph = resnet_net.slice(each.subnet).with_weights(each.weights)
+        right = correctness(GraphModule(graph, logits=True), tiny.validation, resolution_of(each.subnet))
+        assert percent(right) == each.polished
+
+
+def test_a_race_that_was_killed_in_either_round_ends_in_the_same_bits(
+    race: Race,
+    resnet_net: autotailor.SuperNet,
+    contests: Contests,
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
+) -> None:
+    for fail_at in ((10_000, 1), (10_002, 2)):
+        with pytest.raises(KeyboardInterrupt):
+            polish(resnet_net, tiny_data.splits(fail_at=fail_at), contests, inherited, config, tmp_path)
+    found, table = polish(resnet_net, tiny, contests, inherited, replace(config, workers=2), tmp_path)
+    pd.testing.assert_frame_equal(table, race[1])
+    for name, each in race[0].items():
+        assert found[name].subnet == each.subnet
+        assert equal(state(found[name]), state(each))
+
+
+def test_a_subnet_that_polishing_makes_worse_keeps_its_inherited_weights(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, contests: Contests, config: PolishConfig, tmp_path: Path
+) -> None:
+    perfect = {subnet.id: 100.0 for subnet in contests["budget_02"]}
+    found, table = polish(resnet_net, tiny, contests, perfect, replace(config, rounds=(Round(1, 1),)), tmp_path)
+    assert len(table) >= 1
+    assert {name: each.subnet for name, each in found.items()} == {n: s[0] for n, s in contests.items()}
+    assert all(each.weights is None and each.polished is None and each.inherited == 100.0 for each in found.values())
+
+
+def test_without_rounds_the_most_accurate_subnet_is_exported_as_it_is(
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    contests: Contests,
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    tmp_path: Path,
+) -> None:
+    found, table = polish(resnet_net, tiny, contests, inherited, replace(config, rounds=()), tmp_path)
+    assert table.empty
+    assert {name: each.subnet for name, each in found.items()} == {n: s[-1] for n, s in contests.items()}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_subnet_alone_is_not_trained(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    largest = resnet_net.largest()
+    found, table = polish(resnet_net, tiny, {"budget_01": [largest]}, {largest.id: 50.0}, config, tmp_path)
+    assert table.empty
+    assert found["budget_01"] == Polished(largest, 50.0)
+
+
+def test_a_budget_that_no_subnet_meets_is_refused_before_training(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="no SubNet meets the budget budget_02"):
+        polish(resnet_net, tiny, {"budget_02": []}, {}, config, tmp_path)

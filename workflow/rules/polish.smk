@@ -1,0 +1,24 @@
+rule polish:
+    input:
+        supernet="results/{model}/supernet.pt",
+        baseline="results/{model}/sensitivity.json",
+        candidates="results/{model}/{device}/candidates.csv",
+    output:
+        chosen="results/{model}/{device}/polish.json",
+        polished="results/{model}/{device}/polished.pt",
+        race="results/{model}/{device}/polish.csv",
+        provenance="results/{model}/{device}/provenance/polish.json",
+    log:
+        "logs/{model}/{device}/polish.log",
+    benchmark:
+        "logs/{model}/{device}/polish.tsv"
+    conda:
+        "../envs/autotailor.yaml"
+    threads: SHARING_THREADS
+    params:
+        sections=sections("data", "polish", "threads"),
+        code=code("polish"),
+    message:
+        "polish: trains the best SubNets of each budget with weights of their own"
+    script:
+        "../scripts/polish.py"

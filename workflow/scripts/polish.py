@@ -1,0 +1,29 @@
+"""Rule polish: the best SubNets of each budget, trained for a few epochs with weights of their own."""
+
+from pathlib import Path
+
+import autotailor
+from stage import stage
+
+from autotailor import artifacts, data, search
+from autotailor.finetuning import polishing
+
+with stage(snakemake, is_training=True) as this:
+    net = autotailor.load(snakemake.input.supernet)
+    candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
+    chosen, table = polishing.polish(
+        net,
+        data.load(this.params["data"]),
+        candidates.contests,
+        candidates.accuracies,
+        polishing.PolishConfig.from_section(this.params["polish"]),
+        this.work,
+    )
+    baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
+    named = {"largest": polishing.Polished(net.largest(), baseline), **chosen}
+    polishing.write_exported(Path(snakemake.output.chosen), Path(snakemake.output.polished), named)
+    with artifacts.atomic(snakemake.output.race) as path:
+        table.to_csv(path, index=False)
+    for name, each in named.items():
+        reached = each.inherited if each.polished is None else each.polished
+        this.run.metrics({f"{name}.accuracy_inherited": each.inherited, f"{name}.accuracy_validation": reached})
