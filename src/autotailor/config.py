@@ -225,6 +225,17 @@ def check_files(model: Mapping[str, Any]) -> None:
         )
 
 
+def check_resumed(config: Mapping[str, Any]) -> None:
+    """Raises ConfigError where a training shall go on from a checkpoint that is not there."""
+    trainings = {"model.pretrain": config["model"]["pretrain"], "finetune": config["finetune"]}
+    for name, section in trainings.items():
+        path = (section or {}).get("resume_from")
+        if path and not Path(path).is_file():
+            raise ConfigError(
+                f"{name}.resume_from: no file {Path(path).resolve()}; name a checkpoint, or set it to null"
+            )
+
+
 def check(config: Mapping[str, Any]) -> None:
     """Checks parameters, files and data before any work, and without contacting the device.
 
@@ -249,6 +260,7 @@ def check(config: Mapping[str, Any]) -> None:
     else:
         profiling.check_configuration(device)
     check_files(config["model"])
+    check_resumed(config)
     data.check(config["data"])
     check_classes(config["model"], config["data"])
 

@@ -103,6 +103,13 @@ def test_files_of_the_model_are_looked_for_before_any_work() -> None:
     config.check_files({"source": "timm:resnet18", "weights": None})
 
 
+def test_a_checkpoint_to_go_on_from_is_looked_for_before_any_work() -> None:
+    for key in ("model.pretrain", "finetune"):
+        composed = config.compose(CONF, "resnet_digits", "host", [f"{key}.resume_from=nowhere.ckpt"])
+        with pytest.raises(ConfigError, match=rf"{key}\.resume_from: no file .*nowhere\.ckpt"):
+            config.check(composed)
+
+
 def test_training_from_scratch_needs_a_network_in_pytorch_and_a_section(tmp_path: Path) -> None:
     (tmp_path / "mine.onnx").touch()
     with pytest.raises(ConfigError, match=r"set weights to null"):

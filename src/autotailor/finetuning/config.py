@@ -63,17 +63,34 @@ class PanelConfig(WatchConfig):
         at_least(self, subnets=1)
 
 
+KEEP = ("last", "best")
+
+
+def _check_keep(config: PretrainConfig | FinetuneConfig) -> None:
+    """Raises TrainingError unless the state to keep is known, and measured where it is the best one."""
+    if config.keep not in KEEP:
+        raise TrainingError(f"unknown state {config.keep!r} to keep; known are {', '.join(KEEP)}")
+    if config.keep == "best" and not config.panel.every:
+        raise TrainingError("keep: best needs accuracies to choose by; set panel.every to at least 1, or keep: last")
+
+
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(LoopConfig):
     """Training of the original network from scratch, with labels and without a teacher.
 
     Attributes:
         panel: accuracy during training.
+        keep: the state of the network that is kept: ``last``, or ``best`` by the accuracy that ``panel`` measures.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {"panel": WatchConfig}
 
     panel: WatchConfig = field(default_factory=WatchConfig, repr=False)  # not part of ``identity``
+    keep: str = field(default="last", repr=False)  # not part of ``identity``
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_keep(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +109,7 @@ class FinetuneConfig(LoopConfig):
         accept_chance: whether training starts even where the original network classifies the data no better than
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
         panel: accuracies during training.
+        keep: the state of the weights that is kept: ``last``, or ``best`` by the panel's mean accuracy.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {
@@ -110,6 +128,7 @@ class FinetuneConfig(LoopConfig):
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
     panel: PanelConfig = field(default_factory=PanelConfig, repr=False)  # not part of ``identity``
+    keep: str = field(default="last", repr=False)  # not part of ``identity``
 
     @property
     def identity(self) -> str:
@@ -119,6 +138,7 @@ class FinetuneConfig(LoopConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, subnets=1, workers=1)
+        _check_keep(self)
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
         if not isinstance(self.accept_chance, bool):
             raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")

@@ -47,7 +47,7 @@ def watch_subnets(module: ElasticModule, data: DataSplits, config: FinetuneConfi
         evaluator.look_at(trained)
         return _accuracies(evaluator, members)
 
-    return Watch(measure, panel.every, record)
+    return Watch(measure, panel.every, record, config.keep == "best")
 
 
 def _accuracies(evaluator: Evaluator, members: dict[str, SubNet]) -> Accuracies:
@@ -68,4 +68,4 @@ def watch_network(data: DataSplits, config: PretrainConfig, record: Record) -> W
         found = percent(correctness(network, images))
         return Accuracies({"validation_accuracy": found}, {"validation": "validation_accuracy"}, found)
 
-    return Watch(measure, config.panel.every, record)
+    return Watch(measure, config.panel.every, record, config.keep == "best")

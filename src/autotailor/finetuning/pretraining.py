@@ -16,8 +16,9 @@ from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.panel import watch_network
-from autotailor.finetuning.training.loop import Row, Step, train
+from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 
 SHARES = 1e-3  # rounding of a sum of probabilities

@@ -15,8 +15,9 @@ from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics
-from autotailor.finetuning.training.loop import Row, Step, train
+from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.steps import Step
 
 
 @dataclass(frozen=True)

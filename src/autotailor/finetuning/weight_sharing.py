@@ -21,8 +21,9 @@ from autotailor.finetuning.panel import watch_subnets
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
-from autotailor.finetuning.training.loop import Row, Step, train
+from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet, largest
@@ -112,6 +113,7 @@ class WeightSharing:
         self._largest = largest(strategy.space)
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
+        self._last: list[tuple[SubNet, float]] = []
         self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="subnet")
 
     def __call__(self, batch: Step) -> float:
@@ -140,7 +142,13 @@ class WeightSharing:
             weights = _trained(self._views[position])
             return loss.item(), torch.autograd.grad(loss / len(subnets), weights, allow_unused=True)
 
-        return self._add(list(self._pool.map(run, range(len(subnets)))))
+        results = list(self._pool.map(run, range(len(subnets))))
+        self._last = [(subnet, loss) for subnet, (loss, _) in zip(subnets, results, strict=True)]
+        return self._add(results)
+
+    def describe(self) -> str:
+        """The SubNets of the last step with their losses."""
+        return "it trained " + " and ".join(f"{_named(subnet)} with loss {loss:.4g}" for subnet, loss in self._last)
 
     def _add(self, results: Sequence[tuple[float, Gradients]]) -> float:
         """Adds gradients in the order of the draw; returns the mean loss."""
@@ -161,6 +169,12 @@ class WeightSharing:
         module.activate(subnet)
         resolution = resolution_of(subnet)
         return forward(module, resize(images, resolution) if resolution else images, self._config.precision)
+
+
+def _named(subnet: SubNet) -> str:
+    """A SubNet by its id and by the choices that differ from the largest SubNet."""
+    choices = ", ".join(f"{change.variable}={change.choice:g}" for change in subnet.modifications)
+    return f"SubNet {subnet.id} ({choices or 'the largest'})"
 
 
 def _trained(module: ElasticModule) -> list[torch.nn.Parameter]:

@@ -7,6 +7,8 @@ checkpoint's format. The code does not count, so that a training continues after
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import torch
 
 from autotailor.artifacts import atomic
+from autotailor.finetuning.errors import TrainingError
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +60,41 @@ class Checkpoint:
             )
         return dict(state)
 
+    @property
+    def previous(self) -> Path:
+        """The file of the state before the last one: ``NAME.previous.ckpt``."""
+        return self.path.with_name(f"{self.path.stem}.previous{self.path.suffix}")
+
+    def keep(self) -> None:
+        """Keeps the state of the file as the previous one, where there is a file."""
+        if not self.path.is_file():
+            return
+        self.previous.unlink(missing_ok=True)
+        try:
+            os.link(self.path, self.previous)  # ``write`` puts a new file in the place of the old one
+        except OSError:  # the file system has no hard links
+            shutil.copyfile(self.path, self.previous)
+
     def write(self, state: Mapping[str, Any]) -> None:
         """Replaces the file by a new state."""
         with atomic(self.path) as temporary:
             about = {"fingerprint": self.fingerprint, "format": FORMAT, "torch": str(torch.__version__)}
             torch.save({**about, "state": dict(state)}, temporary)
+
+
+def read_any(path: Path) -> dict[str, Any]:
+    """The state in the checkpoint of another training.
+
+    Raises:
+        TrainingError: there is no such checkpoint, or it cannot be read.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        state, version = dict(content["state"]), content.get("format", FORMAT)
+    except FileNotFoundError as error:
+        raise TrainingError(f"resume_from: there is no checkpoint {path}; name one, or set it to null") from error
+    except Exception as error:  # torch.load raises many kinds of errors for a damaged file
+        raise TrainingError(f"resume_from: {path} is no checkpoint ({type(error).__name__}); name another") from error
+    if version != FORMAT:
+        raise TrainingError(f"resume_from: {path} was written by another version of training; name another")
+    return state

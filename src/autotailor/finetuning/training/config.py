@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.training.optimizers import names
 from autotailor.finetuning.training.precision import PRECISIONS, resolve
 from autotailor.sections import check_integers, check_numbers, read_section
 
-OPTIMIZERS = ("adamw", "sgd")
 Config = TypeVar("Config", bound="LoopConfig")
 
 
@@ -50,7 +50,7 @@ class LoopConfig:
     Attributes:
         epochs: passes over the training stream.
         batch_size: images per step.
-        optimizer: ``adamw`` or ``sgd`` (Nesterov, momentum 0.9).
+        optimizer: a name of ``autotailor.finetuning.training.optimizers``.
         lr: peak learning rate; it rises linearly over ``warmup`` (a part of all steps) and falls as a half cosine.
         weight_decay: on weights with more than one axis.
         label_smoothing: of the cross entropy.
@@ -60,6 +60,10 @@ class LoopConfig:
         precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.training.precision``), or ``auto``, which
             chooses the faster precision for the processor.
         checkpoint_seconds: time between checkpoints; it does not influence the result.
+        spike: training ends with an error where the loss of a step exceeds so many times the mean of the epoch; 0 only
+            warns of losses that are far above it. It does not influence the result.
+        resume_from: checkpoint of another training of the same network with the same data, batch size and optimizer,
+            from whose position this training goes on, for instance with a smaller ``lr``.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {}  # key of a nested section to the dataclass that reads it
@@ -76,12 +80,20 @@ class LoopConfig:
     threads: int = 1
     precision: str = "fp32"
     checkpoint_seconds: float = 300.0
+    spike: float = field(default=0.0, repr=False)  # not part of ``identity``
+    resume_from: str | None = None
 
     def __post_init__(self) -> None:
         at_least(self, epochs=0, batch_size=2, seed=0, threads=1)
-        not_negative(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "checkpoint_seconds")
-        if self.optimizer not in OPTIMIZERS:
-            raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(OPTIMIZERS)}")
+        not_negative(
+            self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "checkpoint_seconds", "spike"
+        )
+        if self.optimizer not in names():
+            raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(names())}")
+        if self.spike and self.spike <= 1:
+            raise TrainingError(f"{type(self).__name__}.spike: expected 0 or a ratio above 1, not {self.spike}")
+        if not isinstance(self.resume_from, str | None):
+            raise TrainingError(f"{type(self).__name__}.resume_from: expected a path or null, not {self.resume_from!r}")
         if self.precision not in PRECISIONS:
             raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:

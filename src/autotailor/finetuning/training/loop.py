@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,15 @@ from torch import nn
 from autotailor.accuracy.determinism import deterministic
 from autotailor.data.splits import TrainStream
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.training.checkpoint import Checkpoint
+from autotailor.finetuning.training.best import Best
+from autotailor.finetuning.training.checkpoint import Checkpoint, read_any
 from autotailor.finetuning.training.config import LoopConfig
+from autotailor.finetuning.training.divergence import Guard, usual_loss
 from autotailor.finetuning.training.interruption import Interruption, interruptible
+from autotailor.finetuning.training.optimizers import make_optimizer
 from autotailor.finetuning.training.pace import Pace
+from autotailor.finetuning.training.schedule import learning_rate
+from autotailor.finetuning.training.steps import Step, StepFunction
 from autotailor.finetuning.training.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -35,61 +40,15 @@ better place for a checkpoint than the middle of the next epoch."""
 Row = dict[str, float]
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of training, the input of the function that computes gradients.
-
-    Attributes:
-        images: ``[b, 3, R, R]``, channels last.
-        labels: ``[b]``.
-        progress: share of the training that is done, 0 to 1.
-        random: generator of this step.
-    """
-
-    images: torch.Tensor
-    labels: torch.Tensor
-    progress: float
-    random: np.random.Generator
-
-
-# A function that adds gradients to the parameters and returns the loss.
-StepFunction = Callable[[Step], float]
-
-
 @dataclass
 class _Position:
-    """The position of a training: the next step, and the losses so far."""
+    """The position of a training: the next step, the losses so far, and the score of the best state so far."""
 
     epoch: int = 0
     batch: int = 0
     loss_sum: float = 0.0
     history: list[Row] = field(default_factory=list)
-
-
-def learning_rate(config: LoopConfig, step: int, steps: int) -> float:
-    """Learning rate at a step: a linear warm-up times half a cosine that falls to 0 over all ``steps``."""
-    warm = config.warmup * steps
-    factor = min(1.0, (step + 1) / warm) if warm > 0 else 1.0
-    return config.lr * factor * 0.5 * (1 + math.cos(math.pi * step / max(1, steps)))
-
-
-def make_optimizer(module: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
-    """Optimizer over a module's parameters; weight decay applies only to those with more than one axis.
-
-    Raises:
-        TrainingError: the module has no trainable parameters.
-    """
-    parameters = [p for p in module.parameters() if p.requires_grad]
-    if not parameters:
-        raise TrainingError(f"{type(module).__name__} has no trainable parameters; set requires_grad of its weights")
-    groups: list[dict[str, Any]] = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=config.lr, momentum=0.9, nesterov=True)
-    return torch.optim.AdamW(groups, lr=config.lr)
+    best: float = -math.inf
 
 
 def train(
@@ -103,6 +62,9 @@ def train(
     watch: Watch | None = None,
 ) -> list[Row]:
     """Trains a module in place, and continues from a checkpoint of the same training if there is one.
+
+    Beside the checkpoint stands that of the best state that ``watch`` measured. Afterwards the module is in its last
+    state, or in the best one if ``watch`` says so.
 
     Args:
         module: whose parameters are trained; checkpoints hold its whole state.
@@ -119,7 +81,8 @@ def train(
         of the epochs that ``watch`` measured.
 
     Raises:
-        TrainingError: the loss is no longer a finite number, or the module has no trainable parameters.
+        TrainingError: the loss is no longer a finite number or jumped further than ``config.spike`` allows, the module
+            has no trainable parameters, or training cannot go on from ``config.resume_from``.
     """
     with deterministic(config.threads):
         return _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch()).run()
@@ -142,8 +105,8 @@ class _Loop:
         self._optimizer = make_optimizer(module, config)
         self._batches = stream.num_batches(config.batch_size)
         self._steps = self._batches * config.epochs
-        self._position = _Position()
-        self._saved = 0.0
+        self._position, self._saved, self._saved_at = _Position(), 0.0, (0, 0)
+        self._best, self._guard = Best(checkpoint), Guard(config, step, title)
 
     def run(self) -> list[Row]:
         """Runs the remaining epochs."""
@@ -165,6 +128,8 @@ class _Loop:
                 self._save_after(EPOCH_SHARE * self._config.checkpoint_seconds)
                 self._act_on(interruption)
         self._save()
+        if self._watch.keeps_best:
+            self._best.load(self._module, self._title)
         return at.history
 
     def _act_on(self, interruption: Interruption) -> None:
@@ -191,11 +156,8 @@ class _Loop:
         loss = self._step(
             Step(images.contiguous(memory_format=torch.channels_last), labels, number / self._steps, random)
         )
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"{self._title}: the loss became {loss} in epoch {at.epoch}, step {at.batch}; "
-                f"lower lr (now {config.lr}) or set gradient_norm"
-            )
+        before = at.history[-1]["loss"] if at.history else None
+        self._guard.check(loss, usual_loss(at.loss_sum, at.batch, before), (at.epoch, at.batch), self._healthy())
         if config.gradient_norm:
             nn.utils.clip_grad_norm_(self._module.parameters(), config.gradient_norm)
         self._optimizer.step()
@@ -213,6 +175,9 @@ class _Loop:
         found = ""
         if accuracies is not None:
             row, found = {**row, **accuracies.columns}, f"; {accuracies}"
+            if accuracies.score > at.best:
+                at.best = accuracies.score
+                self._best.write(self._module, at.epoch, at.best)
         logger.info(
             "%s: epoch %d of %d, loss %.4f, %.0f images/s, %s left%s",
             *(self._title, at.epoch + 1, epochs, row["loss"], rate, pace.left(), found),
@@ -221,7 +186,14 @@ class _Loop:
         at.history.append(row)
         at.epoch, at.batch, at.loss_sum = at.epoch + 1, 0, 0.0
 
+    def _healthy(self) -> Path | None:
+        """The newest checkpoint from whose weights a finite loss followed; None where there is none."""
+        at, last = self._position, self._checkpoint
+        path = last.previous if self._saved_at == (at.epoch, at.batch) else last.path
+        return path if path.is_file() else None
+
     def _save(self) -> None:
+        self._checkpoint.keep()
         self._checkpoint.write(
             {
                 "module": self._module.state_dict(),
@@ -229,18 +201,39 @@ class _Loop:
                 "position": vars(self._position),
             }
         )
-        self._saved = time.monotonic()
+        self._saved, self._saved_at = time.monotonic(), (self._position.epoch, self._position.batch)
 
     def _restore(self) -> None:
         state = self._checkpoint.read()
-        if state is None:
+        if state is None and not self._config.resume_from:
             return
-        self._module.load_state_dict(state["module"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._position = _Position(**state["position"])
-        logger.info("%s continues at epoch %d, step %d", self._title, self._position.epoch, self._position.batch)
+        if state is None:
+            self._load(read_any(Path(self._config.resume_from or "")))
+            self._position.best = -math.inf  # the other training's best state is not at hand
+        else:
+            self._load(state)
+            self._saved_at = (self._position.epoch, self._position.batch)
+        logger.info(
+            "%s continues at epoch %d, step %d", self._title, self._position.epoch + 1, self._position.batch + 1
+        )
         for epoch, row in enumerate(self._position.history):
             self._watch.record(row, epoch)
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        try:
+            self._module.load_state_dict(state["module"])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self._position = _Position(**state["position"])
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise self._refusal(str(error)) from error
+        if self._position.batch > self._batches or self._position.epoch > self._config.epochs:
+            raise self._refusal("it has more steps than this training")
+
+    def _refusal(self, why: str) -> TrainingError:
+        return TrainingError(
+            f"{self._title} cannot go on from {self._config.resume_from or self._checkpoint.path}: {why}. Network, "
+            f"data, batch_size and optimizer must be those of the training that wrote it; lr may differ"
+        )
 
 
 def _progress() -> Progress:

@@ -42,11 +42,13 @@ class Watch:
             neither its weights nor its active SubNet.
         every: epochs between two measurements; the last epoch is measured, too. 0 measures nothing.
         record: takes the metrics of each epoch. After an interruption it takes those of the earlier epochs again.
+        keeps_best: whether the training ends in the state with the highest score, instead of in its last state.
     """
 
     measure: Callable[[nn.Module], Accuracies] | None = None
     every: int = 0
     record: Record = field(default=no_record)
+    keeps_best: bool = False
 
     def accuracies(self, module: nn.Module, epoch: int, epochs: int) -> Accuracies | None:
         """Accuracies after an epoch (from 0); None where this epoch is not measured."""

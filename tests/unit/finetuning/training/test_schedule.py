@@ -1,4 +1,4 @@
-"""The loop of training: the learning rate over its steps."""
+"""The learning rate over the steps of a training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from autotailor.finetuning import (
     PretrainConfig,
 )
-from autotailor.finetuning.training.loop import learning_rate
+from autotailor.finetuning.training.schedule import learning_rate
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
