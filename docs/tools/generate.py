@@ -31,7 +31,7 @@ TYPES = {
     "object": "mapping",
 }
 OWN_TABLE = ("pretrain", "space")
-NOT_SHARED = {"polish": {"epochs", "panel"}}
+NOT_SHARED = {"polish": {"epochs", "keep", "panel", "resume_from"}}
 """Keys of ``training`` that a section does not have."""
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 

@@ -71,6 +71,8 @@ class PolishConfig(LoopConfig):
         """Reads the section ``polish``; raises TrainingError where a key is unknown or a value is out of range."""
         if isinstance(section, Mapping) and "epochs" in section:
             raise TrainingError("polish.epochs: the epochs of each round stand in polish.rounds; remove epochs")
+        if isinstance(section, Mapping) and "resume_from" in section:
+            raise TrainingError("polish.resume_from: a race goes on from its own checkpoints only; remove resume_from")
         return super().from_section(section)
 
     def of_round(self, number: int) -> PolishConfig:

@@ -16,8 +16,8 @@ from torch import nn
 from autotailor.data.splits import resize
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.polishing.config import PolishConfig
-from autotailor.finetuning.training.loop import Step
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.steps import Step
 
 
 class Lockstep:

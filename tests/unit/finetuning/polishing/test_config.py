@@ -24,6 +24,7 @@ def test_a_section_of_the_configuration_is_read() -> None:
         ({"rounds": [{"candidates": 1}]}, r"missing keys \['epochs'\]"),
         ({"rounds": 3}, "expected a list of candidates and epochs"),
         ({"epochs": 3}, "epochs of each round stand in polish.rounds"),
+        ({"resume_from": "a.ckpt"}, "goes on from its own checkpoints only"),
         ({"workers": 0}, "workers"),
         ({"round": []}, "unknown keys"),
     ],
