@@ -22,7 +22,7 @@ INHERITED = {"folder": "pictures", "torchvision": "pictures", "finetune": "train
 MADE_ELSEWHERE = {
     "space": {},
     "sensitivity": {"calibration"},
-    "polish": {"epochs"},
+    "polish": {"epochs", "resume_from"},
 }  # fields that are no keys of the section
 FOR_PEOPLE = {"search": {"name"}, "pictures": {"kind"}, "folder": {"kind"}, "torchvision": {"kind"}}
 LEAST = {"training": {"epochs": 1}, "finetune": {"epochs": 1}, "device": {"name": "host"}}
