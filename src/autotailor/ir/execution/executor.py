@@ -21,6 +21,7 @@ from torch import nn
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.bypass import bypass
 from autotailor.ir.execution.head import Head, find_head
+from autotailor.ir.execution.kernels import Kernels, find_call
 from autotailor.ir.execution.slicing import specialise
 from autotailor.ir.execution.weight_plan import WeightPlan, plan_weight, take_tensor
 from autotailor.ir.graph import Graph, Node
@@ -79,14 +80,16 @@ class GraphModule(nn.Module):
             if self._is_static(node):
                 self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
                 self._bypassed[key] = bypass(graph, node)
+        self._kernels = Kernels(graph)
         self._schedule(graph.nodes, self._head.logits)
 
     def _is_static(self, node: Node) -> bool:
-        return rules.find(node.kind) is None
+        return find_call(node.kind) is None
 
     def _schedule(self, nodes: tuple[Node, ...], output: str) -> None:
         """Sets which nodes run, which tensor is returned, and after which node each activation is dropped."""
         nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
+        nodes = self._kernels.joined(nodes, keep=(output,))
         self._nodes, self._output = nodes, output
         last: dict[str, int] = {}
         for position, node in enumerate(nodes):
@@ -126,9 +129,9 @@ class GraphModule(nn.Module):
         arguments = [self._argument(name, values) for name in node.inputs]
         if node.kind == NORMALISATION:
             return self.normalise(node, arguments)
-        rule = rules.find(node.kind)
-        assert rule is not None
-        return rule.call(node, arguments)
+        call = find_call(node.kind)
+        assert call is not None
+        return call(node, arguments)
 
     def _argument(self, name: str, values: Mapping[str, Tensor]) -> Tensor | None:
         if not name:

@@ -16,10 +16,10 @@ from autotailor.ir.dimensions.batch_axis import batch_axis, batch_first, renumbe
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.slicing import specialise
 from autotailor.ir.feature import Follower, OperatorFeature, Shape
-from autotailor.ir.fusion.pattern import find_matches
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
+from autotailor.ir.pattern import find_matches
 from autotailor.ir.space.architecture import check_size
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import Derived, entries, joint_sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotailor.ir.fusion.pattern import Pattern
+from autotailor.ir.pattern import Pattern
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from autotailor.ir.fusion.pattern import Pattern
+from autotailor.ir.execution.kernels import BIASED_MATMUL, GELU
+from autotailor.ir.pattern import Pattern
 
-GELU = (
-    Pattern("Gelu", "Mul(Mul(x, Add(Erf(Div(x, 1.41421356)), 1.0)), 0.5)"),
-    Pattern("Gelu", "Mul(x, Mul(Add(Erf(Div(x, 1.41421356)), 1.0), 0.5))"),
-)
+__all__ = ["BIASED_MATMUL", "GELU", "SWISH"]
+
 SWISH = Pattern("Swish", "Mul(x, Sigmoid(x))")
-BIASED_MATMUL = Pattern("MatMul", "Add(MatMul(x, W), B)", vectors=("B",))

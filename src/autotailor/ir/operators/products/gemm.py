@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from autotailor.ir.feature import Attributes, OperatorFeature, freeze_attributes
 from autotailor.ir.graph import Node
@@ -39,6 +40,8 @@ class GemmRule(OperatorRule):
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         a, b, c = (*arguments, None)[:3]
+        if node.get("alpha", 1.0) == node.get("beta", 1.0) == 1.0 and (c is None or c.ndim == 1):
+            return F.linear(a, b if node.get("transB", 0) else b.mT, c)
         result: Tensor = node.get("alpha", 1.0) * (a @ (b.mT if node.get("transB", 0) else b))
         return result if c is None else result + node.get("beta", 1.0) * c
 
@@ -51,7 +54,10 @@ class GemmRule(OperatorRule):
 
 @register
 class MatMulRule(OperatorRule):
-    """Y = A B with A ``[..., n, k]`` and B ``[..., k, m]``, each constant or computed; leading axes broadcast."""
+    """Y = A B with A ``[..., n, k]`` and B ``[..., k, m]``, each constant or computed; leading axes broadcast.
+
+    A third input is a bias that is added (ONNX has none; a pattern adds it).
+    """
 
     kinds = ("MatMul",)
 
@@ -66,7 +72,11 @@ class MatMulRule(OperatorRule):
         return [(*batch, left[-2], right[-1])]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        return torch.matmul(arguments[0], arguments[1])
+        a, b, *bias = arguments
+        if bias and b.ndim == 2 and bias[0].numel() == b.shape[1] == bias[0].shape[-1]:
+            return F.linear(a, b.mT, bias[0].reshape(-1))
+        result: Tensor = torch.matmul(a, b)
+        return result + bias[0] if bias else result
 
     def macs(self, feature: OperatorFeature) -> int:
         inner = feature.inputs[0][-1] if not feature.weights or len(feature.inputs) > 1 else feature.weights[0][-2]

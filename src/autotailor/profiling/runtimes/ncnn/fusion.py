@@ -9,8 +9,8 @@ behind it stay two layers. Global pooling returns a vector, so that a Flatten be
 
 from __future__ import annotations
 
-from autotailor.ir.fusion.pattern import Pattern
 from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.pattern import Pattern
 from autotailor.profiling.runtimes.patterns import BIASED_MATMUL, GELU, SWISH
 
 PRODUCERS = ("Conv", "Gemm")

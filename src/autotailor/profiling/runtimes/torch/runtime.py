@@ -11,6 +11,7 @@ import torch
 
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.kernels import PATTERNS
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.errors import DeviceError, ProfilingError
@@ -23,8 +24,8 @@ from autotailor.profiling.runtimes.wheel import WheelRuntime
 CALLS, WEIGHTS = "model.torch.json", "model.torch.pt"
 OPTIONS = {"device": "cpu", "channels_last": False}
 
-TORCH_FUSION = FusionRules(name="torch", free=frozenset({"Identity", "Dropout"}))
-"""Eager PyTorch fuses nothing, and skips Dropout in inference."""
+TORCH_FUSION = FusionRules(name="torch", free=frozenset({"Identity", "Dropout"}), patterns=PATTERNS)
+"""Eager PyTorch fuses nothing and skips Dropout in inference; some subgraphs are written as one function."""
 
 
 class TorchRuntime(WheelRuntime):

@@ -13,6 +13,8 @@ import pytest
 import torch
 
 import autotailor
+from autotailor.ir.execution.kernels import ATTENTION
+from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, DeviceError, ProfilingError, check, open_runtime
 from autotailor.profiling.runtimes.runner import loop as runner_loop
 from autotailor.profiling.runtimes.torch import runner as torch_runner
@@ -22,10 +24,13 @@ from features import FEATURES
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": "torch", "warmup": 1, "evict_mb": 0}))
 
+HEADS = (1, 2, 9, 4)
+OWN = {ATTENTION: OperatorFeature(ATTENTION, (HEADS,) * 3, (HEADS,), (), (("scale", 0.5),))}
 
-@pytest.mark.parametrize("name", FEATURES)
+
+@pytest.mark.parametrize("name", [*FEATURES, *OWN])
 def test_traced_calls_compute_the_operator(name: str) -> None:
-    feature = FEATURES[name]
+    feature = (FEATURES | OWN)[name]
     program = torch_runner.load(RUNTIME.replicas(feature).to_manifest(), RUNTIME.settings())
     module = FeatureModule(feature).eval()
     traced = trace(module, [torch.rand(shape) for shape in feature.inputs]).weights

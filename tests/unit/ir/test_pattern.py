@@ -6,10 +6,10 @@ import pytest
 
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import freeze_attributes
-from autotailor.ir.fusion.pattern import Pattern, find_matches
 from autotailor.ir.fusion.places import fuse, group_feature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.pattern import Pattern, find_matches
 
 SHAPE = (1, 4, 6)
 SWISH = Pattern("Swish", "Mul(x, Sigmoid(x))")
