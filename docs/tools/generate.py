@@ -92,7 +92,13 @@ def sections() -> list[Section]:
     return [
         Section("## Top level", "", single, config),
         Section("## `model`", "", top["model"]["properties"], "conf/model/resnet_digits.yaml"),
-        Section("### `model.pretrain`", "", described["training"], "conf/model/resnet_digits.yaml", ("pretrain",)),
+        Section(
+            "### `model.pretrain`",
+            "",
+            described["training"] | described["pretrain"],
+            "conf/model/resnet_digits.yaml",
+            ("pretrain",),
+        ),
         Section(
             "### `model.space`",
             "What is not listed stays as it is. `python -m autotailor inspect SOURCE --yaml` proposes a space.",

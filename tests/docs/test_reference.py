@@ -18,14 +18,15 @@ from autotailor import AutoTailorError
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/conf.schema.yaml").read_text(encoding="utf-8"))
 DESCRIBED = {name: part["properties"] for name, part in SCHEMA["$defs"].items()}
-INHERITED = {"folder": "pictures", "torchvision": "pictures", "finetune": "training", "polish": "training"}
+TRAININGS = ("pretrain", "finetune", "polish")
+INHERITED = {"folder": "pictures", "torchvision": "pictures"} | dict.fromkeys(TRAININGS, "training")
 MADE_ELSEWHERE = {
     "space": {},
     "sensitivity": {"calibration"},
     "polish": {"epochs", "resume_from"},
 }  # fields that are no keys of the section
 FOR_PEOPLE = {"search": {"name"}, "pictures": {"kind"}, "folder": {"kind"}, "torchvision": {"kind"}}
-LEAST = {"training": {"epochs": 1}, "finetune": {"epochs": 1}, "device": {"name": "host"}}
+LEAST = {"training": {"epochs": 1}, "pretrain": {"epochs": 1}, "finetune": {"epochs": 1}, "device": {"name": "host"}}
 PICTURES = {"name": "mine", "resolution": 32}
 
 

@@ -66,35 +66,40 @@ class PanelConfig(WatchConfig):
 KEEP = ("last", "best")
 
 
-def _check_keep(config: PretrainConfig | FinetuneConfig) -> None:
-    """Raises TrainingError unless the state to keep is known, and measured where it is the best one."""
-    if config.keep not in KEEP:
-        raise TrainingError(f"unknown state {config.keep!r} to keep; known are {', '.join(KEEP)}")
-    if config.keep == "best" and not config.panel.every:
-        raise TrainingError("keep: best needs accuracies to choose by; set panel.every to at least 1, or keep: last")
-
-
 @dataclass(frozen=True, kw_only=True)
-class PretrainConfig(LoopConfig):
-    """Training of the original network from scratch, with labels and without a teacher.
+class WatchedConfig(LoopConfig):
+    """Training of one network, whose accuracy is measured meanwhile.
 
     Attributes:
         panel: accuracy during training.
         keep: the state of the network that is kept: ``last``, or ``best`` by the accuracy that ``panel`` measures.
+        resume_from: checkpoint of another training of the same network with the same data, batch size and optimizer,
+            from whose position this training goes on, for instance with a smaller ``lr``.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {"panel": WatchConfig}
 
     panel: WatchConfig = field(default_factory=WatchConfig, repr=False)  # not part of ``identity``
     keep: str = field(default="last", repr=False)  # not part of ``identity``
+    resume_from: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_keep(self)
+        if self.keep not in KEEP:
+            raise TrainingError(f"unknown state {self.keep!r} to keep; known are {', '.join(KEEP)}")
+        if self.keep == "best" and not self.panel.every:
+            raise TrainingError("keep: best needs accuracies to choose by; set panel.every to 1 or more, or keep: last")
+        if not isinstance(self.resume_from, str | None):
+            raise TrainingError(f"{type(self).__name__}.resume_from: expected a path or null, not {self.resume_from!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneConfig(LoopConfig):
+class PretrainConfig(WatchedConfig):
+    """Training of the original network from scratch, with labels and without a teacher."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneConfig(WatchedConfig):
     """Weight-shared training.
 
     Attributes:
@@ -108,8 +113,7 @@ class FinetuneConfig(LoopConfig):
         calibration: of every SubNet that is evaluated or exported.
         accept_chance: whether training starts even where the original network classifies the data no better than
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
-        panel: accuracies during training.
-        keep: the state of the weights that is kept: ``last``, or ``best`` by the panel's mean accuracy.
+        panel: accuracies of several SubNets during training; ``keep`` goes by the mean of the random ones.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {
@@ -128,7 +132,6 @@ class FinetuneConfig(LoopConfig):
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
     panel: PanelConfig = field(default_factory=PanelConfig, repr=False)  # not part of ``identity``
-    keep: str = field(default="last", repr=False)  # not part of ``identity``
 
     @property
     def identity(self) -> str:
@@ -138,7 +141,6 @@ class FinetuneConfig(LoopConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, subnets=1, workers=1)
-        _check_keep(self)
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
         if not isinstance(self.accept_chance, bool):
             raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")

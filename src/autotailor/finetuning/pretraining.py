@@ -64,7 +64,7 @@ def pretrain(
 
     identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
     path, watch = Path(workdir) / "pretrain.ckpt", watch_network(data, config, record)
-    history = train(network, data.train, config, step, path, identity, "pretrain", watch)
+    history = train(network, data.train, config, step, path, identity, "pretrain", watch, config.resume_from)
     return PretrainResult(
         {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()},
         accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size),

@@ -82,7 +82,7 @@ def finetune(
     )
     step = WeightSharing(module, teacher, strategy, config, net.head.independent)
     path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
-    history = train(module, data.train, config, step, path, identity, "finetune", watch)
+    history = train(module, data.train, config, step, path, identity, "finetune", watch, config.resume_from)
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())

@@ -62,8 +62,6 @@ class LoopConfig:
         checkpoint_seconds: time between checkpoints; it does not influence the result.
         spike: training ends with an error where the loss of a step exceeds so many times the mean of the epoch; 0 only
             warns of losses that are far above it. It does not influence the result.
-        resume_from: checkpoint of another training of the same network with the same data, batch size and optimizer,
-            from whose position this training goes on, for instance with a smaller ``lr``.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {}  # key of a nested section to the dataclass that reads it
@@ -81,7 +79,6 @@ class LoopConfig:
     precision: str = "fp32"
     checkpoint_seconds: float = 300.0
     spike: float = field(default=0.0, repr=False)  # not part of ``identity``
-    resume_from: str | None = None
 
     def __post_init__(self) -> None:
         at_least(self, epochs=0, batch_size=2, seed=0, threads=1)
@@ -92,8 +89,6 @@ class LoopConfig:
             raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(names())}")
         if self.spike and self.spike <= 1:
             raise TrainingError(f"{type(self).__name__}.spike: expected 0 or a ratio above 1, not {self.spike}")
-        if not isinstance(self.resume_from, str | None):
-            raise TrainingError(f"{type(self).__name__}.resume_from: expected a path or null, not {self.resume_from!r}")
         if self.precision not in PRECISIONS:
             raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:

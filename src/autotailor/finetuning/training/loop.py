@@ -60,6 +60,7 @@ def train(
     identity: str,
     title: str,
     watch: Watch | None = None,
+    resume_from: str | None = None,
 ) -> list[Row]:
     """Trains a module in place, and continues from a checkpoint of the same training if there is one.
 
@@ -75,6 +76,7 @@ def train(
         identity: fingerprint of everything that the training depends on.
         title: of the progress bar and of messages.
         watch: measures accuracies after epochs, and takes the metrics of each epoch.
+        resume_from: checkpoint of another training, from which this one goes on where it has no checkpoint of its own.
 
     Returns:
         One row for each epoch: epoch, loss (mean over its steps), lr (of its last step), and the accuracies (percent)
@@ -82,10 +84,11 @@ def train(
 
     Raises:
         TrainingError: the loss is no longer a finite number or jumped further than ``config.spike`` allows, the module
-            has no trainable parameters, or training cannot go on from ``config.resume_from``.
+            has no trainable parameters, or training cannot go on from ``resume_from``.
     """
     with deterministic(config.threads):
-        return _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch()).run()
+        loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch())
+        return loop.run(resume_from)
 
 
 class _Loop:
@@ -102,15 +105,15 @@ class _Loop:
         self._module, self._stream, self._config = module, stream, config
         self._step, self._checkpoint, self._title, self._watch = step, checkpoint, title, watch
         module.to(memory_format=torch.channels_last)
-        self._optimizer = make_optimizer(module, config)
+        self._optimizer = make_optimizer(module, config.optimizer, config.lr, config.weight_decay)
         self._batches = stream.num_batches(config.batch_size)
         self._steps = self._batches * config.epochs
         self._position, self._saved, self._saved_at = _Position(), 0.0, (0, 0)
         self._best, self._guard = Best(checkpoint), Guard(config, step, title)
 
-    def run(self) -> list[Row]:
+    def run(self, resume_from: str | None) -> list[Row]:
         """Runs the remaining epochs."""
-        self._restore()
+        self._restore(resume_from)
         at = self._position
         done = at.epoch * self._batches + at.batch
         self._saved, pace = time.monotonic(), Pace(self._steps - done)
@@ -203,36 +206,36 @@ class _Loop:
         )
         self._saved, self._saved_at = time.monotonic(), (self._position.epoch, self._position.batch)
 
-    def _restore(self) -> None:
+    def _restore(self, other: str | None) -> None:
         state = self._checkpoint.read()
-        if state is None and not self._config.resume_from:
-            return
-        if state is None:
-            self._load(read_any(Path(self._config.resume_from or "")))
+        if state is not None:
+            self._load(state, self._checkpoint.path)
+            self._saved_at = (self._position.epoch, self._position.batch)
+        elif other:
+            self._load(read_any(Path(other)), Path(other))
             self._position.best = -math.inf  # the other training's best state is not at hand
         else:
-            self._load(state)
-            self._saved_at = (self._position.epoch, self._position.batch)
+            return
         logger.info(
             "%s continues at epoch %d, step %d", self._title, self._position.epoch + 1, self._position.batch + 1
         )
         for epoch, row in enumerate(self._position.history):
             self._watch.record(row, epoch)
 
-    def _load(self, state: Mapping[str, Any]) -> None:
+    def _load(self, state: Mapping[str, Any], path: Path) -> None:
         try:
             self._module.load_state_dict(state["module"])
             self._optimizer.load_state_dict(state["optimizer"])
             self._position = _Position(**state["position"])
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
-            raise self._refusal(str(error)) from error
+            raise self._refusal(path, str(error)) from error
         if self._position.batch > self._batches or self._position.epoch > self._config.epochs:
-            raise self._refusal("it has more steps than this training")
+            raise self._refusal(path, "it has more steps than this training")
 
-    def _refusal(self, why: str) -> TrainingError:
+    def _refusal(self, path: Path, why: str) -> TrainingError:
         return TrainingError(
-            f"{self._title} cannot go on from {self._config.resume_from or self._checkpoint.path}: {why}. Network, "
-            f"data, batch_size and optimizer must be those of the training that wrote it; lr may differ"
+            f"{self._title} cannot go on from {path}: {why}. Network, data, "
+            f"batch_size and optimizer must be those of the training that wrote it; lr may differ"
         )
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from autotailor.finetuning.training.config import LoopConfig
-
 Groups = list[dict[str, Any]]
 Make = Callable[[Groups, float], "torch.optim.Optimizer"]
 _OPTIMIZERS: dict[str, Make] = {}
@@ -51,7 +49,7 @@ def sgd(groups: Groups, lr: float) -> torch.optim.Optimizer:
     return torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True)
 
 
-def make_optimizer(module: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
+def make_optimizer(module: nn.Module, name: str, lr: float, weight_decay: float) -> torch.optim.Optimizer:
     """Optimizer over a module's parameters; weight decay applies only to those with more than one axis.
 
     Raises:
@@ -61,7 +59,7 @@ def make_optimizer(module: nn.Module, config: LoopConfig) -> torch.optim.Optimiz
     if not parameters:
         raise TrainingError(f"{type(module).__name__} has no trainable parameters; set requires_grad of its weights")
     groups: Groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    return _OPTIMIZERS[config.optimizer]([group for group in groups if group["params"]], config.lr)
+    return _OPTIMIZERS[name]([group for group in groups if group["params"]], lr)
