@@ -23,12 +23,12 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
-from sampled.judging import Judge
+from sampled.judging import PANEL, Judge
 from sampled.training import Run, finished, train
 from sampled.variants import VARIANTS
 
 KEYS = ("model", "variant", "seed")
-COUNTS = ("steps", "passes", "mac_passes", "seconds", "cpu_seconds")
+COUNTS = ("subnets", "steps", "passes", "mac_passes", "seconds", "cpu_seconds")
 
 
 def rows(runs: Sequence[Run], lut: Path | None) -> pd.DataFrame:
@@ -83,13 +83,14 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["resnet_digits"])
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--panel", type=int, default=PANEL, help="judge by the first so many of the random SubNets")
     parser.add_argument("--lut", type=Path, help="LUT of the models; without it MACs stand for latency")
     parser.add_argument("--directory", type=Path, default=Path("sampling"))
     parser.add_argument("--overrides", nargs="*", default=[], help="KEY=VALUE of the configuration, for all variants")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     runs = [
-        Run(arguments.directory.resolve(), model, variant, seed, tuple(arguments.overrides))
+        Run(arguments.directory.resolve(), model, variant, seed, tuple(arguments.overrides), arguments.panel)
         for model in arguments.models
         for seed in arguments.seeds
         for variant in arguments.variants

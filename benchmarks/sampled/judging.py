@@ -41,7 +41,7 @@ class Judge:
         """Writes the row of a trained SuperNet: costs, accuracies in percent, ``half``'s share of the latency."""
         net, costs = trained
         cost = self._cost(net)
-        cells = panel(net, cost)
+        cells = dict(list(panel(net, cost).items())[: self._run.subnets])
         half = self._half(net, cost)
         subnets = [*cells, net.largest(), net.smallest(), half]
         accuracy = {
@@ -58,6 +58,7 @@ class Judge:
             "model": self._run.model,
             "variant": self._run.variant,
             "seed": self._run.seed,
+            "subnets": len(cells),
             **costs,
             "panel": float(np.mean([accuracy[subnet.id] for subnet in cells])),
             **means,

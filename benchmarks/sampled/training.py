@@ -34,6 +34,7 @@ class Run:
     variant: str
     seed: int
     overrides: tuple[str, ...]
+    subnets: int  # SubNets of the panel that are evaluated
 
     @property
     def of_seed(self) -> Path:
@@ -48,7 +49,7 @@ class Run:
     @property
     def result(self) -> Path:
         """File of the finished row."""
-        return self.folder / "result.json"
+        return self.folder / f"result_{self.subnets}.json"
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
