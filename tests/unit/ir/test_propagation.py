@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from autotailor.compiler.normalise import normalise
-from autotailor.compiler.parser import parse
 from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Product, Sum
 from autotailor.ir.errors import GraphError
 from autotailor.ir.propagation import RESOLUTION, Propagation, propagate
-from onnx_text import HEAD, model_of, read
+from onnx_text import HEAD
+from text_graphs import graph_of
 
-RNG = np.random.default_rng(0)
 
-
-def propagated(body: str, *, side: int = 8, **weights: object) -> Propagation:
+def propagated(body: str, *, side: int = 8, **weights: npt.ArrayLike) -> Propagation:
     """Dimensions of a network from ``x`` to ``y``; a weight that is a tuple is the shape of a random one."""
-    drawn = {name: RNG.normal(size=value) if isinstance(value, tuple) else value for name, value in weights.items()}
-    return propagate(parse(normalise(read(model_of(body, drawn, shape=(1, 3, side, side)))), "test"))
+    return propagate(graph_of(body, shape=(1, 3, side, side), **weights))
 
 
 def channels(found: Propagation, name: str) -> Dimension:
@@ -114,16 +111,13 @@ def test_operators_state_the_least_size_that_they_need() -> None:
 
 
 def test_the_sides_of_an_oblong_image_stay() -> None:
-    model = model_of(f"t = Conv (x, k)  {HEAD}", {"k": RNG.normal(size=(4, 3, 1, 1)), "fc": RNG.normal(size=(5, 4))},
-                     shape=(1, 3, 8, 6))  # fmt: skip
-    found = propagate(parse(normalise(read(model)), "test"))
+    found = propagate(graph_of(f"t = Conv (x, k)  {HEAD}", shape=(1, 3, 8, 6), k=(4, 3, 1, 1), fc=(5, 4)))
     assert found.dimensions["x"][2:] == (Constant(8), Constant(6))
 
 
 def test_a_weight_of_another_rank_than_its_operator_reads_is_named() -> None:
-    shapes = {"k": (4, 3, 1, 1), "g": (4,), "s": (4,), "fc": (5, 4)}
-    weights = {name: RNG.normal(size=shape) for name, shape in shapes.items()}
-    model = model_of(f"c = Conv (x, k)  t = InstanceNormalization (c, g, s)  {HEAD}", weights)
-    broken = parse(normalise(read(model)), "test").with_weights({"g": np.ones((4, 1), dtype=np.float32)})
+    graph = graph_of(f"c = Conv (x, k)  t = InstanceNormalization (c, g, s)  {HEAD}",
+                     k=(4, 3, 1, 1), g=(4,), s=(4,), fc=(5, 4))  # fmt: skip
+    broken = graph.with_weights({"g": np.ones((4, 1), dtype=np.float32)})
     with pytest.raises(GraphError, match=r"g of shape \[4, 1\] does not fit its operator, which reads 1 axes"):
         propagate(broken)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import autotailor
+from acceptance import checks
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space import joint_sizes
 from autotailor.ir.space.subnet import stack
 from branched_networks import NETWORKS, SIDE
+from conv_fusion import CONV_RULES
 
 FUSION = FusionRules("test", folds=frozenset({("Conv", "BatchNormalization")}), fuses=frozenset({("Conv", "Relu")}))
 
@@ -33,3 +35,22 @@ def test_operators_of_a_dense_network_are_those_of_brute_force(limit: int, monke
         assert set(net.operators(subnet, FUSION)) == set(standalone.operators(fusion=FUSION))
     built = [sum(p.numel() for p in net.build(s).parameters()) for s in some]
     assert net.parameters().predict(stack(some)) * 1e6 == pytest.approx(np.array(built))
+
+
+def test_operators_of_the_space_are_those_of_its_subnets(any_net: autotailor.SuperNet) -> None:
+    """Against brute force: operators read off the sliced graphs of all SubNets (or a sample of them)."""
+    found = set(any_net.operators(fusion=CONV_RULES))
+    rng = random.Random(2)
+    seen: set[object] = set()
+    for _ in range(3000):
+        seen.update(any_net.operators(any_net.sample(rng), CONV_RULES))
+        if seen == found:
+            break
+    assert seen == found
+
+
+def test_a_subnets_operators_are_those_of_its_sliced_graph(any_net: autotailor.SuperNet) -> None:
+    for subnet in checks.subnets(any_net, 4):
+        graph = any_net.slice(subnet)
+        standalone = autotailor.SuperNet.of(graph, {})
+        assert set(any_net.operators(subnet, CONV_RULES)) == set(standalone.operators(fusion=CONV_RULES))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import random
 
-import numpy as np
 import pytest
 from tests.networks import Shuffled, TinyMobileNet, TinyResNet
 from torch import nn
 
 import autotailor
-from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import FusedGroup, fuse, group_feature
 from autotailor.ir.fusion.rules import FusionRules
@@ -101,22 +99,3 @@ def test_removing_a_block_never_needs_more() -> None:
         memory.predict(net.largest().transform(Modification(depth, c)).to_array())[0] for c in net.space[depth].choices
     ]
     assert values == sorted(values, reverse=True)
-
-
-def test_uncertainty_adds_in_quadrature() -> None:
-    net = autotailor.compile(TinyResNet(), resolution=32)
-    errors = {f.id: 0.01 * i for i, f in enumerate(net.operators(fusion=NCNN))}
-    subnets = some(net)
-    found = np.sqrt(net.latency_variance(errors, NCNN).predict(stack(subnets)))
-    for subnet, error in zip(subnets, found, strict=True):
-        placed = [f for place in net.places(NCNN) if (f := place.feature(subnet)) is not None]
-        assert error == pytest.approx(math.sqrt(sum(errors[f.id] ** 2 for f in placed)))
-
-
-def test_unavailable_energy_is_said_and_never_zero() -> None:
-    net = autotailor.compile(TinyResNet(), resolution=32)
-    known = {f.id: 2.0 for f in net.operators(fusion=NCNN)}
-    assert net.energy(known, NCNN).predict(net.largest().to_array())[0] == 2.0 * len(net.places(NCNN))
-    known.popitem()
-    with pytest.raises(GraphError, match=r"lacks 1 of .*unavailable"):
-        net.energy(known, NCNN)

@@ -1,0 +1,49 @@
+"""Terms and metrics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.joint_sizes import Contribution, Derived
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import stack
+from gated_space import SPACE, all_subnets
+
+
+def test_a_metric_is_the_gated_sum_of_its_terms() -> None:
+    gated = Term(("block3.expand_ratio",), np.array([5.0, 7.0]), Gate(("stage1.depth",), (True, False, False)))
+    joint = Term(("resolution", "block1.expand_ratio"), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    metric = Metric("latency", "ms", SPACE, (gated, joint), constant=0.5)
+    rows = stack(all_subnets())
+    expected = [0.5 + joint.table[r[0], r[2]] + (gated.table[r[4]] if r[1] < 1 else 0.0) for r in rows]
+    assert np.allclose(metric.predict(rows), expected)
+
+
+def test_a_term_of_the_wrong_shape_is_refused() -> None:
+    with pytest.raises(SpaceError, match="expected \\(2,\\)"):
+        Metric("m", "ms", SPACE, (Term(("resolution",), np.zeros(3)),))
+
+
+def test_a_term_over_derived_sums_is_looked_up_by_the_sum() -> None:
+    first = Contribution(("block2.expand_ratio",), np.array([[10], [20], [30]]))
+    second = Contribution(("block3.expand_ratio",), np.array([[5], [25]]))
+    derived = Derived.of([first, second])
+    assert derived.values.ravel().tolist() == [15, 25, 35, 45, 55]
+    table = np.arange(10.0).reshape(2, 5)
+    term = Term(("resolution",), table, derived=derived)
+    assert term.scope == ("resolution", "block2.expand_ratio", "block3.expand_ratio")
+    assert term.shape(SPACE) == (2, 5)
+    rows = stack(all_subnets())
+    sums = [first.table[row[3], 0] + second.table[row[4], 0] for row in rows]
+    expected = [
+        table[row[0], derived.values.ravel().tolist().index(total)] for row, total in zip(rows, sums, strict=True)
+    ]
+    np.testing.assert_array_equal(Metric("m", "ms", SPACE, (term,)).predict(rows), expected)
+
+
+def test_an_array_of_another_space_is_refused() -> None:
+    with pytest.raises(SpaceError, match=r"metric m: expected an array \[n, 5\], got \[1, 4\]"):
+        Metric("m", "ms", SPACE, ()).predict([0, 0, 0, 0])
