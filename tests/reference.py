@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import torch
-from onnx import TensorProto, helper, numpy_helper
 
 import autotailor
 from autotailor.compiler.normalise import normalise
@@ -68,23 +66,3 @@ def assert_same(model: onnx.ModelProto, tolerance: float = 1e-4, **options: Any)
         assert found.shape == expected.shape
         assert np.abs(found - expected).max() / scale < tolerance
     return net
-
-
-def model_of(
-    nodes: Sequence[onnx.NodeProto],
-    weights: dict[str, Array],
-    opset: int = 20,
-    shape: Sequence[int | str] = (1, 3, 8, 8),
-    kind: int = TensorProto.FLOAT,
-    **options: Any,
-) -> onnx.ModelProto:
-    """A model whose nodes lead from the input ``x`` to the output ``y``."""
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", kind, shape)],
-        [helper.make_tensor_value_info("y", kind, ("n", "classes"))],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )
-    options.setdefault("opset_imports", [helper.make_opsetid("", opset)])
-    return helper.make_model(graph, ir_version=8, **options)

@@ -7,11 +7,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from torch import nn
 
 import autotailor
@@ -23,54 +22,54 @@ from autotailor.finetuning import FinetuneConfig, finetune
 from autotailor.ir.description import describe
 from autotailor.ir.errors import GraphError
 from autotailor.profiling import DeviceConfig, open_runtime
-from reference import model_of, run
+from onnx_text import model_of
+from reference import run
 
-node = helper.make_node
 rng = np.random.default_rng(0)
 CONSTANTS = {
     "w": rng.standard_normal((4, 3, 3, 3)).astype(np.float32), "fc": rng.standard_normal((5, 4)).astype(np.float32),
-    "v": rng.standard_normal((5, 4, 1, 1)).astype(np.float32), "row": np.array([1, 5]), "map": np.array([1, 5, 1, 1]),
-    "axes": np.array([2, 3]), "one": np.array([1]),
+    "v": rng.standard_normal((5, 4, 1, 1)).astype(np.float32), "row": [1, 5], "axes": [2, 3], "one": [1],
 }  # fmt: skip
-FEATURES = (node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["p"]))
-LINEAR = (*FEATURES, node("Flatten", ["p"], ["f"]), node("Gemm", ["f", "fc"], ["z"], transB=1))
-MAPS = (*FEATURES, node("Conv", ["p", "v"], ["z"]))
+FEATURES = "c = Conv (x, w)  p = GlobalAveragePool (c)"
+LINEAR = f"{FEATURES}  f = Flatten (p)  z = Gemm <transB = 1> (f, fc)"
+MAPS = f"{FEATURES}  z = Conv (p, v)"
 ENDS = {
-    "softmax": (LINEAR, [node("Softmax", ["z"], ["y"])], "Softmax"),
-    "axis 1": (LINEAR, [node("Softmax", ["z"], ["y"], axis=1)], "Softmax"),
-    "log softmax": (LINEAR, [node("LogSoftmax", ["z"], ["y"])], "LogSoftmax"),
-    "log of softmax": (LINEAR, [node("Softmax", ["z"], ["s"]), node("Log", ["s"], ["y"])], "LogSoftmax"),
-    "sigmoid": (LINEAR, [node("Sigmoid", ["z"], ["y"])], "Sigmoid"),
-    "identity": (LINEAR, [node("Softmax", ["z"], ["s"]), node("Identity", ["s"], ["y"])], "Softmax"),
-    "cast": (LINEAR, [node("Softmax", ["z"], ["s"]), node("Cast", ["s"], ["y"], to=TensorProto.FLOAT)], "Softmax"),
-    "maps": (MAPS, [node("Softmax", ["z"], ["s"], axis=1), node("Flatten", ["s"], ["y"])], "Softmax"),
-    "reshaped": (MAPS, [node("Sigmoid", ["z"], ["s"]), node("Reshape", ["s", "row"], ["y"])], "Sigmoid"),
-    "squeezed": (MAPS, [node("Softmax", ["z"], ["s"], axis=1), node("Squeeze", ["s", "axes"], ["y"])], "Softmax"),
-    "output as a map": (MAPS, [node("Softmax", ["z"], ["y"], axis=1)], "Softmax"),
-    "logits": (LINEAR, [node("Identity", ["z"], ["y"])], ""),
-    "gate": (LINEAR, [node("Sigmoid", ["z"], ["s"]), node("Mul", ["z", "s"], ["y"])], ""),
-    "softmax inside": (LINEAR, [node("Softmax", ["z"], ["s"]), node("Add", ["s", "z"], ["y"])], ""),
-    "log of sigmoid": (LINEAR, [node("Sigmoid", ["z"], ["s"]), node("Log", ["s"], ["y"])], ""),
-}  # fmt: skip
+    "softmax": (LINEAR, "y = Softmax (z)", "Softmax"),
+    "axis 1": (LINEAR, "y = Softmax <axis = 1> (z)", "Softmax"),
+    "log softmax": (LINEAR, "y = LogSoftmax (z)", "LogSoftmax"),
+    "log of softmax": (LINEAR, "s = Softmax (z)  y = Log (s)", "LogSoftmax"),
+    "sigmoid": (LINEAR, "y = Sigmoid (z)", "Sigmoid"),
+    "identity": (LINEAR, "s = Softmax (z)  y = Identity (s)", "Softmax"),
+    "cast": (LINEAR, f"s = Softmax (z)  y = Cast <to = {TensorProto.FLOAT}> (s)", "Softmax"),
+    "maps": (MAPS, "s = Softmax <axis = 1> (z)  y = Flatten (s)", "Softmax"),
+    "reshaped": (MAPS, "s = Sigmoid (z)  y = Reshape (s, row)", "Sigmoid"),
+    "squeezed": (MAPS, "s = Softmax <axis = 1> (z)  y = Squeeze (s, axes)", "Softmax"),
+    "output as a map": (MAPS, "y = Softmax <axis = 1> (z)", "Softmax"),
+    "logits": (LINEAR, "y = Identity (z)", ""),
+    "gate": (LINEAR, "s = Sigmoid (z)  y = Mul (z, s)", ""),
+    "softmax inside": (LINEAR, "s = Softmax (z)  y = Add (s, z)", ""),
+    "log of sigmoid": (LINEAR, "s = Sigmoid (z)  y = Log (s)", ""),
+}
+
+
+def as_at_11(end: str) -> str:
+    """Nodes as opset 11 writes them: axes of Squeeze are an attribute, and Softmax needs its axis."""
+    end = end.replace("Squeeze (s, axes)", "Squeeze <axes = [2, 3]> (s)")
+    return end.replace("Softmax (z)", "Softmax <axis = 1> (z)")
 
 
 @pytest.mark.parametrize("name", ENDS)
 @pytest.mark.parametrize("opset", [11, 20])
 def test_the_final_activation_is_set_aside_for_training_only(name: str, opset: int) -> None:
     body, end, activation = ENDS[name]
-    if opset == 11:
-        if name == "squeezed":
-            end = [end[0], node("Squeeze", ["s"], ["y"], axes=[2, 3])]
-        end = [node(n.op_type, n.input, n.output, axis=1) if "Softmax" in n.op_type else n for n in end]
-    model = model_of([*body, *end], CONSTANTS, opset)
+    end = as_at_11(end) if opset == 11 else end
+    model = model_of(f"{body}  {end}", CONSTANTS, opset=opset)
     net = autotailor.compile(model)
     assert net.head.activation == activation
     assert describe(net)["final_activation"] == (activation or None)
     image = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
     expected = run(model, image).reshape(1, 5)
-    before = onnx.ModelProto()
-    before.CopyFrom(model)
-    before.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    before = model_of(f"{body}  {end}", CONSTANTS, opset=opset, outputs="float[n, classes] z")
     logits = run(before, image).reshape(1, 5) if activation else expected
     x = torch.from_numpy(image)
     with torch.no_grad():
@@ -85,9 +84,7 @@ def test_the_final_activation_is_set_aside_for_training_only(name: str, opset: i
 
 
 def test_probabilities_that_come_from_no_softmax_are_refused() -> None:
-    spelled_out = [
-        *LINEAR, node("Exp", ["z"], ["e"]), node("ReduceSum", ["e", "one"], ["s"]), node("Div", ["e", "s"], ["y"])
-    ]  # fmt: skip
+    spelled_out = f"{LINEAR}  e = Exp (z)  s = ReduceSum (e, one)  y = Div (e, s)"
     with pytest.raises(GraphError, match=r"returns probabilities.*up to its logits"):
         autotailor.compile(model_of(spelled_out, CONSTANTS))
 
