@@ -5,7 +5,7 @@
 A *pass* is the forward and backward pass of one SubNet over one batch. All variants train the same number of passes
 from the same pretrained network of a seed. Each variant is judged by the accuracy that SubNets inherit:
 
-- 200 fixed SubNets, as many for each resolution and third of that resolution's range of latencies,
+- 200 fixed SubNets of the model's own space, as many for each resolution and third of that resolution's range,
 - the largest and the smallest SubNet,
 - the SubNet for half of the latency, which is chosen as in the pipeline (sensitivities, search, candidates).
 

@@ -15,7 +15,7 @@ from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet
-from sampled.training import Row, Run
+from sampled.training import Row, Run, compiled
 
 PANEL = 200
 PARTS = ("low", "middle", "high")
@@ -40,10 +40,11 @@ class Judge:
     def write(self, trained: tuple[SuperNet, Row]) -> None:
         """Writes the row of a trained SuperNet: costs, accuracies in percent, ``half``'s share of the latency."""
         net, costs = trained
-        cost = self._cost(net)
-        cells = dict(list(panel(net, cost).items())[: self._run.subnets])
-        half = self._half(net, cost)
-        subnets = [*cells, net.largest(), net.smallest(), half]
+        cost, own = self._cost(net), compiled(self._run, self._run.space)
+        drawn = list(panel(own, self._cost(own)).items())[: self._run.subnets]
+        cells = {transfer(subnet, net): cell for subnet, cell in drawn}
+        smallest, half = transfer(own.smallest(), net), self._half(net, cost)
+        subnets = [*cells, net.largest(), smallest, half]
         accuracy = {
             id_: percent
             for id_, (percent, _) in sensitivity.measure_accuracies(
@@ -63,7 +64,7 @@ class Judge:
             "panel": float(np.mean([accuracy[subnet.id] for subnet in cells])),
             **means,
             "largest": accuracy[net.largest().id],
-            "smallest": accuracy[net.smallest().id],
+            "smallest": accuracy[smallest.id],
             "half": accuracy[half.id],
             "half_share": float(cost.predict(half.to_array())[0] / cost.predict(net.largest().to_array())[0]),
         }
@@ -87,6 +88,11 @@ class Judge:
         config = search.SearchConfig.from_section(self._run.configuration["search"])
         front = search.search(objectives, config).front
         return search.choose(objectives, front, [BUDGET], measure, config).subnets["budget_01"]
+
+
+def transfer(subnet: SubNet, net: SuperNet) -> SubNet:
+    """The same SubNet in the space of another SuperNet, which offers the same choices and perhaps more."""
+    return SubNet.from_json(net.space, subnet.to_json())
 
 
 def panel(net: SuperNet, cost: Metric) -> dict[SubNet, str]:

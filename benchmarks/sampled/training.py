@@ -58,6 +58,13 @@ class Run:
         return config.compose(CONF, self.model, "host", chosen)
 
     @cached_property
+    def space(self) -> dict[str, Any]:
+        """Section of the space that the model has without the variant."""
+        composed = config.compose(CONF, self.model, "host", [f"seed={self.seed}", *self.overrides])
+        section: dict[str, Any] = composed["model"]["space"]
+        return section
+
+    @cached_property
     def data(self) -> DataSplits:
         """The splits of this seed."""
         return data.load(self.configuration["data"])
@@ -84,7 +91,7 @@ def train(run: Run) -> tuple[SuperNet, Row]:
     file, costs = run.folder / "supernet.pt", run.folder / "costs.json"
     run.folder.mkdir(parents=True, exist_ok=True)
     if not (file.is_file() and costs.is_file()):
-        original = _original(run)
+        original = compiled(run, run.configuration["model"]["space"])
         fresh = not (run.folder / "finetune.ckpt").is_file()
         start, processor = time.perf_counter(), time.process_time()
         result = finetuning.finetune(original, run.data, run.finetune, run.folder)
@@ -97,8 +104,8 @@ def train(run: Run) -> tuple[SuperNet, Row]:
     return autotailor.load(file), found
 
 
-def _original(run: Run) -> SuperNet:
-    """The compiled network with the pretrained weights that all variants of this seed share."""
+def compiled(run: Run, space: dict[str, Any]) -> SuperNet:
+    """The network with a space, and with the pretrained weights that all variants of this seed share."""
     model, file = run.configuration["model"], run.of_seed / "pretrained.pt"
     if not file.is_file():
         network = create_network(model["source"], num_classes=model["num_classes"])
@@ -108,7 +115,7 @@ def _original(run: Run) -> SuperNet:
             torch.save(result.state_dict, path)
     return autotailor.compile(
         model["source"],
-        model["space"],
+        space,
         name=model["name"],
         resolution=model["resolution"],
         weights=str(file),
