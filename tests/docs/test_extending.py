@@ -21,6 +21,7 @@ from autotailor import data
 from autotailor.data import registry
 from autotailor.finetuning import sampling
 from autotailor.finetuning.sampling import strategy
+from autotailor.finetuning.training import optimizers
 from autotailor.ir.blocks import block
 from autotailor.ir.operators import rule
 from autotailor.profiling import DeviceConfig, energy
@@ -35,6 +36,7 @@ PAGES = ROOT / "docs" / "extending"
 REGISTRIES: tuple[Any, ...] = (
     registry._FACTORIES,
     strategy.STRATEGIES,
+    optimizers._OPTIMIZERS,
     rule.rules._rules,
     block._templates,
     RUNTIMES,
@@ -194,6 +196,13 @@ def test_a_strategy_draws_by_its_name() -> None:
     random = np.random.default_rng(0)
     assert strategy_of_mine.draw(0.0, random) == (net.largest(), net.smallest(), net.smallest())
     assert len(strategy_of_mine.draw(0.5, random)) == 3
+
+
+def test_an_optimizer_is_made_by_its_name() -> None:
+    run("optimizer.md")
+    made = optimizers.make_optimizer(Triple(), "adagrad", 0.1, 0.02)
+    assert isinstance(made, torch.optim.Adagrad)
+    assert [group["weight_decay"] for group in made.param_groups] == [0.02, 0.0]
 
 
 def test_a_derived_number_of_the_report_follows_from_its_table(tmp_path: Path) -> None:

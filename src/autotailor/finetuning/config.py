@@ -111,6 +111,7 @@ class FinetuneConfig(WatchedConfig):
         sort: whether channels are sorted by importance once before training.
         distillation: from the original network; a strategy with in-place distillation uses it for the largest SubNet.
         calibration: of every SubNet that is evaluated or exported.
+        layer_decay: factor of the learning rate from one layer to the one before it (``layer_decay``); 1 for one rate.
         accept_chance: whether training starts even where the original network classifies the data no better than
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
         panel: accuracies of several SubNets during training; ``keep`` goes by the mean of the random ones.
@@ -130,6 +131,7 @@ class FinetuneConfig(WatchedConfig):
     sort: bool = True
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    layer_decay: float = 1.0
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
     panel: PanelConfig = field(default_factory=PanelConfig, repr=False)  # not part of ``identity``
 
@@ -141,6 +143,9 @@ class FinetuneConfig(WatchedConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, subnets=1, workers=1)
+        not_negative(self, "layer_decay")
+        if not 0 < self.layer_decay <= 1:
+            raise TrainingError(f"FinetuneConfig.layer_decay: expected above 0 and at most 1, not {self.layer_decay}")
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
         if not isinstance(self.accept_chance, bool):
             raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")

@@ -17,6 +17,7 @@ from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.layer_decay import learning_rate_scales
 from autotailor.finetuning.panel import watch_subnets
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
@@ -82,7 +83,8 @@ def finetune(
     )
     step = WeightSharing(module, teacher, strategy, config, net.head.independent)
     path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
-    history = train(module, data.train, config, step, path, identity, "finetune", watch, config.resume_from)
+    scales = learning_rate_scales(net, module, config.layer_decay)
+    history = train(module, data.train, config, step, path, identity, "finetune", watch, config.resume_from, scales)
     with deterministic(config.threads):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())

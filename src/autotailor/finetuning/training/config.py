@@ -59,6 +59,8 @@ class LoopConfig:
         threads: of PyTorch; floating-point sums depend on their number.
         precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.training.precision``), or ``auto``, which
             chooses the faster precision for the processor.
+        ema: decay of the exponential moving average of the weights (``averaging``), which is what the training ends
+            with; 0 ends with the weights themselves.
         checkpoint_seconds: time between checkpoints; it does not influence the result.
         spike: training ends with an error where the loss of a step exceeds so many times the mean of the epoch; 0 only
             warns of losses that are far above it. It does not influence the result.
@@ -77,20 +79,22 @@ class LoopConfig:
     seed: int = 0
     threads: int = 1
     precision: str = "fp32"
+    ema: float = 0.0
     checkpoint_seconds: float = 300.0
     spike: float = field(default=0.0, repr=False)  # not part of ``identity``
 
     def __post_init__(self) -> None:
         at_least(self, epochs=0, batch_size=2, seed=0, threads=1)
-        not_negative(
-            self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "checkpoint_seconds", "spike"
-        )
+        not_negative(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm")
+        not_negative(self, "checkpoint_seconds", "spike", "ema")
         if self.optimizer not in names():
             raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(names())}")
         if self.spike and self.spike <= 1:
             raise TrainingError(f"{type(self).__name__}.spike: expected 0 or a ratio above 1, not {self.spike}")
         if self.precision not in PRECISIONS:
             raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
+        if self.ema >= 1:
+            raise TrainingError(f"{type(self).__name__}.ema: expected a decay from 0 to below 1, not {self.ema}")
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
             raise TrainingError("training needs lr > 0, warmup <= 1 and label_smoothing < 1")
 

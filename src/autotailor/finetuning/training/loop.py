@@ -10,6 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,17 @@ from torch import nn
 from autotailor.accuracy.determinism import deterministic
 from autotailor.data.splits import TrainStream
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.training.best import Best
-from autotailor.finetuning.training.checkpoint import Checkpoint, read_any
 from autotailor.finetuning.training.config import LoopConfig
 from autotailor.finetuning.training.divergence import Guard, usual_loss
 from autotailor.finetuning.training.interruption import Interruption, interruptible
 from autotailor.finetuning.training.optimizers import make_optimizer
 from autotailor.finetuning.training.pace import Pace
 from autotailor.finetuning.training.schedule import learning_rate
+from autotailor.finetuning.training.states.averaging import Average
+from autotailor.finetuning.training.states.best import Best
+from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_any
 from autotailor.finetuning.training.steps import Step, StepFunction
-from autotailor.finetuning.training.watch import Watch
+from autotailor.finetuning.training.watch import Accuracies, Watch
 
 logger = logging.getLogger(__name__)
 EPOCH_SHARE = 0.2
@@ -61,6 +63,7 @@ def train(
     title: str,
     watch: Watch | None = None,
     resume_from: str | None = None,
+    scales: Mapping[str, float] | None = None,
 ) -> list[Row]:
     """Trains a module in place, and continues from a checkpoint of the same training if there is one.
 
@@ -77,6 +80,7 @@ def train(
         title: of the progress bar and of messages.
         watch: measures accuracies after epochs, and takes the metrics of each epoch.
         resume_from: checkpoint of another training, from which this one goes on where it has no checkpoint of its own.
+        scales: factor of the learning rate by name of the parameter; 1 for others.
 
     Returns:
         One row for each epoch: epoch, loss (mean over its steps), lr (of its last step), and the accuracies (percent)
@@ -87,7 +91,7 @@ def train(
             has no trainable parameters, or training cannot go on from ``resume_from``.
     """
     with deterministic(config.threads):
-        loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch())
+        loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch(), scales)
         return loop.run(resume_from)
 
 
@@ -101,14 +105,16 @@ class _Loop:
         checkpoint: Checkpoint,
         title: str,
         watch: Watch,
+        scales: Mapping[str, float] | None,
     ) -> None:
         self._module, self._stream, self._config = module, stream, config
         self._step, self._checkpoint, self._title, self._watch = step, checkpoint, title, watch
         module.to(memory_format=torch.channels_last)
-        self._optimizer = make_optimizer(module, config.optimizer, config.lr, config.weight_decay)
+        self._optimizer = make_optimizer(module, config.optimizer, config.lr, config.weight_decay, scales)
         self._batches = stream.num_batches(config.batch_size)
         self._steps = self._batches * config.epochs
         self._position, self._saved, self._saved_at = _Position(), 0.0, (0, 0)
+        self._average = Average(module, config.ema) if config.ema else None
         self._best, self._guard = Best(checkpoint), Guard(config, step, title)
 
     def run(self, resume_from: str | None) -> list[Row]:
@@ -131,8 +137,9 @@ class _Loop:
                 self._save_after(EPOCH_SHARE * self._config.checkpoint_seconds)
                 self._act_on(interruption)
         self._save()
-        if self._watch.keeps_best:
-            self._best.load(self._module, self._title)
+        is_best = self._watch.keeps_best and self._best.load(self._module, self._title)
+        if self._average and not is_best:
+            self._average.apply()
         return at.history
 
     def _act_on(self, interruption: Interruption) -> None:
@@ -153,7 +160,7 @@ class _Loop:
         random = np.random.default_rng([config.seed, number])
         torch.manual_seed(int(random.integers(2**62)))
         for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate(config, number, self._steps)
+            group["lr"] = learning_rate(config, number, self._steps) * group.get("lr_scale", 1.0)
         self._module.train()
         self._optimizer.zero_grad(set_to_none=True)
         loss = self._step(
@@ -164,6 +171,8 @@ class _Loop:
         if config.gradient_norm:
             nn.utils.clip_grad_norm_(self._module.parameters(), config.gradient_norm)
         self._optimizer.step()
+        if self._average:
+            self._average.update(number + 1)
         at.batch += 1
         at.loss_sum += loss
 
@@ -172,15 +181,11 @@ class _Loop:
         row = {
             "epoch": at.epoch,
             "loss": at.loss_sum / max(1, at.batch),
-            "lr": self._optimizer.param_groups[0]["lr"],
+            "lr": learning_rate(self._config, at.epoch * self._batches + at.batch - 1, self._steps),
         }
-        accuracies, rate = self._watch.accuracies(self._module, at.epoch, epochs), pace.rate()
-        found = ""
+        rate, accuracies, found = pace.rate(), self._measure(), ""
         if accuracies is not None:
             row, found = {**row, **accuracies.columns}, f"; {accuracies}"
-            if accuracies.score > at.best:
-                at.best = accuracies.score
-                self._best.write(self._module, at.epoch, at.best)
         logger.info(
             "%s: epoch %d of %d, loss %.4f, %.0f images/s, %s left%s",
             *(self._title, at.epoch + 1, epochs, row["loss"], rate, pace.left(), found),
@@ -188,6 +193,16 @@ class _Loop:
         self._watch.record({**row, "images_per_second": rate}, at.epoch)
         at.history.append(row)
         at.epoch, at.batch, at.loss_sum = at.epoch + 1, 0, 0.0
+
+    def _measure(self) -> Accuracies | None:
+        """Accuracies after the epoch of the state that would be kept now, which is written if it is the best."""
+        at = self._position
+        with self._average.applied() if self._average else nullcontext():
+            found = self._watch.accuracies(self._module, at.epoch, self._config.epochs)
+            if found is not None and found.score > at.best:
+                at.best = found.score
+                self._best.write(self._module, at.epoch, at.best)
+        return found
 
     def _healthy(self) -> Path | None:
         """The newest checkpoint from whose weights a finite loss followed; None where there is none."""
@@ -201,6 +216,7 @@ class _Loop:
             {
                 "module": self._module.state_dict(),
                 "optimizer": self._optimizer.state_dict(),
+                "average": self._average.values if self._average else None,
                 "position": vars(self._position),
             }
         )
@@ -227,6 +243,8 @@ class _Loop:
             self._module.load_state_dict(state["module"])
             self._optimizer.load_state_dict(state["optimizer"])
             self._position = _Position(**state["position"])
+            if self._average:
+                self._average.load(state.get("average") or self._module.state_dict())
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise self._refusal(path, str(error)) from error
         if self._position.batch > self._batches or self._position.epoch > self._config.epochs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from autotailor.finetuning.errors import TrainingError
@@ -49,17 +49,45 @@ def sgd(groups: Groups, lr: float) -> torch.optim.Optimizer:
     return torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True)
 
 
-def make_optimizer(module: nn.Module, name: str, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+@register("rmsprop")
+def rmsprop(groups: Groups, lr: float) -> torch.optim.Optimizer:
+    """RMSprop with momentum 0.9 and the constants of torchvision's recipe for MobileNetV3."""
+    import torch
+
+    return torch.optim.RMSprop(groups, lr=lr, alpha=0.9, momentum=0.9, eps=0.0316)
+
+
+@register("lamb")
+def lamb(groups: Groups, lr: float) -> torch.optim.Optimizer:
+    """LAMB of timm (You et al., 2020), for large batches; ``gradient_norm`` is what scales gradients down."""
+    from timm.optim.lamb import Lamb
+
+    optimizer: torch.optim.Optimizer = Lamb(groups, lr=lr, max_grad_norm=None)
+    return optimizer
+
+
+def make_optimizer(
+    module: nn.Module, name: str, lr: float, weight_decay: float, scales: Mapping[str, float] | None = None
+) -> torch.optim.Optimizer:
     """Optimizer over a module's parameters; weight decay applies only to those with more than one axis.
+
+    Args:
+        module: whose parameters are trained.
+        name: one of ``names()``.
+        lr: learning rate.
+        weight_decay: of the parameters with more than one axis.
+        scales: factor of the learning rate by name of the parameter, 1 for others. Each group of the optimizer has its
+            factor as ``lr_scale``.
 
     Raises:
         TrainingError: the module has no trainable parameters.
     """
-    parameters = [p for p in module.parameters() if p.requires_grad]
+    parameters = [(own, p) for own, p in module.named_parameters() if p.requires_grad]
     if not parameters:
         raise TrainingError(f"{type(module).__name__} has no trainable parameters; set requires_grad of its weights")
-    groups: Groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    return _OPTIMIZERS[name]([group for group in groups if group["params"]], lr)
+    groups: dict[tuple[float, bool], dict[str, Any]] = {}
+    for parameter_name, parameter in parameters:
+        scale, is_vector = (scales or {}).get(parameter_name, 1.0), parameter.ndim <= 1
+        group = {"params": [], "weight_decay": 0.0 if is_vector else weight_decay, "lr_scale": scale}
+        groups.setdefault((-scale, is_vector), group)["params"].append(parameter)
+    return _OPTIMIZERS[name]([groups[key] for key in sorted(groups)], lr)

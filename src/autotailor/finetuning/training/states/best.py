@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
-from autotailor.finetuning.training.checkpoint import Checkpoint
+from autotailor.finetuning.training.states.checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +32,14 @@ class Best:
         """
         self._file.write({"module": module.state_dict(), "epoch": epoch, "score": score})
 
-    def load(self, module: nn.Module, title: str) -> None:
-        """Gives a module the best state; where no state was measured, the module stays as it is."""
+    def load(self, module: nn.Module, title: str) -> bool:
+        """Gives a module the best state, and returns whether one was measured."""
         state = self._file.read()
-        if state is not None:
-            module.load_state_dict(state["module"])
-            logger.info("%s keeps the state after epoch %d (%.1f %%)", title, state["epoch"] + 1, state["score"])
+        if state is None:
+            return False
+        module.load_state_dict(state["module"])
+        logger.info("%s keeps the state after epoch %d (%.1f %%)", title, state["epoch"] + 1, state["score"])
+        return True
 
 
 def beside(path: Path) -> Path:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autotailor.accuracy.fingerprint import fingerprint
-from autotailor.finetuning.training.checkpoint import Checkpoint
+from autotailor.finetuning.training.states.checkpoint import Checkpoint
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_checkpoint_of_another_version_of_training_is_left_aside_aloud(
 ) -> None:
     checkpoint = Checkpoint(tmp_path / "c", "a")
     checkpoint.write({"epoch": 1})
-    monkeypatch.setattr("autotailor.finetuning.training.checkpoint.FORMAT", 99)
+    monkeypatch.setattr("autotailor.finetuning.training.states.checkpoint.FORMAT", 99)
     with caplog.at_level(logging.WARNING):
         assert checkpoint.read() is None
     assert "another version of training" in caplog.text

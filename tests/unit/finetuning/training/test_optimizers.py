@@ -1,0 +1,72 @@
+"""Optimizers: what each is made with, and that a training with it goes on bit by bit from any step."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import autotailor
+import tiny_data
+from autotailor import finetuning
+from autotailor.data import DataSplits
+from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
+from autotailor.finetuning.training import optimizers
+from autotailor.finetuning.training.optimizers import make_optimizer, register
+from training import PRETRAIN, equal, fresh, weights
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
+
+
+@pytest.mark.parametrize("name", optimizers.names())
+def test_weights_with_one_axis_do_not_decay_and_factors_scale_the_rate(name: str) -> None:
+    network = Network()
+    made = make_optimizer(network, name, 0.1, 0.02, {"first.weight": 0.25, "first.bias": 0.25})
+    found = [(group["lr_scale"], group["weight_decay"], group["params"]) for group in made.param_groups]
+    assert [(scale, decay) for scale, decay, _ in found] == [(1.0, 0.02), (1.0, 0.0), (0.25, 0.02), (0.25, 0.0)]
+    wanted = [network.second.weight, network.second.bias, network.first.weight, network.first.bias]
+    assert all(parameters[0] is want for (_, _, parameters), want in zip(found, wanted, strict=True))
+    assert {group["lr"] for group in made.param_groups} == {0.1}
+
+
+@pytest.mark.parametrize("name", optimizers.names())
+def test_every_optimizer_learns(name: str, tiny: DataSplits, tmp_path: Path) -> None:
+    config = replace(PRETRAIN, epochs=4, optimizer=name, lr={"sgd": 0.05, "lamb": 0.02}.get(name, 4e-3))
+    losses = [row["loss"] for row in finetuning.pretrain(fresh(), tiny, config, tmp_path).history]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+CHANGES = [{"ema": 0.9}, {"layer_decay": 0.8}, *({"optimizer": name} for name in optimizers.names())]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_training_that_is_killed_at_any_step_ends_in_the_same_bits(
+    change: dict[str, object],
+    plain_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    finetune_config: FinetuneConfig,
+    finetuned: FinetuneResult,
+    tmp_path: Path,
+) -> None:
+    at = random.Random(str(change)).choice([(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
+    config = replace(finetune_config, checkpoint_seconds=0.0, **change)  # type: ignore[arg-type]
+    whole = finetuning.finetune(plain_net, tiny, config, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        finetuning.finetune(plain_net, tiny_data.splits(fail_at=at), config, tmp_path / "killed")
+    resumed = finetuning.finetune(plain_net, tiny, config, tmp_path / "killed")
+    assert equal(weights(whole.net), weights(resumed.net))
+    assert whole.history == resumed.history
+    assert equal(weights(whole.net), weights(finetuned.net)) == (change == {"optimizer": "adamw"})
+
+
+def test_a_name_is_registered_once() -> None:
+    with pytest.raises(TrainingError, match="registered twice"):
+        register("sgd")(lambda groups, lr: torch.optim.SGD(groups, lr=lr))
