@@ -265,6 +265,20 @@ def check(config: Mapping[str, Any]) -> None:
     check_classes(config["model"], config["data"])
 
 
+def check_accelerators(config: Mapping[str, Any]) -> None:
+    """Checks before any training that this machine has the accelerators that the configuration names.
+
+    Raises:
+        AcceleratorError: an accelerator is missing; the message says what it needs.
+    """
+    from autotailor.compute.accelerator import check_present
+
+    sections = [config, *config.values(), config["model"]["pretrain"]]
+    for section in sections:
+        if isinstance(section, Mapping) and "accelerator" in section:
+            check_present(section["accelerator"])
+
+
 def check_device(config: Mapping[str, Any]) -> None:
     """Checks before any training that the device can be used; with an imported LUT (``profile.lut``) none is needed.
 

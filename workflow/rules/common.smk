@@ -188,6 +188,18 @@ def look_at_pictures():
         sys.exit(f"autotailor: {error}")
 
 
+def ask_accelerators():
+    """Ends the run before its first rule if this machine computes and lacks an accelerator of the configuration.
+
+    Jobs of a cluster run on other machines; there each rule asks when it begins.
+    """
+    if workflow.local_exec:
+        try:
+            configuration.check_accelerators(CONFIG)
+        except AutoTailorError as error:
+            sys.exit(f"autotailor: {error}")
+
+
 def ask_device():
     """Ends the run before its first rule if a rule measures on the device and the device cannot be used.
 

@@ -17,7 +17,7 @@ rule export:
     conda:
         "../envs/autotailor.yaml"
     params:
-        sections=sections("data", "calibration", "tolerance"),
+        sections=sections("data", "calibration", "tolerance", "accelerator"),
         code=code("export"),
     message:
         "export: the chosen SubNets as ONNX, ncnn and PyTorch"

@@ -7,12 +7,13 @@ import autotailor
 from stage import stage
 
 from autotailor import accuracy, data, export, profiling
+from autotailor.compute.accelerator import resolve
 from autotailor.finetuning import polishing
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = data.load(this.params["data"])
-    module = net.module().eval()
+    module = net.module().eval().to(resolve(this.params["accelerator"]))
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     runtime = profiling.exporting_runtime()
     needed = set(runtime.files) <= {Path(path).name for path in snakemake.output}

@@ -6,6 +6,7 @@ import torch
 
 from autotailor.accuracy.config import CalibrationConfig
 from autotailor.accuracy.errors import AccuracyError
+from autotailor.compute.placement import CPU, device_of, put
 from autotailor.data.splits import DataSplits, resize
 from autotailor.ir.execution.batch_norm import adopt, placeholders
 from autotailor.ir.execution.executor import ElasticModule, Statistics
@@ -17,6 +18,19 @@ from autotailor.ir.supernet import SuperNet
 def resolution_of(subnet: SubNet) -> int:
     """Resolution of a SubNet's images, in pixels; 0 where the space has no variable for the resolution."""
     return int(subnet[RESOLUTION]) if RESOLUTION in subnet.space.positions else 0
+
+
+def as_input(images: torch.Tensor, device: torch.device, resolution: int = 0) -> torch.Tensor:
+    """Images as a network reads them: on its device, of its resolution, channels last.
+
+    Args:
+        images: ``[n, 3, h, w]``.
+        device: of the network.
+        resolution: side to which images are resized, in pixels; 0 leaves their size.
+    """
+    there = put(images, device)
+    sized = resize(there, resolution) if resolution else there
+    return sized.contiguous(memory_format=torch.channels_last)
 
 
 class Calibrator:
@@ -32,6 +46,7 @@ class Calibrator:
             raise AccuracyError(f"data {data.name}: calibration needs at least 2 training images")
         size = min(config.batch_size, config.images, len(data.train))
         self._batches: list[torch.Tensor] = []
+        self._copies: dict[torch.device, list[torch.Tensor]] = {}
         for images, _ in data.train.batches(0, size):
             self._batches.append(images)
             if len(self._batches) * size >= config.images:
@@ -39,7 +54,7 @@ class Calibrator:
 
     @torch.no_grad()
     def statistics(self, module: ElasticModule, subnet: SubNet) -> Statistics:
-        """Means and variances of one SubNet's BatchNorm layers over all calibration images.
+        """Means and variances of one SubNet's BatchNorm layers over all calibration images, where the module is.
 
         Afterwards the SubNet is active in the module, and the module has no statistics set.
 
@@ -53,26 +68,35 @@ class Calibrator:
             )
         return self._collect(module, subnet, stored=False)
 
-    def adopt(self, net: SuperNet) -> SuperNet:
+    def adopt(self, net: SuperNet, device: torch.device = CPU) -> SuperNet:
         """Calibrates re-inserted BatchNorm on the largest SubNet, whose outputs stay the same.
 
         A SuperNet without re-inserted BatchNorm is returned unchanged.
+
+        Args:
+            net: the SuperNet.
+            device: that computes.
         """
         if not placeholders(net.graph):
             return net
-        statistics = self._collect(net.module().eval(), net.largest(), stored=True)
+        statistics = self._collect(net.module().eval().to(device), net.largest(), stored=True)
         arrays = {name: (mean.cpu().numpy(), variance.cpu().numpy()) for name, (mean, variance) in statistics.items()}
         return net.with_weights(adopt(net.graph, arrays).weights)
 
     @torch.no_grad()
     def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:
         module.activate(subnet)
-        resolution = resolution_of(subnet)
+        resolution, device = resolution_of(subnet), device_of(module)
         with module.collecting(stored) as collector:
-            for images in self._batches:
-                sized = resize(images, resolution) if resolution else images
-                module(sized.contiguous(memory_format=torch.channels_last))
+            for images in self._images_on(device):
+                module(as_input(images, device, resolution))
         return collector.statistics()
+
+    def _images_on(self, device: torch.device) -> list[torch.Tensor]:
+        """The calibration images on a device; an accelerator keeps them from the first SubNet on."""
+        if device not in self._copies:
+            self._copies[device] = [put(images, device) for images in self._batches]
+        return self._copies[device]
 
 
 def calibrate(module: ElasticModule, subnet: SubNet, data: DataSplits, config: CalibrationConfig) -> Statistics:

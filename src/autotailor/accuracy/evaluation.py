@@ -7,9 +7,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from autotailor.accuracy.calibration import resolution_of
+from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.data.splits import EvaluationSet, resize
+from autotailor.compute.placement import device_of, put
+from autotailor.data.splits import EvaluationSet
 from autotailor.ir.execution.executor import ElasticModule, Statistics
 from autotailor.ir.space.subnet import SubNet
 
@@ -19,7 +20,7 @@ BATCH = 256
 
 @torch.no_grad()
 def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> BoolArray:
-    """Whether each image of an evaluation set is classified correctly, ``[n]``.
+    """Whether each image of an evaluation set is classified correctly, ``[n]``, computed where the network is.
 
     Args:
         network: images to logits; it is put into evaluation mode.
@@ -28,12 +29,12 @@ def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
         batch_size: images per forward pass.
     """
     network.eval()
+    device = device_of(network)
     right = []
     for batch, labels in images.batches(batch_size):
-        sized = resize(batch, resolution) if resolution else batch
-        logits = network(sized.contiguous(memory_format=torch.channels_last))
-        right.append((logits.argmax(dim=1) == labels).numpy())
-    return np.concatenate(right).astype(np.bool_)
+        logits = network(as_input(batch, device, resolution))
+        right.append(logits.argmax(dim=1) == put(labels, device))
+    return np.asarray(torch.cat(right).cpu().numpy(), dtype=np.bool_)
 
 
 def evaluate(

@@ -1,13 +1,14 @@
-"""Evaluates many SubNets of one SuperNet, several side by side, each thread on its own view of the shared weights."""
+"""Evaluates many SubNets of one SuperNet: side by side in threads on the processor, in turn on an accelerator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.evaluation import BATCH, BoolArray, evaluate
+from autotailor.compute.placement import device_of
+from autotailor.compute.turns import executor
 from autotailor.data.splits import EvaluationSet
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet
@@ -20,7 +21,8 @@ class Evaluator:
         module: of the SuperNet; its weights are read where they lie.
         calibrator: of every SubNet.
         images: the evaluation set.
-        workers: SubNets side by side; results do not depend on their number.
+        workers: SubNets side by side on the processor, each on its own view of the shared weights; results do not
+            depend on their number.
         batch_size: images per forward pass.
     """
 
@@ -34,6 +36,7 @@ class Evaluator:
     ) -> None:
         self._calibrator, self._images = calibrator, images
         self._workers, self._batch_size = workers, batch_size
+        self._device = device_of(module)
         self._views = [module.replica() for _ in range(workers)]
 
     def look_at(self, module: ElasticModule) -> None:
@@ -55,5 +58,5 @@ class Evaluator:
             finally:
                 free.put(view)
 
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="evaluation") as pool:
+        with executor(self._workers, self._device, "evaluation") as pool:
             yield from zip(subnets, pool.map(one, subnets), strict=True)

@@ -43,7 +43,7 @@ def inherited(net: SuperNet, subnet: SubNet, statistics: Statistics) -> Deployab
     the slicing.
     """
     module = net.module().activate(subnet).eval()
-    module.statistics = statistics
+    module.statistics = {node: (mean.cpu(), variance.cpu()) for node, (mean, variance) in statistics.items()}
     return Deployable(net, subnet, net.slice(subnet, statistics), module, "inherited")
 
 

@@ -11,6 +11,7 @@ from torch import nn
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.compute.placement import CPU, device_of
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
@@ -46,7 +47,8 @@ def pretrain(
     """Trains a network with labels, in place; continues from ``workdir/pretrain.ckpt`` if that is of this training.
 
     Args:
-        network: images ``[n, 3, R, R]`` to logits ``[n, classes]``, with initial weights.
+        network: images ``[n, 3, R, R]`` to logits ``[n, classes]``, with initial weights; it is on the processor
+            afterwards.
         data: the splits.
         config: of the training.
         workdir: folder of the checkpoint; made if missing.
@@ -59,22 +61,24 @@ def pretrain(
 
     def step(batch: Step) -> float:
         loss = label_loss(forward(network, batch.images, config.precision), batch.labels, config.label_smoothing)
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
     identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
     path, watch = Path(workdir) / "pretrain.ckpt", watch_network(data, config, record)
     history = train(network, data.train, config, step, path, identity, "pretrain", watch, config.resume_from)
-    return PretrainResult(
-        {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()},
-        accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size),
-        history,
-    )
+    metrics = accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size)
+    return PretrainResult(weights_of(network), metrics, history)
+
+
+def weights_of(network: nn.Module) -> StateDict:
+    """Copies of a network's weights, contiguous; the network is moved to the processor."""
+    return {name: tensor.detach().clone().contiguous() for name, tensor in network.to(CPU).state_dict().items()}
 
 
 def accuracies(network: nn.Module, data: DataSplits, threads: int, resolution: int = 0) -> dict[str, float]:
-    """``validation_accuracy`` and ``test_accuracy`` of a network, percent."""
-    with deterministic(threads):
+    """``validation_accuracy`` and ``test_accuracy`` of a network, percent, computed where the network is."""
+    with deterministic(threads, device_of(network)):
         return {
             "validation_accuracy": percent(correctness(network, data.validation, resolution)),
             "test_accuracy": percent(correctness(network, data.test, resolution)),
@@ -98,7 +102,7 @@ def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> 
     size = resolution or data.resolution
     was_training = network.training
     try:
-        outputs = network.eval()(torch.zeros(2, 3, size, size))
+        outputs = network.eval()(torch.zeros(2, 3, size, size, device=device_of(network)))
         shape = tuple(outputs.shape)
     except (RuntimeError, ValueError, TypeError) as error:
         raise TrainingError(

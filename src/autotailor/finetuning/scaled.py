@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.compute.accelerator import resolve
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss
-from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics
+from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
 from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.steps import Step
@@ -58,7 +59,7 @@ def train_scaled(
         TrainingError: a network does not fit the data, or training cannot go on.
     """
     check_network(teacher, data)
-    teacher = copy.deepcopy(teacher).eval().requires_grad_(False)
+    teacher = copy.deepcopy(teacher).eval().requires_grad_(False).to(resolve(config.accelerator))
     per_epoch = data.train.num_batches(config.batch_size) * min(config.batch_size, len(data.train))
     epochs = max(config.epochs, -(-config.images // per_epoch))
     trials: list[Row] = []
@@ -73,8 +74,7 @@ def train_scaled(
         if best is None or metrics["validation_accuracy"] > best[0]["validation_accuracy"]:
             best = metrics, network
     assert best is not None  # ScaledConfig refuses an empty grid
-    state = {name: tensor.detach().clone().contiguous() for name, tensor in best[1].state_dict().items()}
-    return ScaledResult(state, best[0], trials)
+    return ScaledResult(weights_of(best[1]), best[0], trials)
 
 
 def _train_one(
@@ -99,7 +99,7 @@ def _train_one(
         loss = distillation_loss(
             logits, batch.labels, targets, config.distillation, config.label_smoothing, independent
         )
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
     identity = fingerprint(

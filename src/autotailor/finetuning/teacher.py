@@ -15,9 +15,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from autotailor.accuracy.calibration import as_input
 from autotailor.accuracy.evaluation import BATCH, BoolArray
+from autotailor.compute.placement import device_of
 from autotailor.data.excerpt import excerpt, spread
-from autotailor.data.splits import DataSplits, EvaluationSet, resize
+from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.finetuning.errors import TrainingError
 
 logger = logging.getLogger(__name__)
@@ -110,9 +112,8 @@ def ask(network: nn.Module, images: EvaluationSet, classes: int, resolution: int
 
 
 def _classify(network: nn.Module, images: torch.Tensor, resolution: int) -> IntArray:
-    sized = resize(images, resolution) if resolution else images
-    logits: torch.Tensor = network(sized.contiguous(memory_format=torch.channels_last))
-    return np.asarray(logits.argmax(dim=1).numpy(), dtype=np.int64)
+    logits: torch.Tensor = network(as_input(images, device_of(network), resolution))
+    return np.asarray(logits.argmax(dim=1).cpu().numpy(), dtype=np.int64)
 
 
 def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool) -> BoolArray:

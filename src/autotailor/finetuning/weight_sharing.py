@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,9 @@ from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, evaluate, percent
 from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.compute.accelerator import resolve
+from autotailor.compute.placement import device_of, place
+from autotailor.compute.turns import executor
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
@@ -67,16 +70,17 @@ def finetune(
     """
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
-    teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
+    device = resolve(config.accelerator)
+    teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False).to(device)
     resolution = resolution_of(net.largest())
     check_network(teacher, data, resolution)
-    with deterministic(config.threads):
+    with deterministic(config.threads, device):
         known = question(teacher, data, resolution, config.accept_chance)
     calibrator = Calibrator(data, config.calibration)
-    net = calibrator.adopt(net)
+    net = calibrator.adopt(net, device)
     if config.sort:
         net = net.sort_channels()
-    module = net.module(logits=True)
+    module = net.module(logits=True).to(device)
     identity = fingerprint(
         ["finetune", config.identity, data.fingerprint, repr(net.space)],
         module.state_dict(),
@@ -85,10 +89,10 @@ def finetune(
     path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
     scales = learning_rate_scales(net, module, config.layer_decay)
     history = train(module, data.train, config, step, path, identity, "finetune", watch, config.resume_from, scales)
-    with deterministic(config.threads):
+    with deterministic(config.threads, device):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())
-    with deterministic(config.threads):
+    with deterministic(config.threads, device):
         metrics["original_validation_accuracy"] = percent(known)
         metrics["original_test_accuracy"] = percent(correctness(teacher, data.test, resolution))
     metrics |= training_metrics(history, data, config.batch_size)
@@ -98,8 +102,16 @@ def finetune(
 class WeightSharing:
     """One step of training: averages the gradients of all SubNets that the strategy draws.
 
-    SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters. Gradients are added
-    in the order of the draw, so that the result does not depend on the number of workers.
+    On the processor SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters; on
+    an accelerator they run in turn. Gradients are added in the order of the draw, so that the result does not depend
+    on the number of workers.
+
+    Args:
+        module: the SuperNet, on the device that trains.
+        teacher: the original network, on the same device.
+        strategy: draws the SubNets of each step.
+        config: of the training.
+        independent: whether each class has its own Sigmoid (``distillation_loss``).
     """
 
     def __init__(
@@ -111,12 +123,12 @@ class WeightSharing:
         independent: bool = False,
     ) -> None:
         self._strategy, self._config, self._independent = strategy, config, independent
-        self._teacher = teacher.to(memory_format=torch.channels_last)
+        self._teacher = place(teacher, device_of(module))
         self._largest = largest(strategy.space)
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
         self._last: list[tuple[SubNet, float]] = []
-        self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="subnet")
+        self._pool = executor(config.workers, device_of(module), "subnet")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets."""
@@ -127,7 +139,7 @@ class WeightSharing:
         first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
         original = self._pool.submit(self._original, batch.images)  # runs beside the first SubNet
 
-        def run(position: int) -> tuple[float, Gradients]:
+        def run(position: int) -> tuple[torch.Tensor, Gradients]:
             try:
                 logits = self._logits(self._views[position].train(), subnets[position], batch.images)
             except BaseException as error:
@@ -142,24 +154,27 @@ class WeightSharing:
                 logits, batch.labels, targets, config.distillation, config.label_smoothing, self._independent
             )
             weights = _trained(self._views[position])
-            return loss.item(), torch.autograd.grad(loss / len(subnets), weights, allow_unused=True)
+            gradients = torch.autograd.grad(loss * batch.loss_scale / len(subnets), weights, allow_unused=True)
+            return loss.detach(), gradients
 
-        results = list(self._pool.map(run, range(len(subnets))))
-        self._last = [(subnet, loss) for subnet, (loss, _) in zip(subnets, results, strict=True)]
-        return self._add(results)
+        running = [self._pool.submit(run, position) for position in range(len(subnets))]
+        wait(running)  # where one fails, no other goes on behind the step's end
+        results = [future.result() for future in running]
+        self._last = [(subnet, loss.item()) for subnet, (loss, _) in zip(subnets, results, strict=True)]
+        self._add([gradients for _, gradients in results])
+        return sum(loss for _, loss in self._last) / len(self._last)
 
     def describe(self) -> str:
         """The SubNets of the last step with their losses."""
         return "it trained " + " and ".join(f"{_named(subnet)} with loss {loss:.4g}" for subnet, loss in self._last)
 
-    def _add(self, results: Sequence[tuple[float, Gradients]]) -> float:
-        """Adds gradients in the order of the draw; returns the mean loss."""
+    def _add(self, results: Sequence[Gradients]) -> None:
+        """Adds gradients in the order of the draw."""
         parameters = _trained(self._module)
-        for _, gradients in results:
+        for gradients in results:
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 if gradient is not None:
                     parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
-        return sum(loss for loss, _ in results) / len(results)
 
     @torch.no_grad()
     def _original(self, images: torch.Tensor) -> torch.Tensor:
@@ -188,7 +203,7 @@ def _metrics(
 ) -> dict[str, float]:
     """Accuracies of the largest and the smallest SubNet."""
     found = {}
-    with deterministic(config.threads):
+    with deterministic(config.threads, device_of(module)):
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             statistics = calibrator.statistics(module.eval(), subnet)
             for split, images in (("validation", data.validation), ("test", data.test)):

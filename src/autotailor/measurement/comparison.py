@@ -157,6 +157,8 @@ def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int,
         "gradient_norm",
         "threads",
         "precision",
+        "accelerator",
+        "micro_batch",
     )
     values = {key: getattr(training, key) for key in (*shared, "distillation", "checkpoint_seconds")}
     return ScaledConfig(epochs=0, images=images, seed=seed, lrs=config.lrs, **values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autotailor.accuracy.config import CalibrationConfig
+from autotailor.compute.accelerator import check_name
 from autotailor.sections import check_integers, read_section
 from autotailor.sensitivity.errors import SensitivityError
 
@@ -20,7 +21,8 @@ class SensitivityConfig:
         validate_subnets: random SubNets whose predicted accuracy is compared with the measured one, on the test set.
         seed: of those SubNets.
         threads: of PyTorch.
-        workers: SubNets that are evaluated side by side; results do not depend on their number.
+        workers: SubNets that are evaluated side by side on the processor; results do not depend on their number.
+        accelerator: that evaluates (``autotailor.compute.accelerator``).
         calibration: BatchNorm recalibration, the same as in finetuning.
     """
 
@@ -29,11 +31,13 @@ class SensitivityConfig:
     seed: int = 0
     threads: int = 1
     workers: int = 1
+    accelerator: str = "cpu"
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
     def __post_init__(self) -> None:
         least = {"batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1}
         check_integers(self, least, "sensitivity", SensitivityError)
+        check_name(self.accelerator, "sensitivity.accelerator")
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> SensitivityConfig:

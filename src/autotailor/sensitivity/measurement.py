@@ -15,6 +15,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.accuracy.journal import BoolArray, Journal
 from autotailor.accuracy.side_by_side import Evaluator
+from autotailor.compute.accelerator import resolve
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
@@ -167,14 +168,16 @@ def _evaluate_all(
     wanted = {subnet.id: subnet for subnet in subnets}
     if any(subnet.space != net.space for subnet in wanted.values()):
         raise SensitivityError(f"{title}: a SubNet does not belong to the space of {net.name}; sample it from this net")
-    module = net.module().eval()
+    device = resolve(config.accelerator)
+    module = net.module().eval().to(device)
+    computed = [] if device.type == "cpu" else [device.type]  # journals of the processor do not name it
     identity = fingerprint(
-        [title, repr((config.calibration, config.batch_size)), data.fingerprint, repr(largest(net.space))],
+        [title, repr((config.calibration, config.batch_size)), data.fingerprint, repr(largest(net.space)), *computed],
         module.state_dict(),
     )
     journal = Journal(Path(path), identity)
     missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
-    with deterministic(config.threads):
+    with deterministic(config.threads, device):
         calibrator = Calibrator(data, config.calibration)
         evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size)
         for subnet, right in track(evaluator.all(missing), description=title, total=len(missing)):

@@ -24,7 +24,13 @@ COMMON = CONF / "finetune" / "common" / "training.yaml"
 
 def read(path: Path) -> dict[str, object]:
     text = path.read_text().replace("defaults:\n  - common/training@_here_\n  - _self_\n", "")
-    for name, value in (("seed", "0"), ("threads", "1"), ("workers", "1"), ("precision", "auto")):
+    for name, value in (
+        ("seed", "0"),
+        ("threads", "1"),
+        ("workers", "1"),
+        ("precision", "auto"),
+        ("accelerator", "auto"),
+    ):
         text = text.replace(f"${{{name}}}", value)
     return yaml.safe_load(text)
 

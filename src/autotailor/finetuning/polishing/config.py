@@ -76,8 +76,5 @@ class PolishConfig(LoopConfig):
         return super().from_section(section)
 
     def of_round(self, number: int) -> PolishConfig:
-        """The parameters of one round, counted from 0, as a training loop reads them.
-
-        Gradients are scaled down for each SubNet alone, and therefore not by the loop.
-        """
-        return replace(self, rounds=(), epochs=self.rounds[number].epochs, workers=1, gradient_norm=0.0, name="")
+        """The parameters of one round, counted from 0, as a training loop reads them."""
+        return replace(self, rounds=(), epochs=self.rounds[number].epochs, workers=1, name="")

@@ -1,18 +1,21 @@
 """Several SubNets trained side by side on the same images, each with weights of its own.
 
 A batch is prepared, and shown to the teacher, once for all SubNets. No SubNet's weights depend on which others are
-trained beside it: the optimizers compute element by element, and gradients are scaled for each SubNet alone.
+trained beside it: the optimizers compute element by element, and gradients are scaled for each SubNet alone. Training
+in float16 is an exception, where all share one factor of the loss, and an overflow in one leaves the step of all out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import torch
 from torch import nn
 
+from autotailor.compute.placement import device_of, place
+from autotailor.compute.turns import executor
 from autotailor.data.splits import resize
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.polishing.config import PolishConfig
@@ -26,7 +29,7 @@ class Lockstep:
     A SubNet whose loss is not a finite number takes no step; when no SubNet's is, the loss of the step is NaN.
 
     Args:
-        students: standalone SubNets, images to logits, that share no parameters.
+        students: standalone SubNets, images to logits, that share no parameters, on the device that trains.
         resolutions: sides of their images in pixels; 0 leaves the size of the data.
         teacher: the largest SubNet.
         resolution: of the teacher.
@@ -44,9 +47,10 @@ class Lockstep:
         independent: bool = False,
     ) -> None:
         self._students, self._resolutions = students, resolutions
-        self._teacher = teacher.to(memory_format=torch.channels_last).eval()
+        device = device_of(students[0])
+        self._teacher = place(teacher, device).eval()
         self._resolution, self._config, self._independent = resolution, config, independent
-        self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="polish")
+        self._pool = executor(config.workers, device, "polish")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets that take a step."""
@@ -58,6 +62,12 @@ class Lockstep:
         losses = list(self._pool.map(run, self._students, self._resolutions))
         finite = [loss for loss in losses if math.isfinite(loss)]
         return sum(finite) / len(finite) if finite else math.nan
+
+    def clip(self) -> None:
+        """Scales the gradients of each SubNet down to ``config.gradient_norm``."""
+        if self._config.gradient_norm:
+            for student in self._students:
+                nn.utils.clip_grad_norm_(student.parameters(), self._config.gradient_norm)
 
     def close(self) -> None:
         """Ends the threads."""
@@ -75,9 +85,7 @@ class Lockstep:
             logits, batch.labels, targets.result(), config.distillation, config.label_smoothing, self._independent
         )
         if math.isfinite(value := loss.item()):
-            loss.backward()  # type: ignore[no-untyped-call]
-            if config.gradient_norm:
-                nn.utils.clip_grad_norm_(student.parameters(), config.gradient_norm)
+            (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return value
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,8 @@ from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness
 from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.compute.accelerator import resolve
+from autotailor.compute.turns import executor
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.polishing.config import PolishConfig
@@ -113,6 +114,7 @@ class _Race:
     ) -> None:
         self._net, self._data, self._contests, self._config = net, data, contests, config
         self._inherited, self._workdir = inherited, workdir
+        self._device = resolve(config.accelerator)
         self._accuracies, self._graphs, self._images = dict(inherited), dict[str, Graph](), 0
         self.rows: list[tuple[Any, ...]] = []
 
@@ -157,8 +159,8 @@ class _Race:
 
     def _train(self, number: int, config: PolishConfig, entrants: Sequence[SubNet]) -> tuple[list[GraphModule], int]:
         """Trains SubNets side by side; returns them and the number of images that each has seen."""
-        modules = [GraphModule(graph, logits=True) for graph in self._starts(entrants)]
-        teacher = self._net.build(self._net.largest(), logits=True).requires_grad_(False)
+        modules = [GraphModule(graph, logits=True).to(self._device) for graph in self._starts(entrants)]
+        teacher = self._net.build(self._net.largest(), logits=True).requires_grad_(False).to(self._device)
         identity = fingerprint(
             ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
             teacher.state_dict(),
@@ -181,7 +183,8 @@ class _Race:
         if self._graphs:
             return [self._graphs[subnet.id] for subnet in entrants]
         module, calibrator = self._net.module().eval(), Calibrator(self._data, self._config.calibration)
-        with deterministic(self._config.threads):
+        module.to(self._device)
+        with deterministic(self._config.threads, self._device):
             return [self._net.slice(subnet, calibrator.statistics(module, subnet)) for subnet in entrants]
 
     def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
@@ -191,7 +194,8 @@ class _Race:
         def one(module: GraphModule, subnet: SubNet) -> tuple[float, float]:
             return accuracy(correctness(module, images, resolution_of(subnet)), images.groups)
 
-        with deterministic(self._config.threads), ThreadPoolExecutor(self._config.workers) as pool:
+        workers, device = self._config.workers, self._device
+        with deterministic(self._config.threads, device), executor(workers, device) as pool:
             found = list(pool.map(one, modules, entrants))
         for subnet, (value, _) in zip(entrants, found, strict=True):
             logger.info("polish: SubNet %s %.1f %%, before %.1f %%", subnet.id, value, self._accuracies[subnet.id])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
+from autotailor.compute import accelerator
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.optimizers import names
 from autotailor.finetuning.training.precision import PRECISIONS, resolve
@@ -57,8 +58,10 @@ class LoopConfig:
         gradient_norm: gradients of a larger norm are scaled down to this norm; 0 switches scaling off.
         seed: of everything random in training; the data have their own seed.
         threads: of PyTorch; floating-point sums depend on their number.
-        precision: ``fp32``, ``bf16`` (mixed, see ``autotailor.finetuning.training.precision``), or ``auto``, which
-            chooses the faster precision for the processor.
+        precision: ``fp32``, ``bf16``, ``fp16`` (both mixed, see ``autotailor.finetuning.training.precision``), or
+            ``auto``, which chooses the faster precision for the device.
+        accelerator: that trains and evaluates (``autotailor.compute.accelerator``).
+        micro_batch: images in one forward pass; 0 passes the whole batch. Gradients of a step's passes are added up.
         ema: decay of the exponential moving average of the weights (``averaging``), which is what the training ends
             with; 0 ends with the weights themselves.
         checkpoint_seconds: time between checkpoints; it does not influence the result.
@@ -79,12 +82,14 @@ class LoopConfig:
     seed: int = 0
     threads: int = 1
     precision: str = "fp32"
+    accelerator: str = "cpu"
+    micro_batch: int = 0
     ema: float = 0.0
     checkpoint_seconds: float = 300.0
     spike: float = field(default=0.0, repr=False)  # not part of ``identity``
 
     def __post_init__(self) -> None:
-        at_least(self, epochs=0, batch_size=2, seed=0, threads=1)
+        at_least(self, epochs=0, batch_size=2, seed=0, threads=1, micro_batch=0)
         not_negative(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm")
         not_negative(self, "checkpoint_seconds", "spike", "ema")
         if self.optimizer not in names():
@@ -93,6 +98,7 @@ class LoopConfig:
             raise TrainingError(f"{type(self).__name__}.spike: expected 0 or a ratio above 1, not {self.spike}")
         if self.precision not in PRECISIONS:
             raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
+        accelerator.check_name(self.accelerator, f"{type(self).__name__}.accelerator")
         if self.ema >= 1:
             raise TrainingError(f"{type(self).__name__}.ema: expected a decay from 0 to below 1, not {self.ema}")
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
@@ -108,8 +114,14 @@ class LoopConfig:
         return said(self._identified())
 
     def _identified(self: Config) -> Config:
-        """The same parameters with the resolved precision, and without parameters that do not influence the result."""
-        return replace(self, checkpoint_seconds=0.0, precision=resolve(self.precision))
+        """The same parameters as they act here, and without parameters that do not influence the result.
+
+        The kind of the accelerator counts and its number does not. A micro-batch as large as the batch is none.
+        """
+        kind = accelerator.resolve(self.accelerator).type
+        micro_batch = self.micro_batch if self.micro_batch < self.batch_size else 0
+        precision = resolve(self.precision, kind)
+        return replace(self, checkpoint_seconds=0.0, precision=precision, accelerator=kind, micro_batch=micro_batch)
 
     @classmethod
     def from_section(cls: type[Config], section: Mapping[str, Any]) -> Config:

@@ -21,18 +21,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import nn
 
 from autotailor.accuracy.determinism import deterministic
+from autotailor.compute.accelerator import resolve
+from autotailor.compute.placement import place, put, put_images
 from autotailor.data.splits import TrainStream
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
 from autotailor.finetuning.training.divergence import Guard, usual_loss
 from autotailor.finetuning.training.interruption import Interruption, interruptible
+from autotailor.finetuning.training.micro_batches import MicroBatches
 from autotailor.finetuning.training.optimizers import make_optimizer
 from autotailor.finetuning.training.pace import Pace
+from autotailor.finetuning.training.precision import LossScaler
 from autotailor.finetuning.training.schedule import learning_rate
 from autotailor.finetuning.training.states.averaging import Average
 from autotailor.finetuning.training.states.best import Best
 from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_any
-from autotailor.finetuning.training.steps import Step, StepFunction
+from autotailor.finetuning.training.steps import Clipping, Step, StepFunction
 from autotailor.finetuning.training.watch import Accuracies, Watch
 
 logger = logging.getLogger(__name__)
@@ -71,7 +75,8 @@ def train(
     state, or in the best one if ``watch`` says so.
 
     Args:
-        module: whose parameters are trained; checkpoints hold its whole state.
+        module: whose parameters are trained, on ``config.accelerator``, where the module stays; checkpoints hold its
+            whole state.
         stream: of training images.
         config: of the loop.
         step: adds the gradients of one batch.
@@ -90,7 +95,7 @@ def train(
         TrainingError: the loss is no longer a finite number or jumped further than ``config.spike`` allows, the module
             has no trainable parameters, or training cannot go on from ``resume_from``.
     """
-    with deterministic(config.threads):
+    with deterministic(config.threads, resolve(config.accelerator)):
         loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch(), scales)
         return loop.run(resume_from)
 
@@ -109,7 +114,10 @@ class _Loop:
     ) -> None:
         self._module, self._stream, self._config = module, stream, config
         self._step, self._checkpoint, self._title, self._watch = step, checkpoint, title, watch
-        module.to(memory_format=torch.channels_last)
+        self._device = resolve(config.accelerator)
+        place(module, self._device)
+        self._micro_batches = MicroBatches(module, step, config.micro_batch, title)
+        self._scaler = LossScaler(config.precision, self._device)
         self._optimizer = make_optimizer(module, config.optimizer, config.lr, config.weight_decay, scales)
         self._batches = stream.num_batches(config.batch_size)
         self._steps = self._batches * config.epochs
@@ -158,23 +166,28 @@ class _Loop:
         at, config = self._position, self._config
         number = at.epoch * self._batches + at.batch
         random = np.random.default_rng([config.seed, number])
-        torch.manual_seed(int(random.integers(2**62)))
+        seed = int(random.integers(2**62))
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(config, number, self._steps) * group.get("lr_scale", 1.0)
         self._module.train()
-        self._optimizer.zero_grad(set_to_none=True)
-        loss = self._step(
-            Step(images.contiguous(memory_format=torch.channels_last), labels, number / self._steps, random)
-        )
+        images, labels = put_images(images, self._device), put(labels, self._device)
+        step = Step(images, labels, number / self._steps, random, self._scaler.factor)
+        loss = self._micro_batches.gradients(step, seed)
         before = at.history[-1]["loss"] if at.history else None
         self._guard.check(loss, usual_loss(at.loss_sum, at.batch, before), (at.epoch, at.batch), self._healthy())
-        if config.gradient_norm:
-            nn.utils.clip_grad_norm_(self._module.parameters(), config.gradient_norm)
-        self._optimizer.step()
+        self._scaler.unscale(self._optimizer)
+        self._clip()
+        self._scaler.step(self._optimizer)
         if self._average:
             self._average.update(number + 1)
         at.batch += 1
         at.loss_sum += loss
+
+    def _clip(self) -> None:
+        if isinstance(self._step, Clipping):
+            self._step.clip()
+        elif self._config.gradient_norm:
+            nn.utils.clip_grad_norm_(self._module.parameters(), self._config.gradient_norm)
 
     def _end_epoch(self, pace: Pace) -> None:
         at, epochs = self._position, self._config.epochs
@@ -218,6 +231,8 @@ class _Loop:
                 "optimizer": self._optimizer.state_dict(),
                 "average": self._average.values if self._average else None,
                 "position": vars(self._position),
+                "loss_scaler": self._scaler.state_dict(),
+                "micro_batch": self._micro_batches.size,
             }
         )
         self._saved, self._saved_at = time.monotonic(), (self._position.epoch, self._position.batch)
@@ -243,6 +258,8 @@ class _Loop:
             self._module.load_state_dict(state["module"])
             self._optimizer.load_state_dict(state["optimizer"])
             self._position = _Position(**state["position"])
+            self._scaler.load_state_dict(state.get("loss_scaler", {}))
+            self._micro_batches.size = state.get("micro_batch", self._micro_batches.size)
             if self._average:
                 self._average.load(state.get("average") or self._module.state_dict())
         except (KeyError, RuntimeError, TypeError, ValueError) as error:

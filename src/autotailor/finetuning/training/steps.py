@@ -12,22 +12,25 @@ import torch
 
 @dataclass(frozen=True)
 class Step:
-    """One step of training, the input of the function that computes gradients.
+    """One step of training, or one of its micro-batches: the input of the function that computes gradients.
 
     Attributes:
-        images: ``[b, 3, R, R]``, channels last.
-        labels: ``[b]``.
+        images: ``[b, 3, R, R]``, channels last, on the device that trains.
+        labels: ``[b]``, on the same device.
         progress: share of the training that is done, 0 to 1.
-        random: generator of this step.
+        random: generator of this step; every micro-batch of a step gets it in the same state.
+        loss_scale: by which the loss is multiplied before its gradients are computed: the part of the batch that is in
+            this micro-batch, times the factor of training in float16.
     """
 
     images: torch.Tensor
     labels: torch.Tensor
     progress: float
     random: np.random.Generator
+    loss_scale: float = 1.0
 
 
-# A function that adds gradients to the parameters and returns the loss.
+# A function that adds the gradients of ``loss_scale`` times the loss to the parameters, and returns the loss.
 StepFunction = Callable[[Step], float]
 
 
@@ -37,6 +40,15 @@ class Describing(Protocol):
 
     def describe(self) -> str:
         """What the last step trained, with the loss of each part, as one clause."""
+        ...
+
+
+@runtime_checkable
+class Clipping(Protocol):
+    """A step function that scales gradients down itself."""
+
+    def clip(self) -> None:
+        """Scales the gradients down that all micro-batches of a step have added up."""
         ...
 
 

@@ -48,11 +48,17 @@ class Selection:
         return weight[(slice(None),) * axis + (self.indices,)]
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
-        return weight.index_select(axis, self._tensor)
+        return weight.index_select(axis, self._on(weight.device))
+
+    def _on(self, device: torch.device) -> Tensor:
+        """The indices where the weight is; they are copied there once."""
+        if device not in self._tensors:
+            self._tensors[device] = torch.from_numpy(self.indices).to(device)
+        return self._tensors[device]
 
     @cached_property
-    def _tensor(self) -> Tensor:
-        return torch.from_numpy(self.indices)
+    def _tensors(self) -> dict[torch.device, Tensor]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

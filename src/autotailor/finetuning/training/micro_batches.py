@@ -1,0 +1,104 @@
+"""Gradients of one step in several forward passes, as many as memory needs (gradient accumulation).
+
+The loss of a batch is the mean over its n images. With n_i images in the micro-batch i and L_i the mean over these,
+
+    L = sum over i of (n_i / n) L_i,
+
+and the same holds for the gradients. A network with BatchNorm computes another function of each L_i: the statistics of
+training are those of a micro-batch, and not those of the batch.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from autotailor.compute.memory import free_memory, is_out_of_memory
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.training.steps import Step, StepFunction
+
+logger = logging.getLogger(__name__)
+
+
+class MicroBatches:
+    """Computes the gradients of steps; where memory is too small, it halves the micro-batch and repeats the step.
+
+    Args:
+        module: whose parameters get the gradients.
+        step: computes the gradients of one micro-batch.
+        size: most images in one forward pass; 0 passes the whole batch.
+        title: of messages.
+
+    Attributes:
+        size: as it is now.
+    """
+
+    def __init__(self, module: nn.Module, step: StepFunction, size: int, title: str) -> None:
+        self._module, self._step, self._title = module, step, title
+        self.size = size
+
+    def gradients(self, step: Step, seed: int) -> float:
+        """Sets the gradients of one step, and returns the mean loss over the step's images.
+
+        Args:
+            step: with the whole batch.
+            seed: of PyTorch's random numbers in the step.
+
+        Raises:
+            TrainingError: memory is too small for one image.
+        """
+        buffers = [buffer.clone() for buffer in self._module.buffers()]
+        while True:
+            try:
+                return self._attempt(step, seed)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+            # Here, behind the except clause, nothing refers to the failed attempt's frames and tensors any more.
+            self._module.zero_grad(set_to_none=True)
+            with torch.no_grad():
+                for buffer, before in zip(self._module.buffers(), buffers, strict=True):
+                    buffer.copy_(before)  # BatchNorm's running averages had seen a part of the images
+            free_memory(step.images.device)
+            self._halve(len(step.images))
+
+    def _attempt(self, step: Step, seed: int) -> float:
+        torch.manual_seed(seed)
+        self._module.zero_grad(set_to_none=True)
+        count, loss = len(step.images), 0.0
+        passes = self._passes(count)
+        for images, labels in zip(step.images.tensor_split(passes), step.labels.tensor_split(passes), strict=True):
+            share = len(images) / count
+            part = replace(
+                step,
+                images=images,
+                labels=labels,
+                random=copy.deepcopy(step.random),
+                loss_scale=share * step.loss_scale,
+            )
+            loss += share * self._step(part)
+        return loss
+
+    def _passes(self, count: int) -> int:
+        """Number of forward passes of a batch; their sizes differ by at most one image."""
+        return -(-count // self.size) if self.size else 1
+
+    def _halve(self, count: int) -> None:
+        largest = -(-count // self._passes(count))
+        if largest == 1:
+            raise TrainingError(
+                f"{self._title}: the accelerator's memory is too small for one image; choose a smaller resolution or "
+                f"network, or set accelerator to cpu"
+            )
+        self.size = largest // 2
+        logger.warning(
+            "%s: the accelerator's memory is too small for %d images in one forward pass, so this step is repeated and "
+            "training goes on with at most %d (micro_batch)",
+            self._title,
+            largest,
+            self.size,
+        )
