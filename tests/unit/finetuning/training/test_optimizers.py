@@ -56,11 +56,12 @@ def test_a_training_that_is_killed_at_any_step_ends_in_the_same_bits(
     finetuned: FinetuneResult,
     tmp_path: Path,
 ) -> None:
-    at = random.Random(str(change)).choice([(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
+    at = random.Random(str(change)).choice([(0, 2), (1, 0), (1, 1), (1, 2)])  # calibration reads what is before
     config = replace(finetune_config, checkpoint_seconds=0.0, **change)  # type: ignore[arg-type]
     whole = finetuning.finetune(plain_net, tiny, config, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         finetuning.finetune(plain_net, tiny_data.splits(fail_at=at), config, tmp_path / "killed")
+    assert (tmp_path / "killed" / "finetune.ckpt").exists()
     resumed = finetuning.finetune(plain_net, tiny, config, tmp_path / "killed")
     assert equal(weights(whole.net), weights(resumed.net))
     assert whole.history == resumed.history
