@@ -7,6 +7,7 @@ on.
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,26 @@ def check_resumed(config: Mapping[str, Any]) -> None:
             )
 
 
+def check_named_code(section: Mapping[str, Any]) -> None:
+    """Raises ConfigError where the teacher or the loss of the section ``finetune`` cannot be found."""
+    for key in ("teacher", "loss"):
+        module, _, name = str(section.get(key) or "").partition(":")
+        if module == "timm" and key == "teacher":
+            import timm
+
+            if not timm.is_model(name):
+                raise ConfigError(f"finetune.teacher: timm has no model {name!r}; name another, or set it to null")
+        elif module and not _is_importable(module):
+            raise ConfigError(f"finetune.{key}: there is no module {module} to import; correct it, or set it to null")
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 def check(config: Mapping[str, Any]) -> None:
     """Checks parameters, files and data before any work, and without contacting the device.
 
@@ -261,6 +282,7 @@ def check(config: Mapping[str, Any]) -> None:
         profiling.check_configuration(device)
     check_files(config["model"])
     check_resumed(config)
+    check_named_code(config["finetune"])
     data.check(config["data"])
     check_classes(config["model"], config["data"])
 

@@ -33,6 +33,12 @@ def network_content(source: str) -> str | None:
     return modules_digest(modules) if modules else None
 
 
+def training_content(section: Mapping[str, Any]) -> dict[str, str | None]:
+    """Digests of the code that the section ``finetune`` names: that of another teacher, and that of a loss."""
+    sources = {name: section.get(name) for name in ("teacher", "loss")}
+    return {name: network_content(source) if source else None for name, source in sources.items()}
+
+
 def weights_content(weights: str | None) -> str | None:
     """Digest of a weights file; None where there is no such file, because the source has the weights."""
     return _files_digest([Path(weights)]) if weights else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,7 +22,8 @@ from torch import nn
 import autotailor
 from autotailor import data
 from autotailor.data import registry
-from autotailor.finetuning import sampling
+from autotailor.finetuning import FinetuneConfig, sampling
+from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.sampling import strategy
 from autotailor.finetuning.training import optimizers
 from autotailor.ir.blocks import block
@@ -203,6 +207,19 @@ def test_an_optimizer_is_made_by_its_name() -> None:
     made = optimizers.make_optimizer(Triple(), "adagrad", 0.1, 0.02)
     assert isinstance(made, torch.optim.Adagrad)
     assert [group["weight_decay"] for group in made.param_groups] == [0.02, 0.0]
+
+
+def test_a_loss_takes_the_place_of_distillation(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = types.ModuleType("losses_of_mine")
+    vars(mine).update(run("loss.md"))
+    monkeypatch.setitem(sys.modules, "losses_of_mine", mine)
+    config = FinetuneConfig(epochs=1, loss="losses_of_mine:agreement", label_smoothing=0.0)
+    loss = make_loss(config, 3, independent=False)
+    logits = torch.zeros(2, 3, requires_grad=True)
+    trusted, others = torch.eye(3)[:2], torch.eye(3)[[2, 2]]
+    labels = torch.tensor([0, 1])
+    assert loss(logits, labels, trusted, config).item() == pytest.approx(math.log(3))
+    assert loss(logits, labels, others, config).item() == 0.0
 
 
 def test_a_derived_number_of_the_report_follows_from_its_table(tmp_path: Path) -> None:

@@ -61,3 +61,17 @@ def test_a_name_that_leads_elsewhere_is_not_read(tmp_path: Path, location: str) 
     save(tmp_path / "secret.bin", 2.0)
     assert contents.network_content(str(model)) == before
     assert onnx.load(str(model), load_external_data=False).graph.initializer[0].name == "w"
+
+
+@pytest.mark.parametrize("key", ["teacher", "loss"])
+def test_the_code_of_a_teacher_and_of_a_loss_counts(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "code_of_mine.py"
+    digests = []
+    for constant in (1, 2):
+        module.write_text(f"def mine(*given):\n    return {constant} + len(given)\n")
+        digests.append(contents.training_content({key: "code_of_mine:mine"}))
+    assert all(digest[key] for digest in digests)
+    assert digests[0] != digests[1]
+    assert contents.training_content({"teacher": None, "loss": None}) == {"teacher": None, "loss": None}

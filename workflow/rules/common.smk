@@ -126,6 +126,7 @@ SECTIONS = {
 # Digests of the data, files and libraries that sections name but do not contain.
 CONTENTS = {
     "data": lambda: data.fingerprint(CONFIG["data"]),
+    "finetune": lambda: contents.training_content(CONFIG["finetune"]),
     "network": lambda: contents.network_content(SECTIONS["network"]["source"]),
     "weights": lambda: (
         None if TRAINED_HERE else contents.weights_content(SECTIONS["weights"])

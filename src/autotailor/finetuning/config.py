@@ -111,6 +111,9 @@ class FinetuneConfig(WatchedConfig):
         sort: whether channels are sorted by importance once before training.
         distillation: from the original network; a strategy with in-place distillation uses it for the largest SubNet.
         calibration: of every SubNet that is evaluated or exported.
+        teacher: ``timm:NAME`` or ``module:factory`` of a network that teaches in place of the original one
+            (``external_teacher``).
+        loss: ``module:function`` that takes the place of distillation (``loss``).
         layer_decay: factor of the learning rate from one layer to the one before it (``layer_decay``); 1 for one rate.
         accept_chance: whether training starts even where the original network classifies the data no better than
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
@@ -131,6 +134,8 @@ class FinetuneConfig(WatchedConfig):
     sort: bool = True
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    teacher: str | None = None
+    loss: str | None = None
     layer_decay: float = 1.0
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
     panel: PanelConfig = field(default_factory=PanelConfig, repr=False)  # not part of ``identity``
@@ -144,6 +149,9 @@ class FinetuneConfig(WatchedConfig):
         super().__post_init__()
         at_least(self, subnets=1, workers=1)
         not_negative(self, "layer_decay")
+        for name, value in (("teacher", self.teacher), ("loss", self.loss)):
+            if value is not None and not (isinstance(value, str) and all(value.partition(":"))):
+                raise TrainingError(f"FinetuneConfig.{name}: expected null or a name with a colon, not {value!r}")
         if not 0 < self.layer_decay <= 1:
             raise TrainingError(f"FinetuneConfig.layer_decay: expected above 0 and at most 1, not {self.layer_decay}")
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown

@@ -116,7 +116,9 @@ def _classify(network: nn.Module, images: torch.Tensor, resolution: int) -> IntA
     return np.asarray(logits.argmax(dim=1).cpu().numpy(), dtype=np.int64)
 
 
-def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool) -> BoolArray:
+def question(
+    teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool, name: str = "the original network"
+) -> BoolArray:
     """Checks the original network on the validation set, and returns the correctness of each image, ``[n]``.
 
     Args:
@@ -124,13 +126,14 @@ def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chanc
         data: of the user.
         resolution: side to which images are resized, in pixels; 0 leaves their size.
         accept_chance: whether a failed check only gives a warning.
+        name: of the network, for messages.
 
     Raises:
         TrainingError: the network's accuracy is no better than chance, or would be much better with another order of
             the classes or another normalisation.
     """
     answers = ask(teacher, data.validation, data.num_classes, resolution)
-    complaint = _complaint(answers, teacher, data, resolution)
+    complaint = _complaint(answers, teacher, data, resolution, name)
     if complaint and not accept_chance:
         raise TrainingError(f"{complaint}; to train with this network as it is, set finetune.accept_chance to true")
     if complaint:
@@ -138,9 +141,9 @@ def question(teacher: nn.Module, data: DataSplits, resolution: int, accept_chanc
     return answers.right
 
 
-def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int) -> str:
+def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolution: int, name: str) -> str:
     """The reason to refuse a teacher, with the cause if one is found; "" where the teacher is good."""
-    found = f"the original network is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
+    found = f"{name} is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
     matched = answers.matched()
     moved = _better(matched, answers)
     order = f"would be for {matched.mean():.1%} if its classes had another order: {_moved(answers.order())}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -19,8 +19,9 @@ from autotailor.compute.turns import executor
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
-from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.external_teacher import Teacher, load_teacher, sized
 from autotailor.finetuning.layer_decay import learning_rate_scales
+from autotailor.finetuning.loss import Loss, make_loss
 from autotailor.finetuning.panel import watch_subnets
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
@@ -76,16 +77,20 @@ def finetune(
     check_network(teacher, data, resolution)
     with deterministic(config.threads, device):
         known = question(teacher, data, resolution, config.accept_chance)
+        teaching = _teacher(teacher, resolution, data, config, device)
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net, device)
     if config.sort:
         net = net.sort_channels()
     module = net.module(logits=True).to(device)
+    others = [teaching.network.state_dict()] if config.teacher else []
     identity = fingerprint(
         ["finetune", config.identity, data.fingerprint, repr(net.space)],
         module.state_dict(),
+        *others,
     )
-    step = WeightSharing(module, teacher, strategy, config, net.head.independent)
+    loss = make_loss(config, data.num_classes, net.head.independent)
+    step = WeightSharing(module, teaching, strategy, config, loss)
     path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
     scales = learning_rate_scales(net, module, config.layer_decay)
     history = train(module, data.train, config, step, path, identity, "finetune", watch, config.resume_from, scales)
@@ -99,6 +104,17 @@ def finetune(
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 
 
+def _teacher(
+    original: torch.nn.Module, resolution: int, data: DataSplits, config: FinetuneConfig, device: torch.device
+) -> Teacher:
+    """The original network, or the one that the configuration names, after the same check of its accuracy."""
+    if config.teacher is None:
+        return Teacher(original, resolution)
+    found = load_teacher(config.teacher, data, device)
+    question(found.network, data, found.resolution, config.accept_chance, found.name)
+    return found
+
+
 class WeightSharing:
     """One step of training: averages the gradients of all SubNets that the strategy draws.
 
@@ -108,22 +124,22 @@ class WeightSharing:
 
     Args:
         module: the SuperNet, on the device that trains.
-        teacher: the original network, on the same device.
+        teacher: of the SubNets that do not learn from the largest one.
         strategy: draws the SubNets of each step.
         config: of the training.
-        independent: whether each class has its own Sigmoid (``distillation_loss``).
+        loss: of each SubNet.
     """
 
     def __init__(
         self,
         module: ElasticModule,
-        teacher: torch.nn.Module,
+        teacher: Teacher,
         strategy: Strategy,
         config: FinetuneConfig,
-        independent: bool = False,
+        loss: Loss,
     ) -> None:
-        self._strategy, self._config, self._independent = strategy, config, independent
-        self._teacher = place(teacher, device_of(module))
+        self._strategy, self._config, self._loss = strategy, config, loss
+        self._teacher = replace(teacher, network=place(teacher.network, device_of(module)))
         self._largest = largest(strategy.space)
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
@@ -149,10 +165,7 @@ class WeightSharing:
             if position == 0:
                 first.set_result(logits.detach())
             targets = first.result() if teaching and position else original.result()
-            config = self._config
-            loss = distillation_loss(
-                logits, batch.labels, targets, config.distillation, config.label_smoothing, self._independent
-            )
+            loss = self._loss(logits, batch.labels, targets, self._config)
             weights = _trained(self._views[position])
             gradients = torch.autograd.grad(loss * batch.loss_scale / len(subnets), weights, allow_unused=True)
             return loss.detach(), gradients
@@ -179,8 +192,7 @@ class WeightSharing:
     @torch.no_grad()
     def _original(self, images: torch.Tensor) -> torch.Tensor:
         """The teacher's logits, at its own resolution."""
-        resolution = resolution_of(self._largest)
-        return forward(self._teacher, resize(images, resolution) if resolution else images, self._config.precision)
+        return forward(self._teacher.network, sized(self._teacher, images), self._config.precision)
 
     def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
         module.activate(subnet)

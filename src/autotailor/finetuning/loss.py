@@ -1,0 +1,73 @@
+"""A loss of the user's (``finetune.loss``: ``module:function``), in the place of distillation.
+
+The function is called for each SubNet of each step as ``function(logits, labels, teacher, config)``:
+
+* ``logits``: of the SubNet, ``[b, classes]``, float32, with gradient;
+* ``labels``: ``[b]``, int64;
+* ``teacher``: logits of the teacher, ``[b, classes]``, without gradient;
+* ``config``: the ``FinetuneConfig``, with ``distillation`` and ``label_smoothing``.
+
+It returns a scalar tensor, the mean over the batch. It must draw no random number and keep no state between calls,
+because SubNets run side by side and a training goes on bit by bit after an interruption.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from autotailor.finetuning.config import FinetuneConfig
+from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.errors import TrainingError
+
+Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, FinetuneConfig], torch.Tensor]
+
+
+def make_loss(config: FinetuneConfig, classes: int, independent: bool) -> Loss:
+    """The loss that a configuration asks for: the user's, checked on a tiny batch, or distillation.
+
+    Args:
+        config: of the training.
+        classes: number of classes.
+        independent: whether each class has its own Sigmoid (``distillation_loss``).
+
+    Raises:
+        TrainingError: the user's function cannot be imported, or does not return a finite scalar with a gradient.
+    """
+    if config.loss is not None:
+        return _checked(config.loss, config, classes)
+
+    def distil(
+        logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig
+    ) -> torch.Tensor:
+        return distillation_loss(logits, labels, teacher, config.distillation, config.label_smoothing, independent)
+
+    return distil
+
+
+def _checked(source: str, config: FinetuneConfig, classes: int) -> Loss:
+    """The function that a source names, after a call with four images."""
+    module, _, name = source.partition(":")
+    where = f"finetune.loss {source}"
+    try:
+        function: Any = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise TrainingError(f"{where}: {error}; expected module:function, importable from here") from error
+    generator = torch.Generator().manual_seed(0)
+    student, teacher = (torch.randn(4, classes, generator=generator) for _ in range(2))
+    student.requires_grad_(True)
+    expected = "expected a scalar tensor with a gradient from function(logits, labels, teacher, config)"
+    try:
+        value = function(student, torch.arange(4) % classes, teacher, config)
+    except Exception as error:
+        raise TrainingError(f"{where} failed on four images: {type(error).__name__}: {error}; {expected}") from error
+    if not isinstance(value, torch.Tensor) or value.ndim or not value.requires_grad:
+        found = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+        raise TrainingError(f"{where} returned {found} for four images; {expected}")
+    if not value.isfinite():
+        raise TrainingError(f"{where} returned {value.item()} for four images; expected a finite number")
+    checked: Loss = function
+    return checked

@@ -1,0 +1,86 @@
+"""A loss of the user's: what it is given, and what is refused before training."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+import autotailor
+from autotailor import finetuning
+from autotailor.data import DataSplits
+from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
+from autotailor.finetuning.distillation import distillation_loss
+from training import equal, weights
+
+
+def same(logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig) -> torch.Tensor:
+    """Distillation as autotailor has it."""
+    return distillation_loss(logits, labels, teacher, config.distillation, config.label_smoothing)
+
+
+@pytest.fixture(autouse=True)
+def _functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the user's with losses."""
+    mine = types.ModuleType("losses_of_mine")
+    vars(mine).update(
+        same=same,
+        labels_alone=lambda logits, labels, teacher, config: functional.cross_entropy(logits, labels),
+        by_image=lambda logits, labels, teacher, config: functional.cross_entropy(logits, labels, reduction="none"),
+        number=lambda logits, labels, teacher, config: 1.0,
+        constant=lambda logits, labels, teacher, config: teacher.sum(),
+        infinite=lambda logits, labels, teacher, config: logits.sum() * float("inf"),
+        two=lambda logits, labels: logits.sum(),
+    )
+    monkeypatch.setitem(sys.modules, "losses_of_mine", mine)
+
+
+@pytest.mark.parametrize(("name", "is_the_same"), [("same", True), ("labels_alone", False)])
+def test_it_takes_the_place_of_distillation(
+    name: str,
+    is_the_same: bool,
+    plain_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    finetune_config: FinetuneConfig,
+    finetuned: FinetuneResult,
+    tmp_path: Path,
+) -> None:
+    config = replace(finetune_config, loss=f"losses_of_mine:{name}")
+    result = finetuning.finetune(plain_net, tiny, config, tmp_path)
+    assert equal(weights(result.net), weights(finetuned.net)) is is_the_same
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("losses_of_mine:by_image", r"returned a tensor of shape \[4\]"),
+        ("losses_of_mine:number", "returned float"),
+        ("losses_of_mine:constant", r"returned a tensor of shape \[\]"),
+        ("losses_of_mine:infinite", "expected a finite number"),
+        ("losses_of_mine:two", "failed on four images: TypeError"),
+        ("losses_of_mine:absent", "expected module:function"),
+        ("modules_of_nobody:one", "expected module:function"),
+    ],
+)
+def test_what_is_no_loss_is_refused_before_training(
+    source: str,
+    says: str,
+    plain_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    finetune_config: FinetuneConfig,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(TrainingError, match=says):
+        finetuning.finetune(plain_net, tiny, replace(finetune_config, loss=source), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("key", ["loss", "teacher"])
+def test_a_name_has_a_colon(key: str) -> None:
+    with pytest.raises(TrainingError, match=rf"FinetuneConfig\.{key}: expected null or a name with a colon"):
+        FinetuneConfig.from_section({"epochs": 1, key: "mine"})
