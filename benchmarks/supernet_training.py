@@ -1,15 +1,17 @@
 """Compares training steps of a SuperNet, one SubNet active, with those of the plain network of that architecture.
 
-    OMP_NUM_THREADS=2 python benchmarks/supernet_training.py [--networks timm:resnet50 ...] [--device cuda]
+    OMP_NUM_THREADS=1 python benchmarks/supernet_training.py --threads 1 --clock cpu [--device cuda --clock wall]
 
 The plain network of the largest SubNet is the network itself. That of the smallest SubNet is the network's own code
-with sliced weights and without the removed blocks (``plain.py``); it computes the same logits. ``standalone`` is the
-sliced graph as autotailor runs it by itself (``SuperNet.build``).
+with sliced weights and without the removed blocks (``plain.py``). ``standalone`` is the sliced graph as autotailor runs
+it by itself (``SuperNet.build``), which polishing trains.
 
 Steps of the three take turns in one process. Each ratio is the median over rounds of (SuperNet) / (plain network), with
-quartiles; ``gradients`` is forward, loss and backward, ``step`` has the optimizer as well. Memory is the largest sum of
-PyTorch's tensors during one step, weights, gradients and the optimizer's moments included. Prints the table and writes
-``supernet_training.csv`` beside this file.
+quartiles: of forward, loss and backward (``gradients``), of these and the addition of the slices' gradients to the
+gradients of the shared weights (``added``), and of all with AdamW (``step``). Addition and AdamW work on the shared
+weights as a whole, once a step, however many SubNets the step trains. Memory is the largest sum of PyTorch's tensors
+during one step, weights, gradients and moments included. Prints the table and writes ``supernet_training.csv`` beside
+this file.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ import autotailor
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compiler.sources.source import create_network
+from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 
@@ -40,12 +43,13 @@ NETWORKS = ("timm:resnet50", "timm:mobilenetv2_100", "timm:convnext_tiny", "timm
 FIRST = 2
 """Rounds that are not counted."""
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+PHASES = ("gradients", "added", "step")
 PLAIN, STANDALONE, SUPERNET = "plain", "standalone", "supernet"
 
 
 @dataclass
 class Trained:
-    """A module that is trained, and the seconds of its steps so far: of the gradients, and of the whole step."""
+    """A module that is trained."""
 
     module: nn.Module
     optimizer: torch.optim.Optimizer
@@ -53,14 +57,25 @@ class Trained:
     labels: torch.Tensor
     clock: Callable[[], float]
 
-    def step(self) -> tuple[float, float]:
-        """Makes one step; returns the seconds of its gradients and of all of it."""
+    def step(self) -> tuple[float, float, float]:
+        """Makes one step; returns seconds until the gradients are known, until the parameters have them, and of all."""
         start = self._now()
         self.optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(self.module(self.images), self.labels).backward()
-        middle = self._now()
+        if isinstance(self.module, ElasticModule):
+            with self.module.slices() as slices:
+                gradients = slices.gradients(self._loss())
+            known = self._now()
+            self.module.add_gradients(gradients)
+            del gradients
+        else:
+            self._loss().backward()
+            known = self._now()
+        given = self._now()
         self.optimizer.step()
-        return middle - start, self._now() - start
+        return known - start, given - start, self._now() - start
+
+    def _loss(self) -> torch.Tensor:
+        return F.cross_entropy(self.module(self.images), self.labels)
 
     def _now(self) -> float:
         if self.images.is_cuda:
@@ -113,19 +128,19 @@ def subjects(network: nn.Module, net: SuperNet, subnet: SubNet, options: argpars
 def compare(network: nn.Module, net: SuperNet, subnet: SubNet, options: argparse.Namespace) -> dict[str, float]:
     """One row of the table, without names."""
     compared = subjects(network, net, subnet, options)
-    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in compared}
+    seconds: dict[str, list[tuple[float, ...]]] = {name: [] for name in compared}
     for turn in range(FIRST + options.rounds):
         for name in list(compared)[:: 1 if turn % 2 else -1]:
             seconds[name].append(compared[name].step())
     times = {name: np.array(rows[FIRST:]) for name, rows in seconds.items()}
     row: dict[str, float] = {"resolution": compared[PLAIN].images.shape[-1], "rounds": options.rounds}
     for name in (SUPERNET, STANDALONE):
-        for column, what in enumerate(("gradients", "step")):
+        for column, what in enumerate(PHASES):
             ratios = times[name][:, column] / times[PLAIN][:, column]
             low, middle, high = np.percentile(ratios, [25, 50, 75])
             row |= {f"{name}_{what}": middle, f"{name}_{what}_low": low, f"{name}_{what}_high": high}
     for name in compared:
-        row[f"{name}_images_per_second"] = options.batch / float(np.median(times[name][:, 1]))
+        row[f"{name}_images_per_second"] = options.batch / float(np.median(times[name][:, -1]))
     peaks = {name: one.peak_bytes() for name, one in compared.items()}
     return row | {f"{name}_memory": peaks[name] / peaks[PLAIN] for name in (SUPERNET, STANDALONE)}
 
@@ -146,11 +161,11 @@ def measure(options: argparse.Namespace) -> pd.DataFrame:
 
 def show(frame: pd.DataFrame) -> None:
     """Prints the ratios."""
-    table = Table("network", "SubNet", "gradients", "step", "standalone", "memory", "images/s", "plain images/s")
+    table = Table("network", "SubNet", *PHASES, "standalone", "memory", "images/s", "plain images/s")
     for row in frame.to_dict("records"):
         spans = [
             f"{row[key]:.3f} ({row[f'{key}_low']:.3f}-{row[f'{key}_high']:.3f})"
-            for key in ("supernet_gradients", "supernet_step", "standalone_step")
+            for key in (*(f"{SUPERNET}_{phase}" for phase in PHASES), f"{STANDALONE}_step")
         ]
         rates = [f"{row[f'{name}_images_per_second']:.2f}" for name in (SUPERNET, PLAIN)]
         table.add_row(row["network"], row["subnet"], *spans, f"{row['supernet_memory']:.2f}", *rates)

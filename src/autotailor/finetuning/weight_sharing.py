@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,10 +30,11 @@ from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.slices import SliceGradient
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 
-Gradients = tuple[torch.Tensor | None, ...]
+Gradients = tuple[SliceGradient, ...]
 
 
 @dataclass(frozen=True)
@@ -156,38 +156,30 @@ class WeightSharing:
         original = self._pool.submit(self._original, batch.images)  # runs beside the first SubNet
 
         def run(position: int) -> tuple[torch.Tensor, Gradients]:
-            try:
-                logits = self._logits(self._views[position].train(), subnets[position], batch.images)
-            except BaseException as error:
+            with self._views[position].train().slices() as slices:
+                try:
+                    logits = self._logits(self._views[position], subnets[position], batch.images)
+                except BaseException as error:
+                    if position == 0:
+                        first.set_exception(error)
+                    raise
                 if position == 0:
-                    first.set_exception(error)
-                raise
-            if position == 0:
-                first.set_result(logits.detach())
-            targets = first.result() if teaching and position else original.result()
-            loss = self._loss(logits, batch.labels, targets, self._config)
-            weights = _trained(self._views[position])
-            gradients = torch.autograd.grad(loss * batch.loss_scale / len(subnets), weights, allow_unused=True)
-            return loss.detach(), gradients
+                    first.set_result(logits.detach())
+                targets = first.result() if teaching and position else original.result()
+                loss = self._loss(logits, batch.labels, targets, self._config)
+                return loss.detach(), slices.gradients(loss * batch.loss_scale / len(subnets))
 
         running = [self._pool.submit(run, position) for position in range(len(subnets))]
         wait(running)  # where one fails, no other goes on behind the step's end
         results = [future.result() for future in running]
         self._last = [(subnet, loss.item()) for subnet, (loss, _) in zip(subnets, results, strict=True)]
-        self._add([gradients for _, gradients in results])
+        for _, gradients in results:
+            self._module.add_gradients(gradients)
         return sum(loss for _, loss in self._last) / len(self._last)
 
     def describe(self) -> str:
         """The SubNets of the last step with their losses."""
         return "it trained " + " and ".join(f"{_named(subnet)} with loss {loss:.4g}" for subnet, loss in self._last)
-
-    def _add(self, results: Sequence[Gradients]) -> None:
-        """Adds gradients in the order of the draw."""
-        parameters = _trained(self._module)
-        for gradients in results:
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                if gradient is not None:
-                    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
     @torch.no_grad()
     def _original(self, images: torch.Tensor) -> torch.Tensor:
@@ -204,10 +196,6 @@ def _named(subnet: SubNet) -> str:
     """A SubNet by its id and by the choices that differ from the largest SubNet."""
     choices = ", ".join(f"{change.variable}={change.choice:g}" for change in subnet.modifications)
     return f"SubNet {subnet.id} ({choices or 'the largest'})"
-
-
-def _trained(module: ElasticModule) -> list[torch.nn.Parameter]:
-    return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
 def _metrics(

@@ -8,7 +8,7 @@ active SubNet (evaluation), or collects statistics (recalibration).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +19,13 @@ import torch
 from torch import nn
 
 from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.bypass import bypass
 from autotailor.ir.execution.head import Head, find_head
 from autotailor.ir.execution.kernels import Kernels, find_call
+from autotailor.ir.execution.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.execution.weight_plan import WeightPlan, plan_weight, take_tensor
+from autotailor.ir.execution.weight_plan import WeightPlan, add_gradient, plan_weight, take_tensor
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
@@ -126,12 +128,16 @@ class GraphModule(nn.Module):
         if node.name in self._bypass_keys:
             module = self._bypassed[self._bypass_keys[node.name]]
             return module(*(values[name] for name in dict.fromkeys(self.graph.activations(node))))
-        arguments = [self._argument(name, values) for name in node.inputs]
+        arguments = [self._argument(name, values) for name in self._read(node)]
         if node.kind == NORMALISATION:
             return self.normalise(node, arguments)
         call = find_call(node.kind)
         assert call is not None
         return call(node, arguments)
+
+    def _read(self, node: Node) -> tuple[str, ...]:
+        """The inputs that a node reads; an empty name is read as None."""
+        return node.inputs
 
     def _argument(self, name: str, values: Mapping[str, Tensor]) -> Tensor | None:
         if not name:
@@ -173,11 +179,20 @@ class ElasticModule(GraphModule):
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None
         self._stored = False
+        self._slices: Slices | None = None
         self._plans: dict[str, WeightPlan] = {}
         self.activate(largest(elastic.space))
 
     def activate(self, subnet: SubNet) -> ElasticModule:
-        """Selects the SubNet to run; statistics of another SubNet are dropped."""
+        """Selects the SubNet to run; statistics of another SubNet are dropped.
+
+        Raises:
+            GraphError: slices of another SubNet are in use.
+        """
+        if self._slices:
+            raise GraphError(
+                f"network {self.graph.name}: activate a SubNet before its forward pass, not between slices"
+            )
         self._subnet, self._sizes = subnet, self.elastic.sizes(subnet)
         kept = self.elastic.remainder(subnet)
         self._schedule(tuple(self._follow(node) for node in kept.nodes), kept.tensor(self._head.logits))
@@ -216,7 +231,36 @@ class ElasticModule(GraphModule):
         plan = self._plans.get(name)
         if plan is None:
             plan = self._plans[name] = plan_weight(self.elastic.propagation.dimensions[name], self._sizes)
-        return take_tensor(super().weight(name), plan)
+        whole = super().weight(name)
+        return take_tensor(whole, plan) if self._slices is None else self._slices.take(name, whole, plan)
+
+    def _read(self, node: Node) -> tuple[str, ...]:
+        """In training BatchNorm does without its stored statistics, which are therefore not sliced."""
+        unused = node.kind == NORMALISATION and self.training and self._collector is None
+        return (*node.inputs[:3], "", "") if unused else node.inputs
+
+    @contextmanager
+    def slices(self) -> Iterator[Slices]:
+        """Within this context forward passes compute with slices that have gradients of their own (``slices.py``).
+
+        The parameters get gradients from ``add_gradients`` alone. One SubNet is active within the context.
+        """
+        self._slices = Slices()
+        try:
+            yield self._slices
+        finally:
+            self._slices = None
+
+    def add_gradients(self, gradients: Iterable[SliceGradient]) -> None:
+        """Adds gradients of slices to those of the parameters."""
+        for gradient in gradients:
+            parameter = super().weight(gradient.weight)
+            if parameter.grad is None and not any(gradient.plan):
+                parameter.grad = gradient.value
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            add_gradient(parameter.grad, gradient.plan, gradient.value)
 
     @contextmanager
     def collecting(self, stored: bool = False) -> Iterator[Collector]:

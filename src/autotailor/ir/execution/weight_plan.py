@@ -38,6 +38,39 @@ class Stretch:
         return weight.narrow(axis, self.start, self.length)
 
 
+@dataclass(frozen=True)
+class Runs:
+    """Stretches of one length at equal distances: the first channels of each head, or of each of q, k and v.
+
+    The axis has ``whole`` runs of ``step`` entries; of the first ``count`` runs, ``length`` entries from ``start``.
+    """
+
+    start: int
+    length: int
+    count: int
+    step: int
+    whole: int
+
+    def of_array(self, weight: Array, axis: int) -> Array:
+        shape = (*weight.shape[:axis], self.whole, self.step, *weight.shape[axis + 1 :])
+        cut = (slice(None),) * axis + (slice(self.count), slice(self.start, self.start + self.length))
+        return weight.reshape(shape)[cut].reshape(*shape[:axis], self.count * self.length, *shape[axis + 2 :])
+
+    def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
+        return self._region(weight, axis).flatten(axis, axis + 1)
+
+    def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
+        """Gradient of an axis of ``size`` entries from the gradient of the taken ones: zero where none was taken."""
+        spread = gradient.new_zeros((*gradient.shape[:axis], size, *gradient.shape[axis + 1 :]))
+        self._region(spread, axis).copy_(_split(gradient, axis, self.count, self.length))
+        return spread
+
+    def _region(self, whole: Tensor, axis: int) -> Tensor:
+        """A view of the runs, with an axis of runs and an axis of the entries of one."""
+        runs = _split(whole, axis, self.whole, self.step).narrow(axis, 0, self.count)
+        return runs.narrow(axis + 1, self.start, self.length)
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """Entries of an axis by their indices; what is taken is a copy."""
@@ -49,6 +82,11 @@ class Selection:
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
         return weight.index_select(axis, self._on(weight.device))
+
+    def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
+        """Gradient of an axis of ``size`` entries from the gradient of the taken ones: zero where none was taken."""
+        shape = (*gradient.shape[:axis], size, *gradient.shape[axis + 1 :])
+        return gradient.new_zeros(shape).index_copy_(axis, self._on(gradient.device), gradient)
 
     def _on(self, device: torch.device) -> Tensor:
         """The indices where the weight is; they are copied there once."""
@@ -74,12 +112,22 @@ class Resampling:
         resampled: Tensor = torch.tensordot(self._tensor.to(weight), weight, ([1], [axis]))
         return resampled.movedim(0, axis)
 
+    def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
+        """Gradient of the axis that was interpolated, from the gradient of the interpolated one."""
+        spread: Tensor = torch.tensordot(self._tensor.to(gradient), gradient, ([0], [axis]))
+        return spread.movedim(0, axis)
+
     @cached_property
     def _tensor(self) -> Tensor:
         return torch.from_numpy(self.matrix)
 
 
-Part = Stretch | Selection | Resampling
+def _split(tensor: Tensor, axis: int, outer: int, inner: int) -> Tensor:
+    """The tensor with one axis as two."""
+    return tensor.reshape(*tensor.shape[:axis], outer, inner, *tensor.shape[axis + 1 :])
+
+
+Part = Stretch | Runs | Selection | Resampling
 WeightPlan = tuple[Part | None, ...]
 """For each axis of a weight what is taken of the axis; None where the axis stays whole."""
 
@@ -101,8 +149,21 @@ def _part(axis: Dimension, sizes: Sizes, orders: Orders) -> Part | None:
     indices = axis.indices(sizes, orders)
     first = int(indices[0]) if len(indices) else 0
     if not len(indices) or not np.array_equal(indices, np.arange(first, first + len(indices))):
-        return Selection(indices)
+        return _runs(indices, axis.meta) or Selection(indices)
     return None if len(indices) == axis.meta else Stretch(first, len(indices))
+
+
+def _runs(indices: Indices, size: int) -> Runs | None:
+    """Indices of an axis of ``size`` entries as runs, where they are that."""
+    breaks = np.flatnonzero(np.diff(indices) != 1) + 1
+    if not len(breaks):
+        return None
+    start, length, count = int(indices[0]), int(breaks[0]), len(breaks) + 1
+    step = int(indices[length]) - start
+    if step <= 0 or size % step or start + length > step:
+        return None
+    expected = start + (np.arange(count)[:, None] * step + np.arange(length)).reshape(-1)
+    return Runs(start, length, count, step, size // step) if np.array_equal(indices, expected) else None
 
 
 def take_array(weight: Array, plan: WeightPlan) -> Array:
@@ -119,3 +180,20 @@ def take_tensor(weight: Tensor, plan: WeightPlan) -> Tensor:
     for axis, part in enumerate(plan):
         taken = taken if part is None else part.of_tensor(taken, axis)
     return taken
+
+
+def add_gradient(gradient: Tensor, plan: WeightPlan, taken: Tensor) -> None:
+    """Adds the gradient of what a plan takes to the gradient of the whole weight, in place.
+
+    Args:
+        gradient: of the whole weight.
+        plan: of what is taken.
+        taken: gradient of what ``take_tensor`` returns.
+    """
+    region = gradient
+    for axis, part in enumerate(plan):
+        if isinstance(part, Stretch):
+            region = part.of_tensor(region, axis)
+        elif part is not None:
+            taken = part.spread(taken, axis, gradient.shape[axis])
+    region.add_(taken)

@@ -9,7 +9,16 @@ import pytest
 import torch
 
 from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Kernel, Product, Resolution, Sum
-from autotailor.ir.execution.weight_plan import Resampling, Selection, Stretch, plan_weight, take_array, take_tensor
+from autotailor.ir.execution.weight_plan import (
+    Resampling,
+    Runs,
+    Selection,
+    Stretch,
+    add_gradient,
+    plan_weight,
+    take_array,
+    take_tensor,
+)
 
 A, B, K, R = Atom("a", 4), Atom("b", 4), Kernel("k", 5), Resolution("resolution", 6)
 SIZES: Mapping[Atom, int] = {A: 2, B: 3, K: 3, R: 4}
@@ -55,3 +64,35 @@ def test_an_order_selects_the_first_channels_of_it() -> None:
 def test_what_is_taken_consecutively_is_a_view(axis: Dimension) -> None:
     weight = np.zeros((axis.meta, 2), dtype=np.float32)
     assert np.shares_memory(take_array(weight, plan_weight((axis, Constant(2)), size)), weight)
+
+
+@pytest.mark.parametrize(
+    ("axis", "kind"),
+    [
+        (Product((Constant(3), A)), Runs),  # the first two channels of q, k and v
+        (Product((B, A)), Runs),  # the first two channels of the first three heads
+        (Product((Constant(2), B, A)), Selection),
+        (Sum((A, A)), Runs),
+        (Sum((A, B)), Selection),
+    ],
+    ids=["qkv", "heads", "both", "equal parts", "other parts"],
+)
+def test_equal_stretches_at_equal_distances_are_runs(axis: Dimension, kind: type) -> None:
+    weight = np.random.default_rng(0).normal(size=(2, axis.meta, 3)).astype(np.float32)
+    plan = plan_weight((Constant(2), axis, Constant(3)), size)
+    expected = weight[:, axis.indices(size, {})]
+    assert type(plan[1]) is kind
+    np.testing.assert_array_equal(take_array(weight, plan), expected)
+    np.testing.assert_array_equal(take_tensor(torch.from_numpy(weight), plan).numpy(), expected)
+
+
+@pytest.mark.parametrize("axes", [AXES, (Product((B, A)), Sum((Constant(1), R)), Sum((A, B)), K)], ids=["views", "all"])
+def test_gradients_are_added_where_the_weight_was_taken(axes: tuple[Dimension, ...]) -> None:
+    plan = plan_weight(axes, size)
+    weight = torch.randn([axis.meta for axis in axes], requires_grad=True)
+    taken = take_tensor(weight, plan)
+    gradient = torch.randn_like(taken)
+    (expected,) = torch.autograd.grad(taken, weight, gradient)
+    found = torch.ones_like(weight)
+    add_gradient(found, plan, gradient)
+    torch.testing.assert_close(found, 1 + expected)
