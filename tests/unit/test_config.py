@@ -3,8 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from autotailor import config
+from autotailor.compute.accelerator import AcceleratorError
 from autotailor.config import ConfigError
 from autotailor.sections import flatten
 
@@ -126,6 +128,15 @@ def test_a_configuration_is_checked_without_asking_the_device() -> None:
         config.check(config.compose(CONF, "resnet_digits", device))
     with pytest.raises(AutoTailorError, match=r"\[4711\] do not exist here"):
         config.check(config.compose(CONF, "resnet_digits", "host", ["device.cores=[4711]"]))
+
+
+def test_a_named_accelerator_that_is_absent_is_found_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for override in ("accelerator=cuda", "model.pretrain.accelerator=cuda:1", "sensitivity.accelerator=cuda"):
+        composed = config.compose(CONF, "resnet_digits", "host", [override])
+        with pytest.raises(AcceleratorError, match="NVIDIA"):
+            config.check_accelerators(composed)
+    config.check_accelerators(config.compose(CONF, "resnet50", "host"))
 
 
 def test_a_table_stands_for_a_device_that_is_away() -> None:

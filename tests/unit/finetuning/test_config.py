@@ -4,9 +4,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from autotailor.accuracy import AccuracyError, CalibrationConfig
+from autotailor.compute import accelerator
+from autotailor.compute.accelerator import AcceleratorError
 from autotailor.finetuning import (
     DistillationConfig,
     FinetuneConfig,
@@ -63,6 +66,22 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
     assert FinetuneConfig(epochs=1, precision="bf16").identity != FinetuneConfig(epochs=1).identity
 
 
+def test_identity_names_the_kind_of_an_accelerator_but_not_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = FinetuneConfig(epochs=1).identity
+    assert FinetuneConfig(epochs=1, accelerator="cpu").identity == expected
+    devices = {"auto": "cpu", "cuda:0": "cuda:0", "cuda:1": "cuda:1"}
+    monkeypatch.setattr(accelerator, "resolve", lambda name: torch.device(devices[name]))
+    assert FinetuneConfig(epochs=1, accelerator="auto").identity == expected
+    on_gpu = FinetuneConfig(epochs=1, accelerator="cuda:0").identity
+    assert on_gpu == FinetuneConfig(epochs=1, accelerator="cuda:1").identity != expected
+    assert "'cuda'" in on_gpu
+
+
+def test_identity_names_a_micro_batch_that_divides_the_batch() -> None:
+    configs = {size: PretrainConfig(epochs=1, batch_size=16, micro_batch=size).identity for size in (0, 8, 16, 32)}
+    assert configs[0] == configs[16] == configs[32] != configs[8]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -77,7 +96,9 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
         ({"optimizer": "lion"}, "adamw, lamb, rmsprop, sgd"),
         ({"ema": 1.0}, "below 1"),
         ({"layer_decay": 1.5}, "layer_decay"),
-        ({"precision": "fp8"}, "auto, fp32, bf16"),
+        ({"precision": "fp8"}, "auto, fp32, bf16, fp16"),
+        ({"accelerator": "gpu"}, "auto, cpu, cuda"),
+        ({"micro_batch": -1}, "micro_batch"),
         ({"subnets": 0}, "subnets"),
         ({"calibration": {"images": 0}}, "images"),
         ({"calibration": {"pictures": 5}}, "pictures"),
@@ -93,7 +114,7 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
     ids=str,
 )
 def test_parameters_out_of_range_are_refused_by_name(change: dict[str, object], says: str) -> None:
-    with pytest.raises((TrainingError, AccuracyError), match=says):
+    with pytest.raises((TrainingError, AccuracyError, AcceleratorError), match=says):
         FinetuneConfig.from_section({"epochs": 1, **change})
 
 

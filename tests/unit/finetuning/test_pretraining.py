@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from autotailor.finetuning import (
     PretrainResult,
     TrainingError,
 )
-from training import PRETRAIN, equal, fresh
+from training import PRETRAIN, close, equal, fresh, without_norm
 
 
 class TestPretrain:
@@ -117,6 +118,17 @@ class TestPretrain:
     def test_a_loss_that_explodes_is_an_error_with_a_remedy(self, tiny: DataSplits, tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match="lower lr"):
             finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, optimizer="sgd", lr=1e30, warmup=0.0), tmp_path)
+
+    @pytest.mark.parametrize("change", [{"micro_batch": 5}, {"micro_batch": 3, "gradient_norm": 0.05}], ids=str)
+    def test_without_batch_norm_micro_batches_change_only_the_rounding(
+        self, change: dict[str, Any], tiny: DataSplits, tmp_path: Path
+    ) -> None:
+        config = replace(PRETRAIN, optimizer="sgd", lr=0.1, gradient_norm=change.get("gradient_norm", 0.0))
+        whole = finetuning.pretrain(without_norm(), tiny, config, tmp_path / "whole")
+        parts = finetuning.pretrain(without_norm(), tiny, replace(config, **change), tmp_path / "parts")
+        assert close(whole.state_dict, parts.state_dict)
+        assert not equal(whole.state_dict, parts.state_dict)
+        assert [row["loss"] for row in parts.history] == pytest.approx([row["loss"] for row in whole.history], rel=1e-4)
 
     def test_gradient_clipping_and_sgd_run(self, tiny: DataSplits, tmp_path: Path) -> None:
         config = replace(PRETRAIN, epochs=1, optimizer="sgd", lr=0.05, gradient_norm=1.0)

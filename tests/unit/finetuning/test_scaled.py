@@ -15,7 +15,7 @@ from autotailor.finetuning import (
     ScaledConfig,
     TrainingError,
 )
-from training import equal, fresh
+from training import close, equal, fresh, without_norm
 
 
 class TestScaled:
@@ -41,6 +41,17 @@ class TestScaled:
         resumed = finetuning.train_scaled(networks.TinyResNet, fresh(), tiny, config, tmp_path / "b")
         assert equal(whole.state_dict, resumed.state_dict)
         assert whole.metrics == resumed.metrics
+
+    def test_without_batch_norm_micro_batches_change_only_the_rounding(self, tiny: DataSplits, tmp_path: Path) -> None:
+        config = replace(self.CONFIG, lrs=(0.1,), optimizer="sgd")
+        results = [
+            finetuning.train_scaled(
+                without_norm, fresh(), tiny, replace(config, micro_batch=size), tmp_path / str(size)
+            )
+            for size in (0, 5)
+        ]
+        assert close(results[0].state_dict, results[1].state_dict)
+        assert not equal(results[0].state_dict, results[1].state_dict)
 
     def test_a_teacher_of_other_classes_is_refused(self, tiny: DataSplits, tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match="num_classes"):

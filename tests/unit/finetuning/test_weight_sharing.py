@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import autotailor
 import tiny_data
 from autotailor import finetuning
+from autotailor.accuracy import CalibrationConfig, Calibrator
+from autotailor.compute import placement
 from autotailor.data import DataSplits
+from autotailor.data.splits import Batch, TrainStream
 from autotailor.finetuning import (
     FinetuneConfig,
     FinetuneResult,
     TrainingError,
 )
+from autotailor.finetuning.sampling.strategy import stages_of
+from autotailor.finetuning.training.loop import train
+from autotailor.finetuning.training.states.checkpoint import Checkpoint
+from autotailor.finetuning.training.steps import Step
+from autotailor.finetuning.weight_sharing import WeightSharing
+from fake_cuda import CUDA, fake_cuda
 from training import equal, weights
 
 
@@ -93,3 +104,124 @@ class TestFinetune:
         with pytest.raises(TrainingError, match="num_classes"):
             finetuning.finetune(plain_net, replace(tiny, num_classes=9), finetune_config, tmp_path)
         assert not list(tmp_path.iterdir())
+
+
+def sharing(net: autotailor.SuperNet, config: FinetuneConfig, device: torch.device) -> WeightSharing:
+    """Steps of training on a device; the module and the teacher are moved there."""
+    strategy = finetuning.sampling.create("sandwich", net.space, stages_of(net.space, net.stages), 3)
+    teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
+    return WeightSharing(net.module(logits=True).to(device), teacher, strategy, config)
+
+
+class Drawn(TrainStream):
+    """Batches that were drawn before: on fake tensors nothing can be drawn."""
+
+    def __init__(self, drawn: list[Batch]) -> None:
+        self.drawn = drawn
+
+    def __len__(self) -> int:
+        return sum(len(labels) for _, labels in self.drawn)
+
+    def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        return iter(self.drawn[start:])
+
+
+def step_on(device: torch.device) -> Step:
+    images, labels = tiny_data.draw(8, 3)
+    random = np.random.default_rng(0)
+    return Step(placement.put_images(images, device), placement.put(labels, device), 0.0, random)
+
+
+def test_the_gradients_of_a_step_are_those_of_the_scaled_loss(
+    plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig
+) -> None:
+    losses, gradients = [], []
+    for scale in (1.0, 0.25):
+        step = sharing(plain_net, finetune_config, placement.CPU)
+        losses.append(step(replace(step_on(placement.CPU), loss_scale=scale)))
+        gradients.append([p.grad for p in step._module.parameters() if p.grad is not None])
+    assert losses[0] == losses[1]
+    assert all(torch.allclose(0.25 * whole, part) for whole, part in zip(*gradients, strict=True))
+    assert any(whole.abs().max() > 0.01 for whole in gradients[0])
+
+
+class TestAccelerator:
+    """Training on CUDA: on fake tensors everywhere, and on a GPU where this machine has one."""
+
+    def test_every_tensor_of_a_training_is_on_the_gpu(
+        self,
+        any_net: autotailor.SuperNet,
+        tiny: DataSplits,
+        finetune_config: FinetuneConfig,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        config = replace(finetune_config, epochs=1, accelerator="cuda", gradient_norm=1.0)
+        strategy = finetuning.sampling.create("sandwich", any_net.space, stages_of(any_net.space, any_net.stages), 3)
+        teacher = any_net.build(any_net.largest(), logits=True).eval().requires_grad_(False)
+        module, written = any_net.module(logits=True), list[dict[str, torch.Tensor]]()
+        stream = Drawn(list(tiny.train.batches(0, 16)))
+        for subnet in (any_net.smallest(), any_net.largest()):
+            module.activate(subnet)(torch.zeros(1, 3, 32, 32))  # what NumPy computes once is known afterwards
+        monkeypatch.setattr("autotailor.finetuning.training.loop.resolve", lambda name: CUDA)
+        monkeypatch.setattr(Checkpoint, "write", lambda self, state: written.append(state["module"]))
+        with fake_cuda(monkeypatch):
+            step = WeightSharing(module.to(CUDA), teacher.to(CUDA), strategy, config)
+            history = train(module, stream, config, step, tmp_path / "x.ckpt", "test", "test")
+        assert len(history) == 1
+        assert {tensor.device for tensor in written[-1].values()} == {CUDA}
+
+    def test_statistics_and_answers_are_computed_on_the_gpu(
+        self, any_net: autotailor.SuperNet, tiny: DataSplits, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        subnet, module = any_net.smallest(), any_net.module(logits=True).eval()
+        calibrator = Calibrator(tiny, CalibrationConfig(images=32, batch_size=16))
+        module.activate(subnet)(torch.zeros(1, 3, 32, 32))
+        with fake_cuda(monkeypatch):
+            module.to(CUDA)
+            statistics = calibrator.statistics(module, subnet)
+            assert {tensor.device for pair in statistics.values() for tensor in pair} <= {CUDA}
+            assert len(finetuning.weight_sharing.evaluate(module, subnet, tiny.test, statistics)) == 40
+
+    def test_a_batch_that_is_left_on_the_processor_is_refused(
+        self, plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        step = sharing(plain_net, finetune_config, placement.CPU)
+        left = step_on(placement.CPU)
+        with fake_cuda(monkeypatch):
+            step._module.to(CUDA)
+            with pytest.raises(RuntimeError, match="same device"):
+                step(left)
+
+    @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA GPU")
+    def test_a_step_on_a_gpu_is_that_of_the_processor(
+        self, any_net: autotailor.SuperNet, finetune_config: FinetuneConfig
+    ) -> None:
+        steps = {device: sharing(any_net, finetune_config, torch.device(device)) for device in ("cpu", "cuda")}
+        losses = {device: step(step_on(torch.device(device))) for device, step in steps.items()}
+        assert losses["cuda"] == pytest.approx(losses["cpu"], rel=1e-3)
+        for ours, theirs in zip(*(step._module.parameters() for step in steps.values()), strict=True):
+            assert (ours.grad is None) == (theirs.grad is None)
+            if ours.grad is not None and theirs.grad is not None:
+                assert theirs.grad.device.type == "cuda"
+                scale = float(ours.grad.abs().max())
+                torch.testing.assert_close(theirs.grad.cpu(), ours.grad, rtol=1e-3, atol=1e-3 * scale)
+
+    @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA GPU")
+    @pytest.mark.parametrize("precision", ["fp32", "auto", "fp16"])
+    def test_an_interrupted_run_on_a_gpu_ends_in_the_same_bits_on_the_processor(
+        self,
+        precision: str,
+        plain_net: autotailor.SuperNet,
+        tiny: DataSplits,
+        finetune_config: FinetuneConfig,
+        tmp_path: Path,
+    ) -> None:
+        config = replace(finetune_config, accelerator="cuda", precision=precision, checkpoint_seconds=0.0)
+        whole = finetuning.finetune(plain_net, tiny, config, tmp_path / "whole")
+        with pytest.raises(KeyboardInterrupt):
+            finetuning.finetune(plain_net, tiny_data.splits(fail_at=(1, 1)), config, tmp_path / "killed")
+        resumed = finetuning.finetune(plain_net, tiny, config, tmp_path / "killed")
+        assert equal(weights(whole.net), weights(resumed.net))
+        assert whole.history == resumed.history
+        assert whole.history[-1]["loss"] < whole.history[0]["loss"]

@@ -20,7 +20,7 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.executor import GraphModule
-from training import equal
+from training import close, equal, without_norm
 
 
 def students(net: autotailor.SuperNet) -> list[GraphModule]:
@@ -75,6 +75,30 @@ def test_a_subnet_is_trained_as_plain_pytorch_trains_it(
             optimizer.step()
     for name, value in by_hand.state_dict().items():
         torch.testing.assert_close(ours[name], value, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("gradient_norm", [0.0, 0.05])
+def test_without_batch_norm_micro_batches_change_only_the_rounding(
+    gradient_norm: float, resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    config = replace(config, gradient_norm=gradient_norm, optimizer="sgd", lr=0.1)
+    whole, parts = (
+        trained(resnet_net, tiny, replace(config, micro_batch=size), tmp_path / str(size), [without_norm()])
+        for size in (0, 5)
+    )
+    assert close(whole[0], parts[0])
+    assert not equal(whole[0], parts[0])
+
+
+def test_gradients_are_scaled_down_to_the_norm(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    before, moved = without_norm().state_dict(), []
+    for norm in (0.0, 1e-3):
+        changed = replace(config, gradient_norm=norm, optimizer="sgd", lr=0.1, weight_decay=0.0)
+        (after,) = trained(resnet_net, tiny, changed, tmp_path / str(norm), [without_norm()])
+        moved.append(max(float((after[name] - value).abs().max()) for name, value in before.items()))
+    assert 0 < moved[1] < 1e-2 * moved[0]
 
 
 class Diverging(nn.Module):
