@@ -5,11 +5,13 @@ python workflow/finish.py MODEL DEVICE
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pandas as pd
 
+from autotailor import data
 from autotailor.reporting import print_front
 
 
@@ -17,7 +19,13 @@ def main() -> None:
     """Reads the artifacts of one model and device."""
     directory = Path("results", *sys.argv[1:3])
     timings = pd.read_csv(directory / "timings.csv")
-    print_front(pd.read_csv(directory / "summary.csv"), timings, (directory / "report.html").resolve())
+    configuration = json.loads((directory / "configuration.json").read_text(encoding="utf-8"))
+    print_front(
+        pd.read_csv(directory / "summary.csv"),
+        timings,
+        (directory / "report.html").resolve(),
+        score=data.score(configuration["data"]),
+    )
 
 
 if __name__ == "__main__":

@@ -283,6 +283,11 @@ def check(config: Mapping[str, Any]) -> None:
     check_files(config["model"])
     check_resumed(config)
     check_named_code(config["finetune"])
+    if config["model"].get("weights") == "pretrain" and not data.has_labels(config["data"]):
+        raise ConfigError(
+            "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "
+            "(model.weights, or an .onnx file as model.source), which then teaches alone"
+        )
     data.check(config["data"])
     check_classes(config["model"], config["data"])
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,74 +12,31 @@ import onnxruntime
 import pandas as pd
 import pytest
 import torch
-import yaml
 
+import checkouts
 import strangers
 
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = ("conf", "profiles", "src", "workflow")
-FILES = ("README.md", "Snakefile", "pyproject.toml")
-QUICK = {
-    "conf/device/host.yaml": {"precision_target": 0.5, "min_minutes": 0, "max_minutes": 3.0, "energy_seconds": 0},
-    "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3},
-    "conf/finetune/alternating.yaml": {"epochs": 4},
-    "conf/config.yaml": {
-        "sensitivity": {"validate_subnets": 3},
-        "validate": {"subnets": 3, "rounds": 2},
-        "export": {"budgets": 2},
-    },
-}
-"""What the test changes in its checkout's configuration: less of everything, nothing else."""
-
 
 def commands() -> list[str]:
     """The README's commands for an own model and own data: the block that names both."""
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", (checkouts.ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     (block,) = [block for block in blocks if "models/mine.onnx --data photos" in block]
     lines = [line.partition("  #")[0].strip() for line in block.splitlines()]
     return [line for line in lines if line]
 
 
-def shorten(path: Path, changes: dict[str, object]) -> None:
-    """Changes keys of a configuration file in place and keeps the rest, comments excepted."""
-    text = path.read_text(encoding="utf-8")
-    content = yaml.safe_load(text)
-    for key, value in changes.items():
-        content[key] = {**content[key], **value} if isinstance(value, dict) else value
-    head = "".join(line for line in text.splitlines(True) if line.startswith("# @package"))
-    path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-
-
-def shell(command: str, project: Path) -> subprocess.CompletedProcess[str]:
-    """Runs one line of the README as a person does who stands in the checkout with the environment active."""
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(project / "src"),
-    }
-    return subprocess.run(
-        ["bash", "-c", command], cwd=project, env=environment, capture_output=True, text=True, timeout=800, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which a stranger has put a model and pictures, and has run the README's commands."""
-    project = tmp_path_factory.mktemp("stranger") / "autotailor"
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, project / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in FILES:
-        shutil.copy2(ROOT / file, project / file)
-    for name, changes in QUICK.items():
-        shorten(project / name, changes)
+    project = checkouts.make(tmp_path_factory.mktemp("stranger") / "autotailor")
     strangers.write_photos(project / "photos")
     model = strangers.train(strangers.network(), project / "photos")
     strangers.export(model, project / "models" / "mine.onnx")
     torch.save(model.state_dict(), project / "trained.pt")
     for command in commands():
-        done = shell(command, project)
+        done = checkouts.shell(command, project)
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
     return project
 
@@ -148,14 +101,14 @@ def test_every_export_is_verified_and_measured(results: Path) -> None:
 
 def test_a_retrained_file_of_the_same_name_is_compiled_and_trained_again(project: Path) -> None:
     """Yesterday's results never stand under today's name."""
-    nothing = shell("snakemake -n --config model=mine device=host", project)
+    nothing = checkouts.shell("snakemake -n --config model=mine device=host", project)
     assert "Nothing to be done" in nothing.stdout + nothing.stderr, nothing.stdout + nothing.stderr
     data = project / "models" / "mine.onnx.data"
     before = data.read_bytes()
     weights = np.frombuffer(before, dtype=np.float32) * np.float32(1.01)
     data.write_bytes(weights.tobytes())
     try:
-        planned = shell("snakemake -n --config model=mine device=host", project)
+        planned = checkouts.shell("snakemake -n --config model=mine device=host", project)
     finally:
         data.write_bytes(before)
     jobs = dict(re.findall(r"^(\w+)\s+(\d+)$", planned.stdout + planned.stderr, re.MULTILINE))

@@ -72,6 +72,7 @@ NCNN_FILES = (
     if CONFIG["device"]["runtime"].startswith("ncnn")
     else {}
 )
+SCORE = data.score(CONFIG["data"])
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
 RUN = tracking.RunKey(MODEL, DEVICE, artifacts.digest(CONFIG), flatten(CONFIG))
 
@@ -97,6 +98,7 @@ config["tracking"] = {
     "root": str(ROOT),
 }
 
+config["score"] = {"name": SCORE.name, "title": SCORE.title, "best": SCORE.best}
 config["profile"] = CONFIG["profile"]
 LUT = CONFIG["profile"]["lut"]
 
@@ -166,6 +168,11 @@ def sections(*names):
 def pretrained(wildcards):
     """The file of the original network's weights if the workflow trains them, else no file."""
     return f"results/{wildcards.model}/pretrained.pt" if TRAINED_HERE else []
+
+
+def teacher(wildcards):
+    """The file of the original network where its answers stand for labels that the pictures lack, else no file."""
+    return [] if data.has_labels(CONFIG["data"]) else f"results/{wildcards.model}/compiled.pt"
 
 
 def training_metrics(wildcards):

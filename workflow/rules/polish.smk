@@ -1,6 +1,7 @@
 rule polish:
     input:
         supernet="results/{model}/supernet.pt",
+        original=teacher,
         baseline="results/{model}/sensitivity.json",
         candidates="results/{model}/{device}/candidates.csv",
     output:

@@ -31,12 +31,12 @@ rule report:
         accuracy=report(
             "results/{model}/{device}/figures/accuracy.svg",
             caption="../report/accuracy.rst",
-            category="Accuracy",
+            category=SCORE.title,
         ),
         sensitivity=report(
             "results/{model}/{device}/figures/sensitivity.svg",
             caption="../report/sensitivity.rst",
-            category="Accuracy",
+            category=SCORE.title,
         ),
         contributors=report(
             "results/{model}/{device}/figures/contributors.svg",

@@ -1,6 +1,7 @@
 rule search:
     input:
         supernet="results/{model}/supernet.pt",
+        original=teacher,
         lut="results/{model}/{device}/lut.csv",
         sensitivity="results/{model}/sensitivity.csv",
         baseline="results/{model}/sensitivity.json",
@@ -33,6 +34,6 @@ rule search:
         ),
         code=code("search"),
     message:
-        "search: the Pareto front of latency and accuracy"
+        f"search: the Pareto front of latency and {SCORE.name}"
     script:
         "../scripts/search.py"

@@ -1,17 +1,18 @@
 rule sensitivity:
     input:
         supernet="results/{model}/supernet.pt",
+        original=teacher,
     output:
         sensitivity=report(
             "results/{model}/sensitivity.csv",
             caption="../report/sensitivity.rst",
-            category="Accuracy",
+            category=SCORE.title,
         ),
         baseline="results/{model}/sensitivity.json",
         validation=report(
             "results/{model}/accuracy_validation.csv",
             caption="../report/accuracy_validation.rst",
-            category="Accuracy",
+            category=SCORE.title,
         ),
         provenance="results/{model}/provenance/sensitivity.json",
     log:
@@ -25,6 +26,6 @@ rule sensitivity:
         sections=sections("data", "sensitivity", "calibration", "threads"),
         code=code("sensitivity"),
     message:
-        "sensitivity: the accuracy drop of each single modification"
+        f"sensitivity: the {SCORE.name} drop of each single modification"
     script:
         "../scripts/sensitivity.py"

@@ -4,15 +4,16 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, finetuning, profiling
+from autotailor import accuracy, artifacts, data, finetuning, profiling
 from autotailor.measurement import comparison
 
 with stage(snakemake, is_training=True) as this:
     training = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     seen = [artifacts.read_json(path)["images"] for path in snakemake.input.training]
+    original = autotailor.load(snakemake.input.original)
     table = comparison.compare(
-        autotailor.load(snakemake.input.original),
-        data.load(this.params["data"]),
+        original,
+        accuracy.with_labels(data.load(this.params["data"]), original, this.params["finetune"]["accelerator"]),
         comparison.CompareConfig.from_section(this.params["compare"]),
         training,
         summary=pd.read_csv(snakemake.input.summary),

@@ -4,11 +4,11 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, finetuning
+from autotailor import accuracy, artifacts, data, finetuning
 
 with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
-    splits = data.load(this.params["data"])
+    splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     result = finetuning.finetune(net, splits, config, this.work, this.run.metrics)
     this.run.metrics(result.metrics)

@@ -6,8 +6,7 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, profiling, reporting, sensitivity
-from autotailor.accuracy import CalibrationConfig
+from autotailor import accuracy, artifacts, data, profiling, reporting, sensitivity
 from autotailor.finetuning import polishing
 from autotailor.measurement import inheritance, summary
 
@@ -16,8 +15,8 @@ with stage(snakemake) as this:
     device = profiling.DeviceConfig.from_section(this.params["device"])
     lut = profiling.LUT.read(Path(snakemake.input.lut))
     baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    accuracy = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
-    predictions = summary.predictions(net, accuracy, lut, device)
+    predicted = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
+    predictions = summary.predictions(net, predicted, lut, device)
     exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
     models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
@@ -26,8 +25,8 @@ with stage(snakemake) as this:
     with artifacts.atomic(snakemake.output.contributors) as path:
         places = net.places(profiling.fusion_rules(device))
         reporting.contributors(places, lut.latencies(), subnets).to_csv(path, index=False)
-    splits = data.load(this.params["data"])
-    calibration = CalibrationConfig.from_section(this.params["calibration"])
+    splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original)
+    calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     weights = inheritance.inheritance(net, chosen, splits, calibration)
     measured = not this.params["imported"]
     table = summary.summarise(predictions, subnets, weights, models, splits.test, device, lut if measured else None)

@@ -5,7 +5,7 @@ from pathlib import Path
 import autotailor
 from stage import stage
 
-from autotailor import artifacts, data, search
+from autotailor import accuracy, artifacts, data, search
 from autotailor.finetuning import polishing
 
 with stage(snakemake, is_training=True) as this:
@@ -13,7 +13,9 @@ with stage(snakemake, is_training=True) as this:
     candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
     chosen, table = polishing.polish(
         net,
-        data.load(this.params["data"]),
+        accuracy.with_labels(
+            data.load(this.params["data"]), snakemake.input.original, this.params["polish"]["accelerator"]
+        ),
         candidates.contests,
         candidates.accuracies,
         polishing.PolishConfig.from_section(this.params["polish"]),

@@ -7,20 +7,22 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import artifacts, data, profiling, search, sensitivity
+from autotailor import accuracy, artifacts, data, profiling, search, sensitivity
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
     latencies = profiling.LUT.read(Path(snakemake.input.lut)).latencies()
     baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    accuracy = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
-    objectives = search.Objectives(accuracy, net.latency(latencies, fusion), (net.macs(), net.parameters()))
+    predicted = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
+    objectives = search.Objectives(predicted, net.latency(latencies, fusion), (net.macs(), net.parameters()))
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     measure = partial(
         sensitivity.measure_accuracies,
         net,
-        data.load(this.params["data"]),
+        accuracy.with_labels(
+            data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
+        ),
         config=sensitivity.SensitivityConfig.from_section(section),
         journal=this.work / "candidates.jsonl",
     )

@@ -3,11 +3,13 @@
 import autotailor
 from stage import stage
 
-from autotailor import artifacts, data, sensitivity, statistics
+from autotailor import accuracy, artifacts, data, sensitivity, statistics
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
-    splits = data.load(this.params["data"])
+    splits = accuracy.with_labels(
+        data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
+    )
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     config = sensitivity.SensitivityConfig.from_section(section)
     result = sensitivity.measure(net, splits, config, this.work / "sensitivity.jsonl")
@@ -21,4 +23,4 @@ with stage(snakemake) as this:
         table.to_csv(path, index=False)
     tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"baseline_accuracy": result.baseline, "kendall_tau": tau})
-    print(f"accuracy predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")
+    print(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from autotailor.accuracy.config import CalibrationConfig
     from autotailor.accuracy.errors import AccuracyError
     from autotailor.accuracy.evaluation import correctness, evaluate
+    from autotailor.accuracy.teaching import with_labels
 
 __all__ = [
     "AccuracyError",
@@ -23,6 +24,7 @@ __all__ = [
     "calibrate",
     "correctness",
     "evaluate",
+    "with_labels",
 ]
 
 _HOMES = {
@@ -33,5 +35,6 @@ _HOMES = {
     "calibrate": "autotailor.accuracy.calibration",
     "correctness": "autotailor.accuracy.evaluation",
     "evaluate": "autotailor.accuracy.evaluation",
+    "with_labels": "autotailor.accuracy.teaching",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -9,16 +9,16 @@ from torch import nn
 
 from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.compute.placement import device_of, put
-from autotailor.data.splits import EvaluationSet
+from autotailor.compute.placement import device_of
+from autotailor.data.splits import EvaluationSet, check_labels
 from autotailor.ir.execution.executor import ElasticModule, Statistics
 from autotailor.ir.space.subnet import SubNet
 
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
 BATCH = 256
 
 
-@torch.no_grad()
 def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> BoolArray:
     """Whether each image of an evaluation set is classified correctly, ``[n]``, computed where the network is.
 
@@ -27,14 +27,32 @@ def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
         images: the evaluation set.
         resolution: side to which images are resized, in pixels; 0 leaves their size.
         batch_size: images per forward pass.
+
+    Raises:
+        DataError: an image has no label.
     """
+    check_labels(images)
+    return np.asarray(predictions(network, images, resolution, batch_size) == images.labels)
+
+
+@torch.no_grad()
+def predictions(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> IntArray:
+    """The class that a network gives each image of an evaluation set, ``[n]``; arguments as of ``correctness``."""
     network.eval()
-    device = device_of(network)
-    right = []
-    for batch, labels in images.batches(batch_size):
-        logits = network(as_input(batch, device, resolution))
-        right.append(logits.argmax(dim=1) == put(labels, device))
-    return np.asarray(torch.cat(right).cpu().numpy(), dtype=np.bool_)
+    classes = [_classes(network, batch, resolution) for batch, _ in images.batches(batch_size)]
+    return np.asarray(torch.cat(classes).cpu().numpy(), dtype=np.int64)
+
+
+@torch.no_grad()
+def classify(network: nn.Module, images: torch.Tensor, resolution: int = 0) -> IntArray:
+    """The class that a network gives each image ``[n, 3, r, r]``, resized unless ``resolution`` is 0: ``[n]``."""
+    return np.asarray(_classes(network, images, resolution).cpu().numpy(), dtype=np.int64)
+
+
+def _classes(network: nn.Module, images: torch.Tensor, resolution: int) -> torch.Tensor:
+    """Classes ``[n]`` where the network is: an accelerator computes on while the next images are prepared."""
+    logits: torch.Tensor = network(as_input(images, device_of(network), resolution))
+    return logits.argmax(dim=1)
 
 
 def evaluate(

@@ -11,6 +11,7 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.data.errors import DataError
+    from autotailor.data.labels import Score, has_labels, score
     from autotailor.data.registry import check, classes, fingerprint, load, names, verify
     from autotailor.data.splits import DataSplits, EvaluationSet, TrainStream, resize
 
@@ -18,13 +19,16 @@ __all__ = [
     "DataError",
     "DataSplits",
     "EvaluationSet",
+    "Score",
     "TrainStream",
     "check",
     "classes",
     "fingerprint",
+    "has_labels",
     "load",
     "names",
     "resize",
+    "score",
     "verify",
 ]
 
@@ -32,13 +36,16 @@ _HOMES = {
     "DataError": "autotailor.data.errors",
     "DataSplits": "autotailor.data.splits",
     "EvaluationSet": "autotailor.data.splits",
+    "Score": "autotailor.data.labels",
     "TrainStream": "autotailor.data.splits",
     "check": "autotailor.data.registry",
     "classes": "autotailor.data.registry",
     "fingerprint": "autotailor.data.registry",
+    "has_labels": "autotailor.data.labels",
     "load": "autotailor.data.registry",
     "names": "autotailor.data.registry",
     "resize": "autotailor.data.splits",
+    "score": "autotailor.data.labels",
     "verify": "autotailor.data.registry",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Config = TypeVar("Config")
 WHERE_AND_HOW = ("root", "download", "workers")  # keys that do not change the images
+NEUTRAL = {"labels": True}
+"""Keys of later versions with the values that change nothing. The fingerprint leaves them out, so that a training that
+an earlier version began still goes on."""
 DATASETS = "autotailor.data.datasets"
 
 
@@ -105,7 +108,7 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     dataset = _dataset(section)
     dataset.check()
     splits = dataset.load()
-    meant = {key: value for key, value in section.items() if key not in WHERE_AND_HOW}
+    meant = {k: v for k, v in section.items() if k not in WHERE_AND_HOW and not (k in NEUTRAL and v == NEUTRAL[k])}
     identity = json.dumps({**meant, "content": dataset.fingerprint()}, sort_keys=True, default=str)
     return dataclasses.replace(splits, fingerprint=identity)
 

@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import ACCURACY, AGREEMENT, UNKNOWN, Score
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 
@@ -43,7 +44,10 @@ class TrainStream(ABC):
 
 
 class EvaluationSet(ABC):
-    """A fixed list of images; ``groups[i]`` is the number of the base image that image i was made from."""
+    """A fixed list of images; ``groups[i]`` is the number of the base image that image i was made from.
+
+    A label is ``UNKNOWN`` where the image has none; ``accuracy.with_labels`` takes the original network's answers.
+    """
 
     labels: npt.NDArray[np.int64]
     groups: npt.NDArray[np.int64]
@@ -63,12 +67,14 @@ class DataSplits:
 
     Attributes:
         name: of the dataset, as in its configuration.
-        num_classes: labels are 0 .. num_classes - 1.
+        num_classes: labels are 0 .. num_classes - 1; 0 where no image has a label.
         resolution: height and width R of every image, pixels.
         train, validation, test: sensitivity and search use validation; reported accuracies come from test.
         mean, std: for each channel, already applied to the images: (pixel in 0..1 - mean) / std.
         fingerprint: canonical text of the dataset's configuration and of the digest of the data's content. Keys that
             do not change the images, such as the folder, are left out.
+        labelled: whether the images have labels of their own. Otherwise their labels are ``UNKNOWN``, or the answers of
+            the original network, which then teaches alone.
     """
 
     name: str
@@ -80,6 +86,12 @@ class DataSplits:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     fingerprint: str = ""
+    labelled: bool = True
+
+    @property
+    def score(self) -> Score:
+        """The name of the share of right answers."""
+        return ACCURACY if self.labelled else AGREEMENT
 
 
 class TensorEvaluationSet(EvaluationSet):
@@ -109,6 +121,15 @@ def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:
         raise DataError(
             f"batches need batch_size >= 1, epoch >= 0 and start >= 0, "
             f"not batch_size={batch_size}, epoch={epoch}, start={start}"
+        )
+
+
+def check_labels(images: EvaluationSet) -> None:
+    """Raises DataError where an image has no label, because whether an answer is right is then not known."""
+    if (images.labels == UNKNOWN).any():
+        raise DataError(
+            f"{int((images.labels == UNKNOWN).sum())} of {len(images)} images have no label; "
+            f"accuracy.with_labels(data, original) gives them the answers of the original network"
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data import EvaluationSet, resize
+from autotailor.data.splits import check_labels
 from autotailor.export.verification import run_onnx
 
 BATCH = 256
@@ -15,6 +16,7 @@ BATCH = 256
 
 def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> npt.NDArray[np.bool_]:
     """Correctness of each image of an evaluation set, classified by an exported ONNX file in onnxruntime: ``[n]``."""
+    check_labels(evaluation)
     run = run_onnx(path)
     import onnxruntime
 

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
 import torch
 from torch.nn import functional
 
+from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import DistillationConfig
+
+
+class _Taught(Protocol):
+    """Parameters of a training with a teacher."""
+
+    @property
+    def distillation(self) -> DistillationConfig: ...
+
+
+Taught = TypeVar("Taught", bound=_Taught)
 
 
 def label_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, independent: bool = False) -> torch.Tensor:
@@ -36,7 +50,7 @@ def distillation_loss(
 
     Args:
         logits: ``[b, classes]``, with gradient.
-        labels: ``[b]``.
+        labels: ``[b]``; they are not looked at where the teacher has all the weight (w = 1).
         teacher: logits ``[b, classes]``, without gradient.
         config: weight w and temperature T.
         smoothing: of the labels.
@@ -48,14 +62,25 @@ def distillation_loss(
     if independent:
         wanted = torch.sigmoid(teacher / t)
         soft = _binary(logits / t, wanted) - _binary(teacher / t, wanted)
-        return (1 - config.weight) * label_loss(logits, labels, smoothing, True) + config.weight * t * t * soft
-    soft = functional.kl_div(
-        functional.log_softmax(logits / t, dim=1),
-        functional.log_softmax(teacher / t, dim=1),
-        reduction="batchmean",
-        log_target=True,
-    )
-    return (1 - config.weight) * label_loss(logits, labels, smoothing) + config.weight * t * t * soft
+    else:
+        soft = functional.kl_div(
+            functional.log_softmax(logits / t, dim=1),
+            functional.log_softmax(teacher / t, dim=1),
+            reduction="batchmean",
+            log_target=True,
+        )
+    if config.weight == 1:
+        return t * t * soft
+    hard = label_loss(logits, labels, smoothing, independent)
+    return (1 - config.weight) * hard + config.weight * t * t * soft
+
+
+def teacher_alone(config: Taught, data: DataSplits) -> Taught:
+    """The parameters of a training on these data: without labels, the teacher has all the weight."""
+    if data.labelled:
+        return config
+    alone = replace(config.distillation, weight=1.0)
+    return replace(config, distillation=alone)  # type: ignore[type-var]  # every such class is a dataclass
 
 
 def _binary(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

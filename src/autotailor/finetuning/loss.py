@@ -3,7 +3,7 @@
 The function is called for each SubNet of each step as ``function(logits, labels, teacher, config)``:
 
 * ``logits``: of the SubNet, ``[b, classes]``, float32, with gradient;
-* ``labels``: ``[b]``, int64;
+* ``labels``: ``[b]``, int64; -1 for pictures without labels, where ``config.distillation.weight`` is 1;
 * ``teacher``: logits of the teacher, ``[b, classes]``, without gradient;
 * ``config``: the ``FinetuneConfig``, with ``distillation`` and ``label_smoothing``.
 

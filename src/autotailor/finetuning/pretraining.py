@@ -58,6 +58,11 @@ def pretrain(
         TrainingError: the network does not fit the data, or training cannot go on.
     """
     check_network(network, data)
+    if not data.labelled:
+        raise TrainingError(
+            f"data {data.name} has no labels, and training from scratch needs them; give the trained network "
+            f"(model.weights, or an .onnx file as model.source)"
+        )
 
     def step(batch: Step) -> float:
         loss = label_loss(forward(network, batch.images, config.precision), batch.labels, config.label_smoothing)

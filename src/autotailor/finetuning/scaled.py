@@ -14,7 +14,7 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning.config import ScaledConfig
-from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.distillation import distillation_loss, teacher_alone
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
 from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
@@ -58,6 +58,7 @@ def train_scaled(
     Raises:
         TrainingError: a network does not fit the data, or training cannot go on.
     """
+    config = teacher_alone(config, data)
     check_network(teacher, data)
     teacher = copy.deepcopy(teacher).eval().requires_grad_(False).to(resolve(config.accelerator))
     per_epoch = data.train.num_batches(config.batch_size) * min(config.batch_size, len(data.train))

@@ -15,9 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from autotailor.accuracy.calibration import as_input
-from autotailor.accuracy.evaluation import BATCH, BoolArray
-from autotailor.compute.placement import device_of
+from autotailor.accuracy.evaluation import BoolArray, classify, predictions
 from autotailor.data.excerpt import excerpt, spread
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.finetuning.errors import TrainingError
@@ -103,23 +101,17 @@ def _exceeds(share: float, expected: float, count: int) -> bool:
     return bool(binomtest(hits, count, min(1.0, expected), alternative="greater").pvalue < LEVEL)
 
 
-@torch.no_grad()
 def ask(network: nn.Module, images: EvaluationSet, classes: int, resolution: int = 0) -> Answers:
     """The network's predictions for the images of an evaluation set."""
-    network.eval()
-    predicted = [_classify(network, batch, resolution) for batch, _ in images.batches(BATCH)]
-    return Answers(np.concatenate(predicted), images.labels, images.groups, classes)
-
-
-def _classify(network: nn.Module, images: torch.Tensor, resolution: int) -> IntArray:
-    logits: torch.Tensor = network(as_input(images, device_of(network), resolution))
-    return np.asarray(logits.argmax(dim=1).cpu().numpy(), dtype=np.int64)
+    return Answers(predictions(network, images, resolution), images.labels, images.groups, classes)
 
 
 def question(
     teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool, name: str = "the original network"
 ) -> BoolArray:
     """Checks the original network on the validation set, and returns the correctness of each image, ``[n]``.
+
+    Data without labels say nothing about the network; a message says so, and nothing is checked.
 
     Args:
         teacher: the original network, images to logits.
@@ -133,6 +125,11 @@ def question(
             the classes or another normalisation.
     """
     answers = ask(teacher, data.validation, data.num_classes, resolution)
+    if not data.labelled:
+        logger.info(
+            "data %s has no labels: whether %s classifies these pictures well cannot be checked", data.name, name
+        )
+        return answers.right
     complaint = _complaint(answers, teacher, data, resolution, name)
     if complaint and not accept_chance:
         raise TrainingError(f"{complaint}; to train with this network as it is, set finetune.accept_chance to true")
@@ -186,7 +183,7 @@ def _other_pixels(answers: Answers, teacher: nn.Module, data: DataSplits, resolu
     for colours in ("RGB", "BGR"):
         ordered = pixels if colours == "RGB" else pixels.flip(1)
         for name, (mean, std) in NORMALISATIONS.items():
-            said = _classify(teacher, (ordered - _channels(mean)) / _channels(std), resolution)
+            said = classify(teacher, (ordered - _channels(mean)) / _channels(std), resolution)
             other = replace(now, predicted=said)
             if other.above_chance() and _better(other.right, now) and other.right.mean() > share:
                 share = float(other.right.mean())

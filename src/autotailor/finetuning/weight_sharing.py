@@ -18,6 +18,7 @@ from autotailor.compute.turns import executor
 from autotailor.data.splits import DataSplits, resize
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
+from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.external_teacher import Teacher, load_teacher, sized
 from autotailor.finetuning.layer_decay import learning_rate_scales
 from autotailor.finetuning.loss import Loss, make_loss
@@ -60,7 +61,7 @@ def finetune(
 
     Args:
         net: the SuperNet; it is not changed. Its largest SubNet, before training, is the teacher.
-        data: the splits.
+        data: the splits; data without labels need the original network's answers (``accuracy.with_labels``).
         config: of the training.
         workdir: folder of the checkpoint; made if missing.
         record: takes the metrics of each epoch as soon as the epoch ends.
@@ -69,6 +70,7 @@ def finetune(
         TrainingError: the SuperNet does not fit the data, its original network cannot classify the data, the strategy
             is unknown, or the loss is no longer a finite number.
     """
+    config = teacher_alone(config, data)
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
     device = resolve(config.accelerator)

@@ -43,7 +43,7 @@ def sensitivity_figure(tables: Tables) -> Figure:
         axes.set_yticks(range(len(variables)), variables)
         axes.set_ylim(len(variables) - 0.4, -0.7)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel("accuracy drop (points), with one standard error; the label is the choice")
+        axes.set_xlabel(f"{tables.score.name} drop (points), with one standard error; the label is the choice")
         axes.legend(loc="lower right", ncols=1)
         return figure
 

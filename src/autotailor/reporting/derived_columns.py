@@ -24,7 +24,7 @@ class Derivation:
 
     Attributes:
         inputs: names of the tables from which the number is computed, as in ReportInputs.
-        meaning: of the number, for the tooltip.
+        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers.
         compute: from the tables and the name of a row to the number.
     """
 
@@ -189,7 +189,7 @@ DERIVATIONS: dict[str, Derivation] = {
     "latency_subnets": Derivation(("validation",), "SubNets measured", _of("validation", len)),
     "accuracy_tau": Derivation(
         ("accuracy_validation",),
-        "Kendall's tau of predicted and measured accuracy",
+        "Kendall's tau of predicted and measured {score}",
         _of("accuracy_validation", lambda t: kendall(t["predicted"], t["measured"])),
     ),
     "accuracy_mean_error": Derivation(
@@ -222,13 +222,13 @@ DERIVATIONS: dict[str, Derivation] = {
     "total_seconds": Derivation(("timings",), "all stages", _of("timings", lambda t: t["seconds"].sum())),
     "stage_share": Derivation(("timings",), "share of all stages", _stage_share),
     "speedup": Derivation(("summary",), "latency of the reference over that of this network", _speedup),
-    "accuracy_change": Derivation(("summary",), "accuracy minus that of the reference, in points", _accuracy_change),
+    "accuracy_change": Derivation(("summary",), "{score} minus that of the reference, in points", _accuracy_change),
     "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
-        ("compare",), "accuracy of the scaled network at this latency, mean over seeds", _scaled_accuracy
+        ("compare",), "{score} of the scaled network at this latency, mean over seeds", _scaled_accuracy
     ),
     "advantage": Derivation(
-        ("summary", "compare"), "accuracy minus that of the scaled network at this latency", _advantage
+        ("summary", "compare"), "{score} minus that of the scaled network at this latency", _advantage
     ),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
 }

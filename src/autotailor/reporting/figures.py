@@ -63,7 +63,7 @@ def front_figure(tables: Tables) -> Figure:
                 color=GREY,
                 fontsize=8,
             )
-        axes.set(xlabel="latency (ms)", ylabel="accuracy (%)")
+        axes.set(xlabel="latency (ms)", ylabel=f"{tables.score.name} (%)")
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         axes.legend(loc="lower right")
         return figure
@@ -238,6 +238,6 @@ def accuracy_figure(tables: Tables) -> Figure:
             label="SubNet, with one standard error",
         )
         axes.set(xlabel="predicted (%)", ylabel="measured (%)", xlim=(low, high), ylim=(low, high), aspect="equal")
-        axes.set_title("Accuracy of validation SubNets")
+        axes.set_title(f"{tables.score.title} of validation SubNets")
         axes.legend(loc="upper left")
         return figure

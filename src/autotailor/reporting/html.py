@@ -78,6 +78,7 @@ def render(inputs: ReportInputs) -> str:
         configuration=_configuration(tables),
         promise_broken=derived_columns.promise_broken(tables),
         original=derived_columns.ORIGINAL,
+        score=tables.score,
     )
 
 
@@ -95,7 +96,7 @@ def _figure(tables: Tables, name: str, alt: str) -> Markup:
 def _featured_label(tables: Tables) -> str:
     """Description of the featured SubNet."""
     if derived_columns.DERIVATIONS["speedup"].compute(tables, derived_columns.featured(tables)) >= 2:
-        return "faster: the most accurate SubNet at half the latency or less"
+        return f"faster: the {tables.score.best} SubNet at half the latency or less"
     return "faster: the fastest SubNet exported"
 
 

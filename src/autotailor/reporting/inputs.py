@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from autotailor.data import Score, score
 from autotailor.ir.errors import AutoTailorError
 
 
@@ -147,6 +148,11 @@ class Tables:
         if name not in self._documents:
             self._documents[name] = _read_document(path)
         return self._documents[name]
+
+    @property
+    def score(self) -> Score:
+        """The name of the share of right answers, by the data of the configuration."""
+        return score((self.document("configuration") or {}).get("data", {}))
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame | None]:

@@ -57,7 +57,8 @@ class Marker:
         if is_absent(value):
             return ABSENT
         sources = " ".join(self.tables.file(table) for table in derivation.inputs)
-        return _span(shown(value, spec), spec, source=sources, derivation=name, row=row, title=derivation.meaning)
+        meaning = derivation.meaning.format(score=self.tables.score.name)
+        return _span(shown(value, spec), spec, source=sources, derivation=name, row=row, title=meaning)
 
     def json(self, document: str, path: tuple[str, ...], spec: str = "s") -> Markup:
         """One value of a JSON artifact; a dash where the value is missing."""

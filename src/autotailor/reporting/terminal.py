@@ -11,12 +11,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from autotailor.data.labels import ACCURACY, Score
+
 
 def print_front(
     summary: pd.DataFrame,
     timings: pd.DataFrame | None = None,
     report: Path | None = None,
     console: Console | None = None,
+    score: Score = ACCURACY,
 ) -> None:
     """Prints the front, the seconds of each stage, and the path of the report.
 
@@ -25,19 +28,20 @@ def print_front(
         timings: columns stage and seconds, or None.
         report: path of ``report.html``, or None.
         console: where to print; standard output when None.
+        score: the name of the share of right answers.
     """
     console = console or Console()
-    console.print(_front(summary))
+    console.print(_front(summary, score))
     if timings is not None and len(timings):
         console.print(_stages(timings))
     if report is not None:
         console.print(f"report: {report}", soft_wrap=True, highlight=False)
 
 
-def _front(summary: pd.DataFrame) -> Table:
+def _front(summary: pd.DataFrame, score: Score) -> Table:
     table = Table(title="The front", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("\nSubNet", no_wrap=True)
-    for heading in ("latency ms\npredicted", "\nmeasured", "accuracy %\ninherited", "\nmeasured"):
+    for heading in ("latency ms\npredicted", "\nmeasured", f"{score.name} %\ninherited", "\nmeasured"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("params\nM", "MACs\nM", "size\nMB"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -136,7 +136,7 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    right = _evaluate_all(net, data, data.test, [base, *subnets], config, journal, "accuracy validation")
+    right = _evaluate_all(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
     groups = data.test.groups
     constant, _ = accuracy(right[base.id], groups)
     predicted = accuracy_metric(net.space, sensitivity.rows, constant).predict(stack(subnets))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
+from autotailor.data.labels import AGREEMENT
 from autotailor.reporting import ReportInputs, print_front
 
 
@@ -33,3 +34,11 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
     assert "report: results/report.html" in text
     assert "…" not in text
     assert "nan" not in text
+
+
+def test_the_share_of_right_answers_is_called_what_it_is(inputs: ReportInputs) -> None:
+    for more, word, other in (({}, "accuracy %", "agreement"), ({"score": AGREEMENT}, "agreement %", "accuracy")):
+        stream = io.StringIO()
+        print_front(pd.read_csv(inputs.summary), console=Console(file=stream, width=80), **more)  # type: ignore[arg-type]
+        assert word in stream.getvalue()
+        assert other not in stream.getvalue()

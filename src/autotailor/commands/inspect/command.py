@@ -51,7 +51,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="your pictures, one folder per class: checks them, and adds them to --yaml",
+        help="your pictures, one folder per class, or without folders where they have no labels: checks them, and adds "
+        "them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(
@@ -137,7 +138,7 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own
 
     source: Any = options.source
     makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
-    num_classes = len(own.classes) if own is not None and makes_head else None
+    num_classes = len(own.classes) if own is not None and own.labels and makes_head else None
     if options.resolution is not None and options.resolution < 1:
         raise InspectionError(f"--resolution {options.resolution}: give a side of at least 1 pixel")
     if options.random_weights:

@@ -12,7 +12,7 @@ from autotailor.agreement import AgreementError, mismatch
 from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import cores
-from autotailor.data.pictures.layout import Layout
+from autotailor.data.pictures.layout import Layout, is_flat
 
 if TYPE_CHECKING:
     from autotailor.data.pictures.statistics import PictureStatistics
@@ -48,29 +48,37 @@ class OwnData:
         folder: as the user named it.
         name: of the dataset.
         layout: the pictures by part.
+        labels: whether the pictures lie in folders of classes.
     """
 
     folder: Path
     name: str
     layout: Layout
+    labels: bool = True
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of the network's outputs."""
+        """Names of the classes, in the order of the network's outputs; empty without labels."""
         return self.layout.classes
 
     def check_outputs(self, source: str, outputs: int) -> None:
         """Raises AgreementError where the network has another number of outputs."""
-        if outputs != len(self.classes):
+        if self.labels and outputs != len(self.classes):
             raise AgreementError(mismatch(source, outputs, str(self.folder), self.classes))
 
     def verify(self) -> None:
         """Raises DataError naming every picture that cannot be used."""
-        Folder(FolderConfig(name=self.name, resolution=32, root=str(self.folder))).verify()
+        self._read(32).verify()
+
+    def _read(self, resolution: int) -> Folder:
+        return Folder(
+            FolderConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), labels=self.labels)
+        )
 
     def summary(self) -> list[str]:
         """Lines that describe the pictures and the classes."""
-        lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {len(self.classes)} classes."]
+        what = f"{len(self.classes)} classes" if self.labels else "without labels"
+        lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
         return [*lines, *(line.removeprefix("# ") for line in class_lines(self.classes))]
 
     def statistics(self, resolution: int) -> PictureStatistics:
@@ -82,20 +90,22 @@ class OwnData:
         from autotailor.data.pictures.statistics import measure
         from autotailor.data.pictures.stream import PictureStream
 
-        splits = Folder(FolderConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder))).load()
+        splits = self._read(resolution).load()
         assert isinstance(splits.train, PictureStream)
         return measure(splits.train)
 
 
 def read_own_data(folder: Path) -> OwnData:
-    """Lists a folder of pictures.
+    """Lists a folder of pictures; pictures that lie there without class folders have no labels.
 
     Raises:
-        DataError: the folder is missing, is a file, has no pictures, or has fewer than two classes.
+        DataError: the folder is missing, is a file, has no pictures, or has only one class.
     """
     name = re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
-    own = OwnData(folder, name, Folder(FolderConfig(name=name, resolution=32, root=str(folder))).layout())
-    if len(own.classes) < 2:
+    labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
+    config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
+    own = OwnData(folder, name, Folder(config).layout(), labels)
+    if labels and len(own.classes) < 2:
         raise DataError(
             f"data {name}: {folder} has one class, {own.classes[0]}; name the folder that holds one folder per class, "
             f"at least two"
@@ -162,6 +172,9 @@ def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistic
         ("interpolation", prepared.interpolation or "bilinear", ""),
         ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
+    if not own.labels:
+        without = "none: the original network teaches alone, and accuracy is agreement with it"
+        rows.insert(2, ("labels", False, without))
     if len(own.layout.parts) < 3:
         missing = "training, validation, test: drawn by the seed, equal files in one part"
         if "val" not in own.layout.parts:
@@ -174,7 +187,9 @@ def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistic
 
 
 def class_lines(classes: Sequence[str]) -> list[str]:
-    """Comments that name the class of each output."""
+    """Comments that name the class of each output; the pictures do not say it where they have no labels."""
+    if not classes:
+        return ["# The pictures have no labels: what the network's outputs mean is not looked at."]
     shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
     if len(classes) > LISTED:
         shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")

@@ -1,4 +1,4 @@
-"""Pictures of the user: ``ROOT/train/CLASS/*.jpg`` with ``val`` and ``test``, or only ``ROOT/CLASS/*.jpg``."""
+"""Pictures of the user: ``ROOT/train/CLASS/*.jpg`` with ``val`` and ``test``, ``ROOT/CLASS/*.jpg``, or no classes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import Content, Examiner, read_contents
-from autotailor.data.pictures.config import PictureConfig
-from autotailor.data.pictures.division import divide
 from autotailor.data.pictures.layout import Layout, read_layout
+from autotailor.data.pictures.parts import DividedConfig, Part, assign
 from autotailor.data.pictures.survey import report
 from autotailor.data.registry import Dataset, read_config, register
 
@@ -23,26 +22,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FolderConfig(PictureConfig):
+class FolderConfig(DividedConfig):
     """Parameters of ``folder``.
 
     Attributes:
         root: folder that holds ``train`` and optionally ``val`` and ``test``, each with one folder per class; or the
             class folders themselves. The seed draws missing parts: a missing ``test`` is half of ``val``; a missing
-            ``val`` (and ``test``, where that is missing, too) is taken from the training pictures.
-        fractions: shares of training, validation and test where missing parts are taken from the training pictures.
+            ``val`` (and ``test``, where that is missing, too) is taken from the training pictures. Without labels,
+            pictures may lie at any depth below ``root``, or below ``train``, ``val`` and ``test``.
     """
 
     root: str = ""
-    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.fractions) != 3 or min(self.fractions) <= 0 or sum(self.fractions) > 1 + 1e-9:
-            raise DataError(
-                f"data {self.name}: fractions are three positive parts (train, validation, test) that sum to at most "
-                f"1, not {list(self.fractions)}"
-            )
 
 
 @dataclass(frozen=True)
@@ -78,11 +68,11 @@ class Folder(Dataset):
 
     def layout(self) -> Layout:
         """Lists the pictures by part, anew at each call."""
-        return read_layout(self._config.name, self._config.root)
+        return read_layout(self._config.name, self._config.root, self._config.labels)
 
-    def classes(self) -> tuple[str, ...]:
-        """See Dataset."""
-        return self.layout().classes
+    def classes(self) -> tuple[str, ...] | None:
+        """See Dataset; None where the pictures have no labels."""
+        return self.layout().classes if self._config.labels else None
 
     def verify(self) -> None:
         """See Dataset."""
@@ -114,23 +104,11 @@ class Folder(Dataset):
             layout: of the pictures.
             contents: hashes of the layout's files, in the order of ``layout.files()``.
         """
-        train, val, test = self._config.fractions
-        ids = layout.positions()
-        if "val" not in ids:
-            shares = (train + test, val) if "test" in ids else (train, val, test)
-            return self._split(layout, "train", contents, shares) + ([ids["test"]] if "test" in ids else [])
-        return [
-            ids["train"],
-            *([ids["val"], ids["test"]] if "test" in ids else self._split(layout, "val", contents, (1, 1))),
-        ]
-
-    def _split(
-        self, layout: Layout, part: str, contents: Sequence[str], shares: Sequence[float]
-    ) -> list[npt.NDArray[np.int64]]:
-        ids, listing = layout.positions()[part], layout.parts[part]
-        own = [contents[i] for i in ids]
-        divided = divide(self._config.name, layout.classes, listing.labels, own, shares, self._config.seed)
-        return [ids[positions] for positions in divided]
+        places = layout.positions()
+        parts = {
+            part: Part(listing.labels, [contents[i] for i in places[part]]) for part, listing in layout.parts.items()
+        }
+        return [places[part][ids] for part, ids in assign(self._config, layout.classes, parts)]
 
     def _examine(self, layout: Layout) -> list[Content]:
         """Contents of all pictures.

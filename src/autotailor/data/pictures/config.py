@@ -17,6 +17,8 @@ class PictureConfig:
 
     Attributes:
         name: of the dataset, for messages and reports.
+        labels: whether the pictures have labels. With False, labels are not read; the original network teaches alone,
+            and its answers stand for the labels.
         resolution: side of the images, pixels.
         seed: of order, augmentation and the division into parts.
         mean, std: for each channel; pixels between 0 and 1 become (pixel - mean) / std.
@@ -30,6 +32,7 @@ class PictureConfig:
 
     name: str
     resolution: int
+    labels: bool = True
     seed: int = 0
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
@@ -42,6 +45,8 @@ class PictureConfig:
     def __post_init__(self) -> None:
         where = f"data {self.name}"
         check_integers(self, {"resolution": 8, "seed": 0, "workers": 0}, where, DataError)
+        if not isinstance(self.labels, bool):
+            raise DataError(f"{where}: labels must be true or false, not {self.labels!r}")
         if not (_numbers(self.mean, 3) and _numbers(self.std, 3) and min(self.std) > 0):
             raise DataError(f"{where}: mean and std need three numbers each, std above 0, not {self.mean}, {self.std}")
         if not _numbers((self.crop,), 1) or not _numbers(self.scale, 2):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import UNKNOWN
 
 DIVIDE = 3  # seed word
 
@@ -28,7 +29,7 @@ def divide(
 
     Args:
         name: of the dataset, for messages.
-        classes: names of the classes in the order of their labels.
+        classes: names of the classes in the order of their labels; empty where the pictures have no labels.
         labels: of the pictures.
         contents: hashes of the pictures, one per label.
         shares: of the parts, positive numbers; the first part takes what rounding leaves.
@@ -41,14 +42,15 @@ def divide(
     for label, content in zip(labels, contents, strict=True):
         home.setdefault(content, label)
     part_of: dict[str, int] = {}
-    for label in range(len(classes)):
+    for label in range(len(classes)) if classes else (UNKNOWN,):
         distinct = sorted(content for content, its in home.items() if its == label)
         if len(distinct) < len(shares):
+            what = f"class {classes[label]} has" if classes else "there are"
             raise DataError(
-                f"data {name}: class {classes[label]} has {len(distinct)} different pictures, too few to divide them "
-                f"into {len(shares)} parts; add pictures, or divide them yourself into train/, val/ and test/"
+                f"data {name}: {what} {len(distinct)} different pictures, too few to divide them into {len(shares)} "
+                f"parts; add pictures, or divide them yourself into train/, val/ and test/"
             )
-        order = np.random.default_rng([seed, DIVIDE, label]).permutation(len(distinct))
+        order = np.random.default_rng([seed, DIVIDE, max(label, 0)]).permutation(len(distinct))
         for part, positions in enumerate(_cut(order, shares)):
             part_of |= {distinct[position]: part for position in positions}
     parts = np.array([part_of[content] for content in contents], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The layout of a folder of pictures: ``train``, ``val`` and ``test``, or only one folder per class."""
+"""The layout of a folder of pictures: ``train``, ``val`` and ``test``, or only one folder per class, or no labels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import Content, digest
-from autotailor.data.pictures.listing import Listing, class_folders, is_picture, list_pictures
-
-NAMES = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
+from autotailor.data.pictures.listing import Listing, class_folders, is_picture, list_pictures, list_unlabelled
+from autotailor.data.pictures.parts import NAMES
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Layout:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, sorted; the position of a name is the index of the network's output."""
+        """Names of the classes, sorted; the position of a name is the network's output. Empty without labels."""
         return self.parts["train"].classes
 
     def files(self) -> list[Path]:
@@ -51,12 +50,14 @@ class Layout:
         return digest(names, contents)
 
 
-def read_layout(name: str, root: str) -> Layout:
+def read_layout(name: str, root: str, labels: bool = True) -> Layout:
     """Lists the pictures below a root.
 
     Args:
         name: of the dataset, for messages.
         root: folder with ``train/CLASS/`` and ``val/CLASS/``, or with ``CLASS/``; ``~`` is the home folder.
+        labels: whether the folders' names are labels. With False, pictures may lie at any depth below the root, or
+            below ``train``, ``val`` and ``test``.
 
     Raises:
         DataError: the folder is missing, a class has no picture, or two parts have different classes.
@@ -74,10 +75,10 @@ def read_layout(name: str, root: str) -> Layout:
             f"val/CLASS/IMAGE.jpg, or all of them as CLASS/IMAGE.jpg, or set data.root to where they are"
         )
     try:
-        found = _parts(name, folder)
+        found = _parts(name, folder) if labels else _unlabelled_parts(name, folder)
     except OSError as error:
         raise DataError(f"data {name}: {folder} cannot be listed ({error.strerror}); give access to it") from error
-    parts = {part: list_pictures(where) for part, where in found.items()}
+    parts = {part: (list_pictures if labels else list_unlabelled)(where) for part, where in found.items()}
     for part, listing in parts.items():
         _check_classes(name, part, listing.classes, parts["train"].classes)
     return Layout(parts)
@@ -86,16 +87,7 @@ def read_layout(name: str, root: str) -> Layout:
 def _parts(name: str, folder: Path) -> dict[str, Path]:
     """Maps each part to its folder. A folder ``train`` without subfolders is a class of that name, not a part."""
     inside = set(class_folders(folder))
-    found = {}
-    for part, names in NAMES.items():
-        present = [n for n in names if n in inside and class_folders(folder / n)]
-        if len(present) > 1:
-            raise DataError(
-                f"data {name}: {folder} holds {' and '.join(present)}, but only one folder can be the {part} part; "
-                f"remove or rename the other"
-            )
-        if present:
-            found[part] = folder / present[0]
+    found = _named_parts(name, folder, {n for n in inside if class_folders(folder / n)})
     if found and "train" not in found:
         raise DataError(
             f"data {name}: {folder / 'train'} is missing or has no class folders, but {folder} has "
@@ -105,13 +97,51 @@ def _parts(name: str, folder: Path) -> dict[str, Path]:
         if any(is_picture(path.name) for path in folder.iterdir()):
             raise DataError(
                 f"data {name}: {folder.resolve()} holds pictures and no class folders; every class has a folder of "
-                f"its own, and the folder above them is the one to name"
+                f"its own, and the folder above them is the one to name. If the pictures have no labels, set "
+                f"data.labels to false (inspect --data does so itself)"
             )
         raise DataError(
             f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
             f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"
         )
     return found or {"train": folder}
+
+
+def _unlabelled_parts(name: str, folder: Path) -> dict[str, Path]:
+    """Maps each part to its folder; all pictures are in ``train`` where the folder has no folder of that name."""
+    found = _named_parts(name, folder, set(class_folders(folder)))
+    return found if "train" in found else {"train": folder}
+
+
+def _named_parts(name: str, folder: Path, inside: set[str]) -> dict[str, Path]:
+    """Maps each part to the folder with its name among the folders ``inside``."""
+    found = {}
+    for part, names in NAMES.items():
+        present = [n for n in names if n in inside]
+        if len(present) > 1:
+            raise DataError(
+                f"data {name}: {folder} holds {' and '.join(present)}, but only one folder can be the {part} part; "
+                f"remove or rename the other"
+            )
+        if present:
+            found[part] = folder / present[0]
+    return found
+
+
+def is_flat(folder: Path) -> bool:
+    """Whether a folder holds pictures without labels: pictures, or parts with pictures, and no folder of a class.
+
+    Raises:
+        OSError: the folder is missing, or cannot be listed.
+    """
+    inside = set(class_folders(folder))
+    if "train" in inside and inside <= {name for names in NAMES.values() for name in names}:
+        return all(_holds_pictures(folder / name) and not class_folders(folder / name) for name in inside)
+    return not inside and _holds_pictures(folder)
+
+
+def _holds_pictures(folder: Path) -> bool:
+    return any(is_picture(path.name) and path.is_file() for path in folder.iterdir())
 
 
 def _check_classes(name: str, part: str, classes: tuple[str, ...], expected: tuple[str, ...]) -> None:

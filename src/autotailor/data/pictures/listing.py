@@ -1,4 +1,4 @@
-"""The pictures of a folder: one subfolder per class, with pictures at any depth below it."""
+"""The pictures of a folder: one subfolder per class, with pictures at any depth below it; or no classes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import UNKNOWN
 
 # Files with these suffixes count as pictures. One that cannot be read is refused by name, never left out silently.
 SUFFIXES = frozenset(
@@ -27,9 +28,10 @@ class Listing:
 
     Attributes:
         folder: the folder that holds the class folders.
-        classes: names of the class folders, sorted; the label of a picture is the position of its class.
+        classes: names of the class folders, sorted; the label of a picture is the position of its class. Empty where
+            pictures have no labels.
         paths: of the pictures, relative to the folder, with ``/``.
-        labels: of the pictures, one per path.
+        labels: of the pictures, one per path; ``UNKNOWN`` where pictures have none.
         others: paths of the files whose suffix is not one of a picture, relative to the folder.
     """
 
@@ -42,6 +44,10 @@ class Listing:
     def files(self) -> list[Path]:
         """The pictures' paths."""
         return [self.folder / path for path in self.paths]
+
+    def class_names(self) -> list[str]:
+        """The name of each picture's class; "" where pictures have no labels."""
+        return [self.classes[label] if self.classes else "" for label in self.labels]
 
 
 def class_folders(folder: Path) -> list[str]:
@@ -79,6 +85,23 @@ def list_pictures(folder: Path) -> Listing:
         tuple(label for _, label in pictures),
         tuple(others),
     )
+
+
+def list_unlabelled(folder: Path) -> Listing:
+    """The pictures at any depth below a folder, without labels.
+
+    Raises:
+        DataError: the folder cannot be listed, or holds no picture.
+    """
+    try:
+        files = [path for path in _walk(folder) if path.partition("/")[0] not in NOT_CLASSES]
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
+    pictures = tuple(path for path in files if is_picture(path))
+    if not pictures:
+        raise DataError(f"{folder}: no picture (.jpg, .png ...) lies there; put pictures there, in any subfolders")
+    others = tuple(path for path in files if not is_picture(path))
+    return Listing(folder, (), pictures, (UNKNOWN,) * len(pictures), others)
 
 
 def is_picture(path: str) -> bool:

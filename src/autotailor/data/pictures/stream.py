@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset as TorchDataset
 
+from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.splits import (
     Batch,
@@ -36,7 +37,7 @@ class Pictures:
 
     Attributes:
         open: from a number to an RGB PIL image.
-        labels: ``[n]``.
+        labels: ``[n]``; ``UNKNOWN`` where a picture has none.
         groups: ``[n]``; pictures whose files are known to be equal have the same group.
     """
 
@@ -180,14 +181,21 @@ class PictureSet(EvaluationSet):
 def splits(
     config: PictureConfig, num_classes: int, train: Pictures, validation: Pictures, test: Pictures
 ) -> DataSplits:
-    """The three splits of a dataset of pictures."""
+    """The three splits of a dataset of pictures; without labels where ``config.labels`` is False."""
+    if not config.labels:
+        train, validation, test = (_without_labels(pictures) for pictures in (train, validation, test))
     return DataSplits(
         name=config.name,
-        num_classes=num_classes,
+        num_classes=num_classes if config.labels else 0,
         resolution=config.resolution,
         train=PictureStream(config, train),
         validation=PictureSet(config, validation),
         test=PictureSet(config, test),
         mean=config.mean,
         std=config.std,
+        labelled=config.labels,
     )
+
+
+def _without_labels(pictures: Pictures) -> Pictures:
+    return replace(pictures, labels=np.full_like(pictures.labels, UNKNOWN))

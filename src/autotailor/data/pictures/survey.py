@@ -64,9 +64,9 @@ def _warn_of_copies(name: str, layout: Layout, contents: Sequence[Content]) -> N
     parts: list[str] = []
     hashes = iter(contents)
     for part, listing in layout.parts.items():
-        for path, label, content in zip(listing.files(), listing.labels, hashes, strict=False):
-            kept, its_class, other = first.setdefault(content.sha256, (part, listing.classes[label], path))
-            if its_class != listing.classes[label]:
+        for path, name_of_class, content in zip(listing.files(), listing.class_names(), hashes, strict=False):
+            kept, its_class, other = first.setdefault(content.sha256, (part, name_of_class, path))
+            if its_class != name_of_class:
                 classes.append(f"{other} and {path}")
             elif kept != part:
                 parts.append(f"{other} and {path}")

@@ -22,6 +22,7 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.turns import executor
 from autotailor.data.splits import DataSplits
+from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
@@ -94,7 +95,7 @@ def polish(
     for name, subnets in contests.items():
         if not subnets:
             raise TrainingError(f"polish: no SubNet meets the budget {name}; ask for a looser budget in export.budgets")
-    race = _Race(net, data, contests, inherited, config, Path(workdir))
+    race = _Race(net, data, contests, inherited, teacher_alone(config, data), Path(workdir))
     for number in range(len(config.rounds)):
         race.run(number)
     return race.result(), pd.DataFrame(race.rows, columns=list(COLUMNS))

@@ -188,6 +188,31 @@ def test_another_number_of_classes_names_both_numbers_and_the_remedy(
         composed(tmp_path, out)
 
 
+def test_pictures_without_class_folders_have_no_labels(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = inspect(capsys, model, "--data", photos / "ant", "--yaml")
+    assert (code, err) == (0, "")
+    assert "The pictures have no labels" in out
+    section = composed(tmp_path, out)["data"]
+    assert isinstance(section, dict)
+    assert section["labels"] is False
+    splits = data.load({**section, "workers": 0})
+    assert (splits.labelled, splits.num_classes, len(splits.train), len(splits.test)) == (False, 0, 8, 1)
+    _, out, _ = inspect(capsys, model, "--data", photos / "ant")
+    assert "10 pictures, all of them readable; without labels." in out
+
+
+def test_a_network_that_is_trained_here_needs_labels(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = inspect(capsys, "autotailor.zoo:resnet_digits", "--resolution", 32, "--data", photos / "ant", "--yaml")[1]
+    lines = yaml.safe_load((ROOT / "conf" / "model" / "resnet_digits.yaml").read_text())["pretrain"]
+    pretrain = yaml.safe_dump({"weights": "pretrain", "pretrain": lines}).replace("\n", "\n  ")
+    with pytest.raises(config.ConfigError, match=r"pretrain trains with labels, and data\.labels is false"):
+        composed(tmp_path, out.replace("weights: null", "").replace("pretrain: null", "") + "  " + pretrain.rstrip())
+
+
 def test_other_data_than_the_files_own_are_not_mixed_with_them(
     model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,7 +236,6 @@ def test_bad_folders_and_options_are_one_clear_message(
         (["--data", tmp_path / "empty"], "has no folders; put images there as CLASS/IMAGE.jpg"),
         (["--data", tmp_path / "one"], "has one class, ant"),
         (["--data", tmp_path / "text"], "every class folder needs at least one picture"),
-        (["--data", photos / "ant"], "holds pictures and no class folders"),
         (["--data", photos, "--mean", 0.5, 0.5, 0.5], "--mean and --std belong together"),
         (["--data", photos, "--mean", 124, 116, 104, "--std", 58, 57, 57], "divide numbers for pixels up to 255"),
         (["--mean", 0.5, 0.5, 0.5, "--std", 0.2, 0.2, 0.2], "name the pictures with --data"),

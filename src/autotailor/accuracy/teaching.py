@@ -1,0 +1,64 @@
+"""Labels for pictures without labels: the answers of the original network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from autotailor.accuracy.calibration import resolution_of
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.evaluation import predictions
+from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.compute.accelerator import resolve
+from autotailor.data.splits import Batch, DataSplits, EvaluationSet
+from autotailor.ir.supernet import SuperNet, load_supernet
+
+
+class AnsweredSet(EvaluationSet):
+    """An evaluation set whose labels are the answers of a network.
+
+    Args:
+        images: the evaluation set without labels.
+        answers: class of each image, ``[n]``.
+    """
+
+    def __init__(self, images: EvaluationSet, answers: npt.NDArray[np.int64]) -> None:
+        self._images = images
+        self.labels, self.groups = answers, images.groups
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """See EvaluationSet."""
+        first, labels = 0, torch.from_numpy(self.labels)
+        for images, _ in self._images.batches(batch_size):
+            yield images, labels[first : first + len(images)]
+            first += len(images)
+
+
+def with_labels(data: DataSplits, original: str | Path | SuperNet, accelerator: str = "cpu") -> DataSplits:
+    """Data whose validation and test images have labels; data with labels of their own are returned as they are.
+
+    Training images stay without labels, because the original network teaches them alone.
+
+    Args:
+        data: the splits.
+        original: the SuperNet as compiled, or its file; its largest SubNet is the original network. Where the data have
+            labels, the file is not read.
+        accelerator: that computes the answers (``autotailor.compute.accelerator``).
+    """
+    if data.labelled:
+        return data
+    net = original if isinstance(original, SuperNet) else load_supernet(original)
+    device = resolve(accelerator)
+    network = net.build(net.largest(), logits=True).eval().to(device)
+    with deterministic(torch.get_num_threads(), device):
+        validation, test = (
+            AnsweredSet(images, predictions(network, images, resolution_of(net.largest())))
+            for images in (data.validation, data.test)
+        )
+    identity = fingerprint([data.fingerprint, *(images.labels.tobytes().hex() for images in (validation, test))])
+    return replace(data, num_classes=net.num_classes, validation=validation, test=test, fingerprint=identity)

@@ -1,0 +1,85 @@
+"""Which pictures are for training, validation and test: the parts that the user made, and those that are drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.data.errors import DataError
+from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.pictures.division import divide
+
+NAMES = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
+"""Maps each part to the names that users give it."""
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DividedConfig(PictureConfig):
+    """Parameters of pictures of which some parts may be missing.
+
+    Attributes:
+        fractions: shares of training, validation and test where missing parts are taken from the training pictures.
+    """
+
+    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.fractions) != 3 or min(self.fractions) <= 0 or sum(self.fractions) > 1 + 1e-9:
+            raise DataError(
+                f"data {self.name}: fractions are three positive parts (train, validation, test) that sum to at most "
+                f"1, not {list(self.fractions)}"
+            )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the division needs to know of one part.
+
+    Attributes:
+        labels: of the pictures.
+        contents: a text for each picture; pictures with equal texts are the same picture.
+    """
+
+    labels: Sequence[int]
+    contents: Sequence[str]
+
+
+def assign(
+    config: DividedConfig, classes: Sequence[str], parts: Mapping[str, Part]
+) -> tuple[tuple[str, IntArray], tuple[str, IntArray], tuple[str, IntArray]]:
+    """The pictures of training, validation and test: for each the part that they are in, and their positions in it.
+
+    A missing ``test`` is half of ``val``. A missing ``val`` is taken from ``train``, and so is ``test`` where both are
+    missing. The seed draws them, every class in proportion, equal pictures in one part.
+
+    Args:
+        config: with the seed and the shares.
+        classes: names in the order of the labels; empty where pictures have no labels.
+        parts: ``train``, and ``val`` and ``test`` where the user made them.
+
+    Raises:
+        DataError: a class has too few different pictures to be divided.
+    """
+
+    def drawn(part: str, shares: Sequence[float]) -> list[tuple[str, IntArray]]:
+        found = parts[part]
+        divided = divide(config.name, classes, found.labels, found.contents, shares, config.seed)
+        return [(part, positions) for positions in divided]
+
+    def whole(part: str) -> tuple[str, IntArray]:
+        return part, np.arange(len(parts[part].labels), dtype=np.int64)
+
+    train, val, test = config.fractions
+    if "val" in parts:
+        held = [whole("val"), whole("test")] if "test" in parts else drawn("val", (1, 1))
+        return whole("train"), held[0], held[1]
+    if "test" in parts:
+        first, second = drawn("train", (train + test, val))
+        return first, second, whole("test")
+    first, second, third = drawn("train", (train, val, test))
+    return first, second, third
