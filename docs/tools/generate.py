@@ -111,6 +111,12 @@ def sections() -> list[Section]:
             "## `data`: pictures in folders", "`kind: folder`.", pictures | described["folder"], "conf/data/folder.yaml"
         ),
         Section(
+            "## `data`: Datasets of your own",
+            "`kind: source`. A function of yours makes PyTorch Datasets.",
+            pictures | described["source"],
+            "conf/data/source.yaml",
+        ),
+        Section(
             "## `data`: a dataset of torchvision",
             "`kind: torchvision`. Its test images are halved by the seed into validation and test.",
             pictures | described["torchvision"],

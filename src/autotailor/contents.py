@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
-import sys
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autotailor.code import Code, modules_digest
+from autotailor.code import factory_content
 
 
 def network_content(source: str) -> str | None:
@@ -29,8 +26,7 @@ def network_content(source: str) -> str | None:
     prefix, _, factory = source.partition(":")
     if not factory or prefix == "timm":
         return None
-    modules = Code(_own_folders(prefix), Path(".snakemake") / "autotailor" / "network.json").closure(prefix)
-    return modules_digest(modules) if modules else None
+    return factory_content(source, Path(".snakemake") / "autotailor" / "network.json")
 
 
 def training_content(section: Mapping[str, Any]) -> dict[str, str | None]:
@@ -121,19 +117,3 @@ def _is_beside(name: str, model: Path) -> bool:
         return is_inside((model.parent / name).resolve(), model)
     except (OSError, ValueError, RuntimeError):  # impossible file names, links in a circle
         return False
-
-
-def _own_folders(module: str) -> list[Path]:
-    """Folders of the user's own modules: Python's path without libraries, and the folder of ``module``."""
-    libraries = {Path(path).resolve() for path in sysconfig.get_paths().values()}
-    folders = [Path(entry or ".").resolve() for entry in sys.path]
-    found = importlib.util.find_spec(module.partition(".")[0])  # finding a top-level module does not import it
-    if found and found.submodule_search_locations:
-        folders += [Path(location).resolve().parent for location in found.submodule_search_locations]
-    elif found and found.origin:
-        folders.append(Path(found.origin).resolve().parent)
-    return [f for f in dict.fromkeys(folders) if f.is_dir() and not _is_library(f, libraries)]
-
-
-def _is_library(folder: Path, libraries: set[Path]) -> bool:
-    return folder in libraries or folder.name in ("site-packages", "dist-packages", "lib-dynload", "bin")

@@ -19,13 +19,14 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/conf.schema.yaml").read_text(encoding="utf-8"))
 DESCRIBED = {name: part["properties"] for name, part in SCHEMA["$defs"].items()}
 TRAININGS = ("pretrain", "finetune", "polish")
-INHERITED = {"folder": "pictures", "torchvision": "pictures"} | dict.fromkeys(TRAININGS, "training")
+PICTURES_OF = ("folder", "source", "torchvision")
+INHERITED = dict.fromkeys(PICTURES_OF, "pictures") | dict.fromkeys(TRAININGS, "training")
 MADE_ELSEWHERE = {
     "space": {},
     "sensitivity": {"calibration"},
     "polish": {"epochs", "resume_from"},
 }  # fields that are no keys of the section
-FOR_PEOPLE = {"search": {"name"}, "pictures": {"kind"}, "folder": {"kind"}, "torchvision": {"kind"}}
+FOR_PEOPLE = {"search": {"name"}} | {name: {"kind"} for name in ("pictures", *PICTURES_OF)}
 LEAST = {"training": {"epochs": 1}, "pretrain": {"epochs": 1}, "finetune": {"epochs": 1}, "device": {"name": "host"}}
 PICTURES = {"name": "mine", "resolution": 32}
 

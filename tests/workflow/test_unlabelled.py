@@ -16,7 +16,7 @@ import strangers
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
 COMMANDS = (
     "python -m autotailor inspect models/mine.onnx --data pictures --yaml > conf/model/mine.yaml",
-    "snakemake --cores all --config model=mine device=host",
+    "snakemake --cores all --config model=mine device=host 'overrides=[finetune.epochs=20]'",
 )
 
 
@@ -52,7 +52,7 @@ def test_a_flat_folder_is_enough_down_to_the_exports(results: Path) -> None:
 def test_the_original_network_agrees_with_itself_and_its_subnets_mostly(results: Path) -> None:
     summary = pd.read_csv(results / "host" / "summary.csv").set_index("name")
     assert summary.loc["original", "accuracy_measured"] == 100
-    assert 50 < summary.loc["largest", "accuracy_measured"] <= 100
+    assert 60 < summary.loc["largest", "accuracy_measured"] <= 100
     trained = json.loads((results / "finetune.json").read_text())
     assert trained["original_test_accuracy"] == 100
 
@@ -70,13 +70,13 @@ def test_a_person_reads_of_agreement(project: Path, results: Path) -> None:
 
 
 def test_nothing_runs_twice(project: Path) -> None:
-    again = checkouts.shell("snakemake -n --config model=mine device=host", project)
+    again = checkouts.shell(COMMANDS[1].replace("--cores all", "-n"), project)
     assert "Nothing to be done" in again.stdout + again.stderr, again.stdout + again.stderr
 
 
 def test_other_answers_of_the_original_network_would_be_measured_again(project: Path) -> None:
     """The rules that need the answers have the original network among their inputs."""
-    planned = checkouts.shell("snakemake -n --forcerun compile --config model=mine device=host", project)
+    planned = checkouts.shell(COMMANDS[1].replace("--cores all", "-n --forcerun compile"), project)
     assert {"compile", "finetune", "sensitivity", "search", "measure"} <= set(
         re.findall(r"^(\w+)\s+\d+$", planned.stdout + planned.stderr, re.MULTILINE)
     )

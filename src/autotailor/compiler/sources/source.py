@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import inspect
 import io
 import math
@@ -25,6 +24,7 @@ from autotailor.compiler.passes.signature import RGB
 from autotailor.compiler.sources.adaptive_pools import AdaptivePools
 from autotailor.compiler.sources.checkpoints import fit, read_checkpoint
 from autotailor.compiler.sources.onnx_file import check_model, read_model
+from autotailor.factory import find_factory
 from autotailor.ir.errors import GraphError
 
 EXPORT_OPSET = 17
@@ -160,12 +160,10 @@ def _check_own_head(source: str, num_classes: int | None) -> None:
 
 
 def _call_factory(module: str, factory: str, _: bool, num_classes: int | None) -> nn.Module:
+    function = find_factory(f"{module}:{factory}", f"source {module}:{factory}", GraphError)
     try:
-        function = getattr(importlib.import_module(module), factory)
         chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
         made: Any = function(**chosen)
-    except ImportError as error:
-        raise GraphError(f"source {module}:{factory}: module {module} cannot be imported: {error}") from error
     except (AttributeError, TypeError) as error:
         raise GraphError(
             f"source {module}:{factory}: {error}; expected a function that makes the network without arguments"

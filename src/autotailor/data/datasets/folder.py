@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import Content, Examiner, read_contents
 from autotailor.data.pictures.layout import Layout, read_layout
-from autotailor.data.pictures.parts import DividedConfig, Part, assign
+from autotailor.data.pictures.parts import DividedConfig
 from autotailor.data.pictures.survey import report
 from autotailor.data.registry import Dataset, read_config, register
 
@@ -85,30 +84,17 @@ class Folder(Dataset):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.pictures.stream import Pictures, splits
+        from autotailor.data.pictures.loading import Opened, divided
 
         layout = self.layout()
         contents = [content.sha256 for content in self._examine(layout)]
-        files = layout.files()
-        labels = np.array([label for part in layout.parts.values() for label in part.labels], dtype=np.int64)
-        groups = np.unique(contents, return_inverse=True)[1].astype(np.int64)
-        parts = [
-            Pictures(Files([files[i] for i in ids]), labels[ids], groups[ids]) for ids in self.divide(layout, contents)
-        ]
-        return splits(self._config, len(layout.classes), *parts)
-
-    def divide(self, layout: Layout, contents: Sequence[str]) -> list[npt.NDArray[np.int64]]:
-        """Positions of the pictures for training, validation and test in ``layout.files()``.
-
-        Args:
-            layout: of the pictures.
-            contents: hashes of the layout's files, in the order of ``layout.files()``.
-        """
-        places = layout.positions()
         parts = {
-            part: Part(listing.labels, [contents[i] for i in places[part]]) for part, listing in layout.parts.items()
+            part: Opened(
+                Files(listing.files()), np.array(listing.labels, dtype=np.int64), [contents[i] for i in positions]
+            )
+            for (part, listing), positions in zip(layout.parts.items(), layout.positions().values(), strict=True)
         }
-        return [places[part][ids] for part, ids in assign(self._config, layout.classes, parts)]
+        return divided(self._config, layout.classes, parts)
 
     def _examine(self, layout: Layout) -> list[Content]:
         """Contents of all pictures.

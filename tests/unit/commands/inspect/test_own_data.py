@@ -97,7 +97,8 @@ def test_mean_and_deviation_are_those_of_the_training_pictures(
     out = inspect(capsys, model, "--data", photos, "--yaml")[1]
     assert "measured on 40 of 40 training pictures" in out
     section = {**composed(tmp_path, out)["data"], "workers": 0, "crop": 1.0}  # type: ignore[dict-item]
-    paths = data.load(section).train.pictures.open.paths  # type: ignore[attr-defined]
+    opened = data.load(section).train.pictures.open  # type: ignore[attr-defined]
+    paths = [opened.open.paths[i] for i in opened.ids]
     seen = np.stack([np.asarray(Image.open(path).resize((40, 32), Image.Resampling.BILINEAR)) for path in paths]) / 255
     seen = seen[:, :, 4:36]
     assert section["mean"] == pytest.approx(seen.mean((0, 1, 2)), abs=0.003)

@@ -1,0 +1,39 @@
+"""Functions of the user, which a configuration names as ``package.module:factory``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from autotailor.ir.errors import AutoTailorError
+
+
+def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callable[..., Any]:
+    """The function that ``package.module:factory`` names; the current folder is searched for modules, too.
+
+    Args:
+        source: the name.
+        what: begins the message where there is no such function.
+        error: type of the error to raise.
+
+    Raises:
+        AutoTailorError: the module cannot be imported, or has no such function; the error has the type ``error``.
+    """
+    module, _, factory = source.partition(":")
+    if not module or not factory:
+        raise error(f"{what}: expected package.module:factory, not {source!r}")
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    try:
+        found = getattr(importlib.import_module(module), factory)
+    except ImportError as reason:
+        raise error(f"{what}: module {module} cannot be imported: {reason}") from reason
+    except AttributeError as reason:
+        raise error(f"{what}: {reason}; name a function of the module") from reason
+    if not callable(found):
+        raise error(f"{what}: {source} is a {type(found).__name__}; name a function of the module")
+    return found  # type: ignore[no-any-return]
