@@ -22,6 +22,7 @@ from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.bypass import bypass
 from autotailor.ir.execution.head import Head, find_head
+from autotailor.ir.execution.in_place import find_overwritten, overwrite
 from autotailor.ir.execution.kernels import Kernels, find_call
 from autotailor.ir.execution.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
@@ -93,6 +94,7 @@ class GraphModule(nn.Module):
         nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
         nodes = self._kernels.joined(nodes, keep=(output,))
         self._nodes, self._output = nodes, output
+        self._overwritten = find_overwritten(self.graph, nodes, output)
         last: dict[str, int] = {}
         for position, node in enumerate(nodes):
             last.update(dict.fromkeys(self.graph.activations(node), position))
@@ -131,6 +133,8 @@ class GraphModule(nn.Module):
         arguments = [self._argument(name, values) for name in self._read(node)]
         if node.kind == NORMALISATION:
             return self.normalise(node, arguments)
+        if self.training and node.name in self._overwritten:
+            return overwrite(node, arguments, self._overwritten[node.name])
         call = find_call(node.kind)
         assert call is not None
         return call(node, arguments)
