@@ -14,6 +14,8 @@ import autotailor
 import tiny_data
 from autotailor import finetuning
 from autotailor.accuracy import CalibrationConfig, Calibrator
+from autotailor.accuracy.calibration import resolution_of
+from autotailor.accuracy.determinism import deterministic
 from autotailor.compute import placement
 from autotailor.data import DataSplits
 from autotailor.data.splits import Batch, TrainStream
@@ -22,11 +24,14 @@ from autotailor.finetuning import (
     FinetuneResult,
     TrainingError,
 )
+from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.sampling.strategy import stages_of
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
+from autotailor.ir.execution.executor import ElasticModule
 from fake_cuda import CUDA, fake_cuda
 from training import equal, weights
 
@@ -106,11 +111,18 @@ class TestFinetune:
         assert not list(tmp_path.iterdir())
 
 
-def sharing(net: autotailor.SuperNet, config: FinetuneConfig, device: torch.device) -> WeightSharing:
-    """Steps of training on a device; the module and the teacher are moved there."""
+def original(net: autotailor.SuperNet) -> Teacher:
+    network = net.build(net.largest(), logits=True).eval().requires_grad_(False)
+    return Teacher(network, resolution_of(net.largest()))
+
+
+def sharing(
+    module: ElasticModule, net: autotailor.SuperNet, config: FinetuneConfig, teacher: Teacher | None = None
+) -> WeightSharing:
+    """Steps of training where the module is."""
     strategy = finetuning.sampling.create("sandwich", net.space, stages_of(net.space, net.stages), 3)
-    teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False)
-    return WeightSharing(net.module(logits=True).to(device), teacher, strategy, config)
+    teacher = teacher or original(net)
+    return WeightSharing(module, teacher, strategy, config, make_loss(config, net.num_classes, net.head.independent))
 
 
 class Drawn(TrainStream):
@@ -137,7 +149,7 @@ def test_the_gradients_of_a_step_are_those_of_the_scaled_loss(
 ) -> None:
     losses, gradients = [], []
     for scale in (1.0, 0.25):
-        step = sharing(plain_net, finetune_config, placement.CPU)
+        step = sharing(plain_net.module(logits=True), plain_net, finetune_config)
         losses.append(step(replace(step_on(placement.CPU), loss_scale=scale)))
         gradients.append([p.grad for p in step._module.parameters() if p.grad is not None])
     assert losses[0] == losses[1]
@@ -157,16 +169,15 @@ class TestAccelerator:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         config = replace(finetune_config, epochs=1, accelerator="cuda", gradient_norm=1.0)
-        strategy = finetuning.sampling.create("sandwich", any_net.space, stages_of(any_net.space, any_net.stages), 3)
-        teacher = any_net.build(any_net.largest(), logits=True).eval().requires_grad_(False)
         module, written = any_net.module(logits=True), list[dict[str, torch.Tensor]]()
         stream = Drawn(list(tiny.train.batches(0, 16)))
         for subnet in (any_net.smallest(), any_net.largest()):
             module.activate(subnet)(torch.zeros(1, 3, 32, 32))  # what NumPy computes once is known afterwards
         monkeypatch.setattr("autotailor.finetuning.training.loop.resolve", lambda name: CUDA)
         monkeypatch.setattr(Checkpoint, "write", lambda self, state: written.append(state["module"]))
+        teacher = original(any_net)
         with fake_cuda(monkeypatch):
-            step = WeightSharing(module.to(CUDA), teacher.to(CUDA), strategy, config)
+            step = sharing(module.to(CUDA), any_net, config, teacher)
             history = train(module, stream, config, step, tmp_path / "x.ckpt", "test", "test")
         assert len(history) == 1
         assert {tensor.device for tensor in written[-1].values()} == {CUDA}
@@ -186,7 +197,7 @@ class TestAccelerator:
     def test_a_batch_that_is_left_on_the_processor_is_refused(
         self, plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        step = sharing(plain_net, finetune_config, placement.CPU)
+        step = sharing(plain_net.module(logits=True), plain_net, finetune_config)
         left = step_on(placement.CPU)
         with fake_cuda(monkeypatch):
             step._module.to(CUDA)
@@ -197,8 +208,10 @@ class TestAccelerator:
     def test_a_step_on_a_gpu_is_that_of_the_processor(
         self, any_net: autotailor.SuperNet, finetune_config: FinetuneConfig
     ) -> None:
-        steps = {device: sharing(any_net, finetune_config, torch.device(device)) for device in ("cpu", "cuda")}
-        losses = {device: step(step_on(torch.device(device))) for device, step in steps.items()}
+        modules = {device: any_net.module(logits=True).to(device) for device in ("cpu", "cuda")}
+        steps = {device: sharing(module, any_net, finetune_config) for device, module in modules.items()}
+        with deterministic(1, CUDA):  # all bits of fp32
+            losses = {device: step(step_on(placement.device_of(modules[device]))) for device, step in steps.items()}
         assert losses["cuda"] == pytest.approx(losses["cpu"], rel=1e-3)
         for ours, theirs in zip(*(step._module.parameters() for step in steps.values()), strict=True):
             assert (ours.grad is None) == (theirs.grad is None)
