@@ -22,6 +22,7 @@ from autotailor.ir.supernet import SuperNet
 from sampled.variants import VARIANTS
 
 CONF = Path(__file__).parents[2] / "conf"
+SILENT = "finetune.panel.every=0"  # trainings of different length would measure different numbers of panels
 Row = dict[str, Any]
 
 
@@ -54,7 +55,7 @@ class Run:
     @cached_property
     def configuration(self) -> dict[str, Any]:
         """The composed configuration."""
-        chosen = [f"seed={self.seed}", *VARIANTS[self.variant], *self.overrides]
+        chosen = [f"seed={self.seed}", *VARIANTS[self.variant], SILENT, *self.overrides]
         return config.compose(CONF, self.model, "host", chosen)
 
     @cached_property
