@@ -172,7 +172,11 @@ def pretrained(wildcards):
 
 def teacher(wildcards):
     """The file of the original network where its answers stand for labels that the pictures lack, else no file."""
-    return [] if data.has_labels(CONFIG["data"]) else f"results/{wildcards.model}/compiled.pt"
+    return (
+        []
+        if data.has_labels(CONFIG["data"])
+        else f"results/{wildcards.model}/compiled.pt"
+    )
 
 
 def training_metrics(wildcards):
