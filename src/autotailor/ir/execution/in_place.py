@@ -1,4 +1,4 @@
-"""Activations and sums that overwrite what they read, as the code of many networks does in training.
+"""ReLU and residual sums that overwrite what they read, as the code of many networks does in training.
 
     Conv -> BatchNormalization -> Relu         relu_(...)
     Add(BatchNormalization, shortcut)          ... .add_(shortcut)
@@ -11,24 +11,16 @@ the memory of a second tensor, and the time to fetch it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import Tensor
 
 WRITERS = frozenset({"Conv", "BatchNormalization", "Add"})
 """Kinds whose gradient does not need their output."""
-
-
-def _clip(node: Node, x: Tensor) -> Tensor:
-    return F.hardtanh(x, node.get("min"), node.get("max"), inplace=True)
-
-
-_ACTIVATIONS: Mapping[str, Callable[[Node, Tensor], Tensor]] = {"Relu": lambda _, x: torch.relu_(x), "Clip": _clip}
 
 
 def find_overwritten(graph: Graph, nodes: Sequence[Node], output: str) -> dict[str, int]:
@@ -51,14 +43,13 @@ def _position(graph: Graph, node: Node, free: set[str]) -> int | None:
     if node.kind == "Add":
         alike = len({graph.shapes.get(name) for name in node.inputs}) == 1
         return next((i for i, name in enumerate(node.inputs) if name in free), None) if alike else None
-    limits = node.kind != "Clip" or all(isinstance(node.get(limit), float) for limit in ("min", "max"))
-    return 0 if node.kind in _ACTIVATIONS and limits and node.inputs[0] in free else None
+    return 0 if node.kind == "Relu" and node.inputs[0] in free else None
 
 
 def overwrite(node: Node, arguments: Sequence[Any], position: int) -> Tensor:
     """Computes a node into its input at a position; into a new tensor where a sum has another type of number."""
     if node.kind != "Add":
-        return _ACTIVATIONS[node.kind](node, arguments[position])
+        return torch.relu_(arguments[position])
     into, other = arguments[position], arguments[1 - position]
     same = into.dtype == other.dtype
     result: Tensor = into.add_(other) if same else into + other
