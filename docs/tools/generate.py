@@ -117,6 +117,18 @@ def sections() -> list[Section]:
             "conf/data/source.yaml",
         ),
         Section(
+            "## `data`: a dataset of Hugging Face",
+            "`kind: huggingface`, with the extra `huggingface`.",
+            pictures | described["huggingface"],
+            "conf/data/huggingface.yaml",
+        ),
+        Section(
+            "## `data`: WebDataset shards",
+            "`kind: webdataset`, with the extra `webdataset`.",
+            pictures | described["webdataset"],
+            "conf/data/webdataset.yaml",
+        ),
+        Section(
             "## `data`: a dataset of torchvision",
             "`kind: torchvision`. Its test images are halved by the seed into validation and test.",
             pictures | described["torchvision"],

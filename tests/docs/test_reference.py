@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/conf.schema.yaml").read_text(encoding="utf-8"))
 DESCRIBED = {name: part["properties"] for name, part in SCHEMA["$defs"].items()}
 TRAININGS = ("pretrain", "finetune", "polish")
-PICTURES_OF = ("folder", "source", "torchvision")
+PICTURES_OF = ("folder", "source", "huggingface", "webdataset", "torchvision")
 INHERITED = dict.fromkeys(PICTURES_OF, "pictures") | dict.fromkeys(TRAININGS, "training")
 MADE_ELSEWHERE = {
     "space": {},

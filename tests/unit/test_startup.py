@@ -26,6 +26,7 @@ HEAVY = (
     "PIL",
     "adb_shell",
     "asyncssh",
+    "datasets",
     "dvc",
     "jinja2",
     "matplotlib.pyplot",
@@ -44,6 +45,7 @@ HEAVY = (
     "torch._dynamo",
     "torchvision",
     "transformers",
+    "webdataset",
 )
 """What nothing imports by being imported; PyTorch and pandas are what most rules work with."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 Config = TypeVar("Config")
-WHERE_AND_HOW = ("root", "download", "workers")  # keys that do not change the images
+WHERE_AND_HOW = ("root", "download", "workers", "memory_gib", "cache")  # keys that do not change the images
 NEUTRAL = {"labels": True}
 """Keys of later versions with the values that change nothing. The fingerprint leaves them out, so that a training that
 an earlier version began still goes on."""

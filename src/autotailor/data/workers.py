@@ -15,9 +15,9 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, default_collate
@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader, default_collate
 if TYPE_CHECKING:
     from autotailor.data.splits import Batch
 
+Group = TypeVar("Group")
 AHEAD = 2  # batches per worker that are prepared before the reader asks for them
 
 
@@ -36,21 +37,75 @@ def batches(items: Any, batch_size: int, workers: int) -> Iterator[Batch]:
         batch_size: items in a batch.
         workers: number of threads; with 0, the calling thread prepares the batches.
     """
+    starts = range(0, len(items), batch_size)
+    return chosen_batches(items, (list(range(first, min(first + batch_size, len(items)))) for first in starts), workers)
 
-    def prepare(first: int) -> Batch:
-        batch: Batch = default_collate([items[i] for i in range(first, min(first + batch_size, len(items)))])
+
+def chosen_batches(items: Any, keys: Iterable[list[Any]], workers: int) -> Iterator[Batch]:
+    """Batches of the items with given keys, prepared by threads.
+
+    Args:
+        items: from a key to an item; several threads may read it at once.
+        keys: of the items of each batch.
+        workers: number of threads; with 0, the calling thread prepares the batches.
+    """
+
+    def prepare(group: list[Any]) -> Batch:
+        batch: Batch = default_collate([items[key] for key in group])
         return batch[0], batch[1]
 
-    starts = range(0, len(items), batch_size)
-    return _ahead(prepare, starts, workers) if workers else map(prepare, starts)
+    return prepared(keys, prepare, workers)
 
 
-def forked_batches(items: Any, batch_size: int, workers: int) -> Iterator[Batch]:
-    """Like ``batches``, but prepared by processes where these are forked and the main thread is the caller."""
-    if not workers or _start_method() != "fork" or threading.current_thread() is not threading.main_thread():
-        return batches(items, batch_size, workers)
-    generator = torch.Generator().manual_seed(0)
-    return iter(DataLoader(items, batch_size=batch_size, num_workers=workers, generator=generator))
+def prepared(groups: Iterable[Group], prepare: Callable[[Group], Batch], workers: int) -> Iterator[Batch]:
+    """The batch of each group in order, prepared by threads; with 0 workers, by the calling thread."""
+    return _ahead(prepare, groups, workers) if workers else map(prepare, groups)
+
+
+class TrainingLoader:
+    """Prepares training batches by processes that live as long as the loader, so that each epoch starts at once.
+
+    Where processes cannot be forked, or another thread than the main one asks, threads prepare the batches. Where CUDA
+    is there, batches lie in pinned memory, from which the copy to the accelerator runs beside computations.
+
+    Args:
+        items: from a key to an item.
+        workers: number of processes or threads; with 0, the calling thread prepares the batches.
+    """
+
+    def __init__(self, items: Any, workers: int) -> None:
+        self._items, self._workers = items, workers
+        self._keys: list[list[Any]] = []
+        self._loader: DataLoader[Any] | None = None
+        self._is_busy = False
+
+    def batches(self, keys: Iterable[list[Any]]) -> Iterator[Batch]:
+        """Batches of the items with given keys.
+
+        While an earlier call has batches left, a further one is served by processes of its own.
+        """
+        if not self._workers or _start_method() != "fork" or threading.current_thread() is not threading.main_thread():
+            yield from chosen_batches(self._items, keys, self._workers)
+        elif self._is_busy:
+            yield from self._fork(list(keys), persistent=False)
+        else:
+            self._is_busy = True
+            try:
+                self._keys[:] = keys
+                self._loader = self._loader or self._fork(self._keys, persistent=True)
+                yield from self._loader
+            finally:
+                self._is_busy = False
+
+    def _fork(self, keys: list[list[Any]], persistent: bool) -> DataLoader[Any]:
+        return DataLoader(
+            self._items,
+            batch_sampler=keys,
+            num_workers=self._workers,
+            persistent_workers=persistent,
+            pin_memory=torch.cuda.is_available(),
+            generator=torch.Generator().manual_seed(0),
+        )
 
 
 def _start_method() -> str:
@@ -59,11 +114,11 @@ def _start_method() -> str:
     return chosen or multiprocessing.get_all_start_methods()[0]
 
 
-def _ahead(prepare: Callable[[int], Batch], starts: range, workers: int) -> Iterator[Batch]:
+def _ahead(prepare: Callable[[Group], Batch], groups: Iterable[Group], workers: int) -> Iterator[Batch]:
     pool, ahead = ThreadPoolExecutor(workers, thread_name_prefix="pictures"), deque[Future["Batch"]]()
     try:
-        for first in starts:
-            ahead.append(pool.submit(prepare, first))
+        for group in groups:
+            ahead.append(pool.submit(prepare, group))
             if len(ahead) > AHEAD * workers:
                 yield ahead.popleft().result()
         while ahead:

@@ -119,3 +119,21 @@ def read_content(key: bytes, examiner: Examiner | None) -> Content:
 
 def _unreadable(key: bytes, error: OSError) -> DataError:
     return DataError(f"{os.fsdecode(key)}: cannot be read ({error.strerror}); give access to it, or remove it")
+
+
+def verdict_on(digest: str, examiner: str, examine: Callable[[], str]) -> str:
+    """The verdict on data of many files; a later call for the same data gives it without another examination.
+
+    Args:
+        digest: of the data, hexadecimal.
+        examiner: name of the check, with its version; verdicts stored under another name are not reused.
+        examine: the check; "" where the data are good.
+    """
+    key, stamp = b"digest " + digest.encode(), (0, 0, 0)
+    with Memory() as memory:
+        if key in (known := memory.recall([key], [stamp], examiner)):
+            return known[key][1]
+    verdict = examine()
+    with Memory() as memory:
+        memory.remember([(key, stamp, digest, verdict)], examiner)
+    return verdict

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from autotailor.data.errors import DataError
-from autotailor.sections import check_integers
+from autotailor.sections import check_integers, check_numbers
 
 INTERPOLATIONS = ("bilinear", "bicubic")
 
@@ -28,6 +28,8 @@ class PictureConfig:
         interpolation: ``bilinear`` or ``bicubic``, of every change of size; always antialiased.
         workers: threads that open pictures, or processes for training where processes are forked; with 0, the calling
             thread opens the pictures.
+        memory_gib: validation and test are each kept in memory, opened and cropped, up to this size, GiB.
+        cache: folder of the file that keeps a larger set; "" opens its pictures in each evaluation.
     """
 
     name: str
@@ -41,10 +43,13 @@ class PictureConfig:
     flip: bool = True
     interpolation: str = "bilinear"
     workers: int = 0
+    memory_gib: float = 1.0
+    cache: str = ""
 
     def __post_init__(self) -> None:
         where = f"data {self.name}"
         check_integers(self, {"resolution": 8, "seed": 0, "workers": 0}, where, DataError)
+        check_numbers(self, {"memory_gib": 0.0}, where, DataError)
         if not isinstance(self.labels, bool):
             raise DataError(f"{where}: labels must be true or false, not {self.labels!r}")
         if not (_numbers(self.mean, 3) and _numbers(self.std, 3) and min(self.std) > 0):

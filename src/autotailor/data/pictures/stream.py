@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.labels import UNKNOWN
+from autotailor.data.pictures.cache import keep
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.splits import (
     Batch,
@@ -23,12 +24,9 @@ from autotailor.data.splits import (
     TrainStream,
     check_batches,
 )
-from autotailor.data.workers import batches, forked_batches
+from autotailor.data.workers import TrainingLoader, batches
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
-KEPT_BYTES = 2**30
-"""Evaluation sets up to this size stay in memory: hundreds of SubNets read the same set, and decoding a set takes as
-long as running some SubNets on it."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +45,21 @@ class Pictures:
 
 
 class _Items(TorchDataset[tuple[torch.Tensor, int]]):
-    """Training pictures of given ids, cropped at random and normalised."""
+    """Training pictures by (epoch, position in the epoch, number of the picture), cropped at random and normalised."""
 
-    def __init__(
-        self, config: PictureConfig, pictures: Pictures, ids: npt.NDArray[np.int64], epoch: int, first: int
-    ) -> None:
-        self._config, self._pictures, self._ids = config, pictures, ids
-        self._epoch, self._first = epoch, first
+    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
+        self._config, self._pictures = config, pictures
 
-    def __len__(self) -> int:
-        return len(self._ids)
+    def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int]:
+        epoch, position, number = key
+        picture = self._pictures.open(number)
+        return training_image(self._config, picture, epoch, position), int(self._pictures.labels[number])
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        image = self._pictures.open(int(self._ids[index]))
-        random = np.random.default_rng([self._config.seed, AUGMENT, self._epoch, self._first + index])
-        pixels = _augmented(self._config, image, random)
-        return _normalised(self._config, pixels), int(self._pictures.labels[self._ids[index]])
+
+def training_image(config: PictureConfig, picture: Any, epoch: int, position: int) -> torch.Tensor:
+    """A training image ``[3, R, R]``: cropped and flipped by (seed, epoch, position in the epoch), and normalised."""
+    random = np.random.default_rng([config.seed, AUGMENT, epoch, position])
+    return _normalised(config, _augmented(config, picture, random))
 
 
 class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
@@ -135,6 +132,7 @@ class PictureStream(TrainStream):
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
+        self._loader = TrainingLoader(_Items(config, pictures), config.workers)
 
     def __len__(self) -> int:
         """Images per epoch."""
@@ -145,18 +143,23 @@ class PictureStream(TrainStream):
         check_batches(batch_size, epoch, start)
         order = np.random.default_rng([self.config.seed, ORDER, epoch]).permutation(len(self))
         size = min(batch_size, len(self))
-        ids = order[start * size : self.num_batches(batch_size) * size]
-        items = _Items(self.config, self.pictures, ids, epoch, start * size)
-        yield from forked_batches(items, size, self.config.workers)
+        places = (range(number * size, (number + 1) * size) for number in range(start, self.num_batches(batch_size)))
+        keys = ([(epoch, place, int(order[place])) for place in part] for part in places)
+        yield from self._loader.batches(keys)
 
 
 class PictureSet(EvaluationSet):
-    """Held-out pictures; equal files are one group. A set of at most ``KEPT_BYTES`` of pixels is opened only once."""
+    """Held-out pictures; equal files are one group.
+
+    Pictures are opened once: hundreds of SubNets read the same set, and opening a set takes as long as running some
+    SubNets on it. ``pictures.cache`` keeps what was opened in memory or on disk.
+    """
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
         self.groups, self.labels = pictures.groups, pictures.labels
         self._kept: TensorEvaluationSet | None = None
+        self._can_keep = True
         self._opening = threading.Lock()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
@@ -166,16 +169,17 @@ class PictureSet(EvaluationSet):
             yield _normalised(self.config, _scaled(pixels)), labels
 
     def _centres(self, batch_size: int) -> Iterator[Batch]:
-        """Batches of pixels, 0 to 255, from memory or from the files."""
+        """Batches of pixels, 0 to 255, from the cache or, where there is none, from the files."""
         centres = _Centres(self.config, self.pictures)
-        if len(self) * 3 * self.config.resolution**2 > KEPT_BYTES:
-            yield from batches(centres, batch_size, self.config.workers)
-            return
         with self._opening:  # a second thread waits for the first one instead of opening the pictures again
-            if self._kept is None:
-                opened = [pixels for pixels, _ in batches(centres, batch_size, self.config.workers)]
-                self._kept = TensorEvaluationSet(torch.cat(opened), self.labels, self.groups)
-        yield from self._kept.batches(batch_size)
+            if self._kept is None and self._can_keep:
+                shape = len(self), 3, self.config.resolution, self.config.resolution
+                opened = (pixels for pixels, _ in batches(centres, batch_size, self.config.workers))
+                pixels = keep(shape, opened, self.config)
+                self._can_keep = pixels is not None
+                if pixels is not None:
+                    self._kept = TensorEvaluationSet(pixels, self.labels, self.groups)
+        yield from self._kept.batches(batch_size) if self._kept else batches(centres, batch_size, self.config.workers)
 
 
 def splits(

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import errno
+import logging
+import multiprocessing
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +13,8 @@ import torch
 from PIL import Image
 
 from autotailor import data
-from autotailor.data.pictures import stream
 from autotailor.data.pictures.stream import PictureSet
+from autotailor.data.splits import TrainStream
 
 
 @pytest.fixture
@@ -136,22 +140,60 @@ def test_a_torchvision_dataset_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert next(splits.train.batches(0, 4))[0].shape == (4, 3, 32, 32)
 
 
-def test_held_out_pictures_are_opened_once_where_they_fit_into_memory(
-    monkeypatch: pytest.MonkeyPatch, root: Path
-) -> None:
+def test_held_out_pictures_are_opened_once(root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In memory, above the limit in a file, and only without a folder for the file in each evaluation."""
     validation = data.load(section(root)).validation
     assert isinstance(validation, PictureSet)
     opened: list[int] = []
     pictures = replace(validation.pictures, open=lambda i: (opened.append(i), validation.pictures.open(i))[1])
+    found = []
+    for more, times in (
+        ({}, 1),
+        ({"memory_gib": 0, "cache": str(tmp_path / "work" / "deep")}, 1),
+        ({"memory_gib": 0}, 2),
+    ):
+        opened.clear()
+        counted = PictureSet(replace(validation.config, **more), pictures)  # type: ignore[arg-type]
+        for batch_size in (3, 4):
+            found.append([torch.cat(parts) for parts in zip(*counted.batches(batch_size), strict=True)])
+        assert len(opened) == times * len(counted)
+    assert all(torch.equal(images, found[0][0]) and torch.equal(labels, found[0][1]) for images, labels in found)
+    assert list((tmp_path / "work" / "deep").iterdir()) == []  # the file has no name
 
-    def read(batch_size: int) -> list[torch.Tensor]:
-        return [torch.cat(parts) for parts in zip(*counted.batches(batch_size), strict=True)]
 
-    counted = PictureSet(validation.config, pictures)
-    first, second = read(3), read(4)
-    assert len(opened) == len(counted)
-    monkeypatch.setattr(stream, "KEPT_BYTES", 100)
-    counted = PictureSet(validation.config, pictures)
-    third, fourth = read(3), read(4)
-    assert len(opened) == 3 * len(counted)
-    assert all(map(torch.equal, first * 3, second + third + fourth))
+def test_a_full_disk_is_told_and_costs_time_only(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    expected = torch.cat([images for images, _ in data.load(section(root)).validation.batches(4)])
+    splits = data.load(section(root, memory_gib=0, cache=str(tmp_path)))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert torch.equal(torch.cat([images for images, _ in splits.validation.batches(4)]), expected)
+    assert caplog.text.count("cannot be kept in") == 1
+    assert "No space left on device" in caplog.text
+
+
+def test_training_processes_live_on_and_two_readers_do_not_meet(root: Path) -> None:
+    alone = data.load(section(root)).train
+    stream = data.load(section(root, workers=2)).train
+
+    def images(epoch: int, given: TrainStream) -> torch.Tensor:
+        return torch.cat([batch for batch, _ in given.batches(epoch, 3)])
+
+    first = images(0, stream)
+    workers = {process.pid for process in multiprocessing.active_children()}
+    reading = stream.batches(1, 3)
+    begun = [next(reading)[0]]
+    assert torch.equal(images(2, stream), images(2, alone))  # a second reader while the first one has batches left
+    assert torch.equal(torch.cat([*begun, *(batch for batch, _ in reading)]), images(1, alone))
+    abandoned = stream.batches(3, 3)
+    next(abandoned)
+    abandoned.close()
+    assert torch.equal(images(4, stream), images(4, alone))
+    assert torch.equal(first, images(0, alone))
+    assert len(workers) == 2
+    assert workers <= {process.pid for process in multiprocessing.active_children()}

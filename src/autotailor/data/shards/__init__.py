@@ -1,0 +1,1 @@
+"""WebDataset shards: tar files that hold pictures beside their labels."""
