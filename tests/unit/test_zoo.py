@@ -16,7 +16,7 @@ from autotailor.zoo.layers import ZooError
 
 CONF = Path(__file__).parents[2] / "conf" / "model"
 SMALL = [zoo.resnet_digits, zoo.mobilenet_digits]
-FACTORIES = [*SMALL, zoo.mobilenetv3_ofa, zoo.proxylessnas, zoo.elasticvit]
+FACTORIES = [*SMALL, zoo.vit_digits, zoo.mobilenetv3_ofa, zoo.proxylessnas, zoo.elasticvit]
 
 
 @pytest.mark.parametrize("factory", FACTORIES)

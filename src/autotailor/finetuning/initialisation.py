@@ -16,7 +16,8 @@ def initialise(graph: Graph, seed: int) -> Graph:
     """The graph with weights as PyTorch's reference ResNet draws them.
 
     Convolutions: normal, standard deviation sqrt(2 / fan out) (He et al., 2015). Linear layers: uniform within
-    1 / sqrt(fan in). Normalisations: gain 1, shift 0, statistics 0 and 1. Biases: 0.
+    1 / sqrt(fan in). BatchNorm: gain 1, shift 0, statistics 0 and 1. Biases of convolutions and linear layers: 0. All
+    other weights, such as those of LayerNorm and position embeddings, stay as they are.
     """
     rng = np.random.default_rng(seed)
     fresh: dict[str, Array] = {}
@@ -29,7 +30,7 @@ def _fresh(node: Node, graph: Graph, rng: np.random.Generator) -> dict[str, Arra
     names = [name for name in node.inputs[1:] if name in graph.weights]
     if node.kind == "BatchNormalization":
         return {name: np.full_like(graph.weights[name], i in (0, 3)) for i, name in enumerate(names)}
-    if node.kind not in ("Conv", "Gemm", "MatMul"):
+    if node.kind not in ("Conv", "Gemm", "MatMul") or not names:  # attention multiplies activations
         return {}
     drawn = {name: np.zeros_like(graph.weights[name]) for name in names}
     drawn[names[0]] = _draw(node, graph.weights[names[0]], rng)

@@ -63,19 +63,35 @@ class SqueezeExcitation(nn.Module):
         return x * F.hardsigmoid(self.excite(F.relu(self.squeeze(self.pool(x)))))
 
 
-def seeded(make: Callable[[], Network], seed: int) -> Network:
+def seeded(make: Callable[[], Network], seed: int, initialise: Callable[[nn.Module], None] | None = None) -> Network:
     """Makes a network whose weights depend on ``seed`` alone; the global random state does not change.
 
-    He initialisation for convolutions; linear layers get a standard deviation of 0.01; biases are zero.
+    Args:
+        make: makes the network.
+        seed: of the weights.
+        initialise: draws the weights; None takes ``initialise_convolutions``.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = make()
-        for layer in network.modules():
-            if isinstance(layer, nn.Conv2d):
-                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(layer, nn.Linear):
-                nn.init.normal_(layer.weight, 0.0, 0.01)
-            if isinstance(layer, nn.Conv2d | nn.Linear) and layer.bias is not None:
-                nn.init.zeros_(layer.bias)
+        (initialise or initialise_convolutions)(network)
     return network
+
+
+def initialise_convolutions(network: nn.Module) -> None:
+    """He initialisation for convolutions; linear layers get a standard deviation of 0.01; biases are zero."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, 0.0, 0.01)
+        if isinstance(layer, nn.Conv2d | nn.Linear) and layer.bias is not None:
+            nn.init.zeros_(layer.bias)
+
+
+def initialise_transformer(network: nn.Module) -> None:
+    """He initialisation for convolutions, Glorot's for linear layers (Dosovitskiy et al., 2021); biases are zero."""
+    initialise_convolutions(network)
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
