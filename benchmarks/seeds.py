@@ -11,33 +11,24 @@ images as the SuperNet, and the best of several learning rates. Writes ``seeds.c
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
+from pipeline import snakemake
 from rich.console import Console
 from rich.table import Table
 
 from autotailor import artifacts
 from autotailor.statistics import kendall_tau
 
-ROOT = Path(__file__).parents[1]
 HALF = 0.5
 
 
 def run(directory: Path, model: str, device: str, overrides: list[str]) -> Path:
     """Runs pipeline and comparison in a folder; returns the results of the device."""
     results = directory / "results" / model / device
-    directory.mkdir(parents=True, exist_ok=True)
-    profile = ["--snakefile", str(ROOT / "Snakefile"), "--profile", str(ROOT / "profiles" / "default")]
-    config = ["--config", f"model={model}", f"device={device}", f"overrides={json.dumps(overrides)}"]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    launch = [sys.executable, str(ROOT / "workflow" / "launch.py"), *profile, "--quiet", "rules"]
-    for target in ([], ["--", str(results.relative_to(directory) / "compare.csv")], []):
-        subprocess.run([*launch, *config, *target], cwd=directory, check=True, env={**os.environ, "PATH": path})
+    for targets in ([], [str(results.relative_to(directory) / "compare.csv")], []):
+        snakemake(directory, model, device, overrides, targets)
     return results
 
 

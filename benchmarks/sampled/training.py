@@ -98,7 +98,7 @@ def train(run: Run) -> tuple[SuperNet, Row]:
         result = finetuning.finetune(original, run.data, run.finetune, run.folder)
         seconds = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - processor}
         result.net.save(file)
-        said = passes(run, original) | (seconds if fresh else dict.fromkeys(seconds, float("nan")))
+        said = passes(run.finetune, run.data, original) | (seconds if fresh else dict.fromkeys(seconds, float("nan")))
         artifacts.write_json(costs, said)
     found = finished(costs)
     assert found is not None
@@ -124,14 +124,14 @@ def compiled(run: Run, space: dict[str, Any]) -> SuperNet:
     )
 
 
-def passes(run: Run, net: SuperNet) -> Row:
+def passes(parameters: finetuning.FinetuneConfig, splits: DataSplits, net: SuperNet) -> Row:
     """Steps and passes of a training; the SubNets of each step are drawn once more, as the training loop draws them."""
-    parameters, macs = run.finetune, net.macs()
+    macs = net.macs()
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(
         parameters.strategy, net.space, stages, parameters.subnets, parameters.sampling, net.macs
     )
-    steps = parameters.epochs * run.data.train.num_batches(parameters.batch_size)
+    steps = parameters.epochs * splits.train.num_batches(parameters.batch_size)
     drawn = []
     for number in range(steps):
         random = np.random.default_rng([parameters.seed, number])

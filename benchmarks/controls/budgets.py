@@ -1,0 +1,68 @@
+"""The SubNets that compete for each budget, chosen as the rule ``search`` chooses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from autotailor import artifacts, search, sensitivity
+from autotailor.ir.space.subnet import SubNet
+from controls.run import Run
+
+BUDGETS = (15, 20, 30, 40, 50, 60, 70, 80)
+"""Percent of the original network's latency."""
+NAME = "budget"
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """The SubNets within one budget.
+
+    Attributes:
+        subnets: those whose accuracy was measured.
+        accuracies: id of a SubNet to accuracy with the SuperNet's weights on the validation set, percent.
+    """
+
+    subnets: Sequence[SubNet]
+    accuracies: Mapping[str, float]
+
+    @property
+    def best(self) -> SubNet:
+        """The most accurate SubNet with the SuperNet's weights."""
+        return max(self.subnets, key=lambda subnet: self.accuracies[subnet.id])
+
+
+def contests(run: Run) -> dict[int, Contest]:
+    """Budget (percent) to its contest, for the budgets that the space reaches; searched once, then read."""
+    path, whole = run.folder / "candidates.csv", float(run.cost.predict(run.net.largest().to_array())[0])
+    if not path.exists():
+        _choose(run, whole).write(path)
+    limits = dict(pd.read_csv(path, dtype={NAME: str}).groupby(NAME)["budget_ms"].first())
+    found = search.read_candidates(path, run.net.space)
+    return {
+        round(100 * limits[name] / whole): Contest(subnets, found.accuracies)
+        for name, subnets in found.contests.items()
+    }
+
+
+def _choose(run: Run, whole: float) -> search.Choice:
+    """Candidates of all budgets that some SubNet meets."""
+    net, settings = run.net, run.configuration
+    section = settings["sensitivity"] | {"calibration": settings["finetune"]["calibration"]}
+    drops = pd.read_csv(run.results / "sensitivity.csv")
+    baseline = artifacts.read_json(run.results / "sensitivity.json")["accuracy"]
+    objectives = search.Objectives(sensitivity.accuracy_metric(net.space, drops, baseline), run.cost)
+    config = search.SearchConfig.from_section(settings["search"])
+    front = search.search(objectives, config).front
+    reached = [f"{share}%" for share in BUDGETS if share / 100 * whole >= front.latency[0]]
+    measure = partial(
+        sensitivity.measure_accuracies,
+        net,
+        run.data,
+        config=sensitivity.SensitivityConfig.from_section(section),
+        journal=run.folder / "candidates.jsonl",
+    )
+    return search.choose(objectives, front, reached, measure, config)

@@ -1,0 +1,208 @@
+"""The methods that ``fronts.py`` compares: how each makes and trains its network.
+
+The networks of (2) to (5) have seen the same number of images each: a polished SubNet in pretraining, as part of the
+SuperNet, and in polishing, and the others are trained with as many. The largest SubNet teaches all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+from torch import nn
+
+from autotailor.accuracy.calibration import Calibrator, resolution_of
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.evaluation import correctness, evaluate, percent
+from autotailor.data.splits import EvaluationSet
+from autotailor.finetuning import ScaledConfig, train_scaled
+from autotailor.finetuning.initialisation import initialise
+from autotailor.finetuning.polishing import polish
+from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
+from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.uniform import scale_uniformly
+from autotailor.ir.graph import Graph
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from controls.budgets import Contest
+from controls.outcome import BoolArray, Outcome
+from controls.run import Run
+from controls.slicing import flops, narrowest, sliced
+
+SHARED = (
+    "batch_size", "optimizer", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "threads", "precision",
+    "distillation", "checkpoint_seconds",
+)  # fmt: skip
+"""Parameters of the SuperNet's training that the other networks are trained with, too."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A network that is trained alone.
+
+    Attributes:
+        factory: makes the network with its first weights, images to logits.
+        what: the network, for the reader.
+        images: that it is trained with, at least.
+        lr: the first learning rate that is tried.
+        side: of its images, pixels; 0 leaves the size of the data.
+        later: whether training reads epochs of the data that pretraining has not read.
+        graph: of a network whose operators a LUT may know.
+    """
+
+    factory: Callable[[], nn.Module]
+    what: str
+    images: int
+    lr: float
+    side: int = 0
+    later: bool = False
+    graph: Graph | None = None
+
+
+class Methods:
+    """Trains the networks of one model and seed.
+
+    Args:
+        run: the model and seed.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    # SubNets with the SuperNet's weights, and polished ones.
+
+    def inherited(self, contest: Contest) -> Outcome:
+        """(1) The most accurate SubNet of a budget, with the SuperNet's weights."""
+        run, subnet = self._run, contest.best
+        module = run.net.module().eval()
+        with deterministic(run.finetune.threads):
+            statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
+            right = evaluate(module, subnet, run.data.test, statistics)
+        return self._of_subnet(subnet, contest.accuracies[subnet.id], right)
+
+    def polished(self, contest: Contest, lr: float, workdir: Path) -> Outcome:
+        """(2) The winner of the race for a budget, trained with weights of its own."""
+        run, name = self._run, "budget"
+        config = replace(run.polish, lr=lr)
+        chosen, races = polish(run.net, run.data, {name: contest.subnets}, contest.accuracies, config, workdir)
+        found = chosen[name]
+        passes = self._epoch * int(races["epochs"].sum())
+        if found.weights is None:
+            return replace(self.inherited(contest), passes=passes)
+        network = GraphModule(run.net.slice(found.subnet).with_weights(found.weights), logits=True)
+        right = self._right(network, run.data.test, resolution_of(found.subnet))
+        assert found.polished is not None  # SubNets with weights of their own were evaluated
+        outcome = self._of_subnet(found.subnet, found.polished, right)
+        return replace(outcome, images=found.images, passes=passes)
+
+    def _of_subnet(self, subnet: SubNet, validation: float, right: BoolArray) -> Outcome:
+        run = self._run
+        latency, known = self._latency(run.net, subnet)
+        return Outcome(validation, right, json.dumps(subnet.assignment), self._subnet_share(subnet), latency, known)
+
+    # Networks that are trained alone.
+
+    def alone(self, polished: Outcome) -> Control:
+        """(3) The architecture of the polished SubNet, from scratch."""
+        run = self._run
+        subnet = SubNet.from_assignment(run.net.space, json.loads(polished.what))
+        graph = initialise(run.untrained.slice(subnet), run.seed)
+        factory = partial(GraphModule, graph, logits=True)
+        return Control(factory, polished.what, self._seen, run.finetune.lr, resolution_of(subnet))
+
+    def scaled(self, polished: Outcome) -> Control:
+        """(4) The network scaled uniformly to the MACs of the polished SubNet, from scratch."""
+        run, divisor = self._run, self._divisor
+        make = partial(scale_uniformly, run.untrained.graph, divisor=divisor)
+        width = narrowest(lambda width: self._share(GraphModule(make(width)), run.data.resolution), polished.macs)
+        graph = initialise(make(width), run.seed)
+        factory = partial(GraphModule, graph, logits=True)
+        return Control(factory, f"width {width:g}", self._seen, run.finetune.lr, graph=graph)
+
+    def sliced(self, polished: Outcome) -> Control:
+        """(5) The original network sliced by importance to the MACs of the polished SubNet, and tuned."""
+        run, side = self._run, self._run.data.resolution
+        original = run.original()
+
+        def make(width: float) -> nn.Module:
+            return sliced(original, width, side, run.data.num_classes, self._divisor)
+
+        width = narrowest(lambda width: self._share(make(width), side), polished.macs)
+        images = self._seen - run.pretrain_images
+        return Control(partial(make, width), f"width {width:g}", images, run.polish.lr, later=True)
+
+    def trained_on(self) -> Control:
+        """(6) The original network, trained on for as many images as the SuperNet saw."""
+        run = self._run
+        return Control(run.original, "original", run.finetune_images, run.polish.lr, later=True)
+
+    def original(self) -> Outcome:
+        """(6) The original network as it came."""
+        network, data = self._run.original(), self._run.data
+        validation = percent(self._right(network, data.validation, 0))
+        return Outcome(validation, self._right(network, data.test, 0), "original", 1.0, 1.0)
+
+    def train(self, control: Control, lr: float, workdir: Path) -> Outcome:
+        """Trains a network alone with one learning rate, the largest SubNet teaching."""
+        run, data = self._run, self._run.data
+        if control.later:
+            data = replace(data, train=LaterEpochs(data.train, FIRST_EPOCH))
+        values = {key: getattr(run.finetune, key) for key in SHARED}
+        config = ScaledConfig(images=control.images, seed=run.seed, lrs=(lr,), resolution=control.side, **values)
+        result = train_scaled(control.factory, run.teacher, data, config, workdir, run.net.head.independent)
+        network = control.factory()
+        network.load_state_dict(result.state_dict)
+        right = self._right(network, data.test, control.side)
+        images = int(result.metrics["images"])
+        latency, known = (float("nan"), "") if control.graph is None else self._latency(SuperNet.of(control.graph))
+        share = self._share(network, control.side or data.resolution)
+        validation = result.metrics["validation_accuracy"]
+        return Outcome(validation, right, control.what, share, latency, known, images, images)
+
+    # Costs.
+
+    @property
+    def _epoch(self) -> int:
+        """Images of one epoch."""
+        size, train = self._run.finetune.batch_size, self._run.data.train
+        return train.num_batches(size) * min(size, len(train))
+
+    @property
+    def _seen(self) -> int:
+        """Images that a polished SubNet saw in all."""
+        epochs = sum(each.epochs for each in self._run.polish.rounds)
+        return self._run.pretrain_images + self._run.finetune_images + epochs * self._epoch
+
+    @property
+    def _divisor(self) -> int:
+        return int((self._run.net.space_config or {}).get("divisor", 8))
+
+    @cached_property
+    def _whole(self) -> int:
+        """Operations of the original network."""
+        return flops(self._run.original(), self._run.data.resolution)
+
+    def _share(self, network: nn.Module, side: int) -> float:
+        """Operations of a network over those of the original."""
+        return flops(network, side) / self._whole
+
+    def _subnet_share(self, subnet: SubNet) -> float:
+        return self._share(self._run.net.build(subnet), resolution_of(subnet) or self._run.data.resolution)
+
+    def _latency(self, net: SuperNet, subnet: SubNet | None = None) -> tuple[float, str]:
+        """Predicted latency over the original's (NaN where unknown), and how many operators the LUT knows."""
+        run, known = self._run, self._run.latencies
+        if known is None:
+            return float("nan"), ""
+        features = [place.feature(subnet or net.largest()) for place in net.places(run.fusion)]
+        ids = [feature.id for feature in features if feature is not None]
+        found = [known[id_] for id_ in ids if id_ in known]
+        whole = float(run.cost.predict(run.net.largest().to_array())[0])
+        return (sum(found) / whole if len(found) == len(ids) else float("nan")), f"{len(found)} of {len(ids)}"
+
+    def _right(self, network: nn.Module, images: EvaluationSet, side: int) -> BoolArray:
+        with deterministic(self._run.finetune.threads):
+            return correctness(network, images, side)

@@ -1,0 +1,75 @@
+"""Parts are trained once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from controls import parts
+from controls.budgets import Contest
+from controls.methods import Control, Methods
+from controls.outcome import Outcome
+
+RIGHT = np.ones(40, np.bool_)
+
+
+@pytest.fixture
+def trained(run: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
+    """The trainings that ran: the network and the learning rate; accuracy is highest at the first rate."""
+    found: list[tuple[str, float]] = []
+    subnet = run.net.smallest()
+    monkeypatch.setattr(parts, "contests", lambda run: {50: Contest([subnet], {subnet.id: 50.0})})
+
+    def train(self: Methods, control: Control, lr: float, workdir: Path) -> Outcome:
+        found.append((control.what, lr))
+        (workdir / "deep").mkdir(parents=True)
+        return Outcome(-abs(lr - control.lr), RIGHT, control.what, 0.5)
+
+    def polished(self: Methods, contest: Contest, lr: float, workdir: Path) -> Outcome:
+        found.append(("polished", lr))
+        return Outcome(-abs(lr - run.polish.lr), RIGHT, "{}", 0.5)
+
+    monkeypatch.setattr(Methods, "train", train)
+    monkeypatch.setattr(Methods, "polished", polished)
+    monkeypatch.setattr(Methods, "alone", lambda self, outcome: Control(lambda: None, "alone", 1, 8e-3))
+    monkeypatch.setattr(Methods, "scaled", lambda self, outcome: Control(lambda: None, "scaled", 1, 8e-3))
+    return found
+
+
+def test_a_finished_part_is_read_and_not_made_again(
+    run: Any, trained: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = (parts.ORIGINAL, parts.POLISHED, parts.ALONE, parts.SCALED)
+    parts.train_missing(run, [50], methods)
+    assert len(trained) == 3 * 3
+    monkeypatch.delattr(Methods, "alone")
+    monkeypatch.delattr(Methods, "scaled")
+    parts.train_missing(run, [50], methods)
+    assert len(trained) == 3 * 3
+    found = {(part.method, part.budget): part.outcome for part in parts.finished(run, [50])}
+    assert list(found) == [("original", 100), ("polished", 50), ("alone", 50), ("scaled", 50)]
+    assert found["alone", 50].lr == pytest.approx(8e-3)
+    assert len(found["alone", 50].tried) == 3
+
+
+def test_a_killed_search_goes_on_with_the_rates_that_are_left(run: Any, trained: list[tuple[str, float]]) -> None:
+    parts.train_missing(run, [50], (parts.ALONE,))
+    parts.file_of(run, parts.ALONE, 50).unlink()
+    last = max((run.parts / "alone_50").glob("lr_*.json"), key=lambda path: float(path.stem[3:]))
+    last.unlink()
+    before = len(trained)
+    parts.train_missing(run, [50], (parts.ALONE,))
+    assert trained[before:] == [("alone", pytest.approx(2.4e-2))]
+
+
+def test_checkpoints_go_and_outcomes_stay(run: Any, trained: list[tuple[str, float]]) -> None:
+    parts.train_missing(run, [50], (parts.ALONE,))
+    left = sorted(path.suffix for path in (run.parts / "alone_50").iterdir())
+    assert left == [".json"] * 3
+
+
+def test_a_budget_that_no_subnet_reaches_is_left_out(run: Any, trained: list[tuple[str, float]]) -> None:
+    parts.train_missing(run, [15, 50], (parts.INHERITED,))
+    assert [(part.method, part.budget) for part in parts.finished(run, [15, 50])] == [("inherited", 50)]
