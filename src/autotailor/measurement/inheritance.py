@@ -32,7 +32,7 @@ def inheritance(
     """
     module, calibrator = net.module().eval(), Calibrator(data, calibration)
     found: dict[str, float] = {}
-    for each in track(exported.values(), description="inherited accuracy"):
+    for each in track(exported.values(), description=f"inherited {data.score.name}"):
         if each.subnet.id not in found:
             statistics = calibrator.statistics(module, each.subnet)
             found[each.subnet.id] = percent(evaluate(module, each.subnet, data.test, statistics))
