@@ -83,15 +83,15 @@ def test_docstrings_comments_and_dates_rerun_nothing(snakemake: Snakemake) -> No
             assert planned(snakemake("-n")) == set()
 
 
-TRAINED = {"finetune", "sensitivity", "search", "export", "measure", "report"}
+TRAINED = {"finetune", "sensitivity", "search", "polish", "export", "measure", "report"}
 
 
 def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:
-    loop = snakemake.folder / "src" / "autotailor" / "finetuning" / "loop.py"
-    with Edited(loop, "0.5 * (1 + math.cos", "0.6 * (1 + math.cos"):
+    schedule = snakemake.folder / "src" / "autotailor" / "finetuning" / "training" / "schedule.py"
+    with Edited(schedule, "0.5 * (1 + math.cos", "0.6 * (1 + math.cos"):
         done = snakemake("-n")
         assert planned(done) >= TRAINED | {"pretrain"}
-        assert "\n  finetune: autotailor.finetuning.training.loop\n" in done.said
+        assert "\n  finetune: autotailor.finetuning.training.schedule\n" in done.said
         assert "use --config keep=" in done.said
         kept = planned(snakemake("-n", config=["keep=[finetune,sensitivity]"]))
         assert not kept & {"pretrain", "compile", "finetune", "sensitivity", "profile"}

@@ -6,13 +6,15 @@ a small one learn from a few thousand (Xiao et al., Early Convolutions Help Tran
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
 from autotailor.zoo.layers import check_arguments, conv_bn, initialise_transformer, scale_channels, seeded
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
 
 RESOLUTION = 32
 PATCH = 4  # the stem's stride
@@ -53,6 +55,8 @@ def vit_digits(num_classes: int = 10, width: float = 1.0, seed: int = 0) -> Visi
     Raises:
         ZooError: an argument is out of range.
     """
+    from timm.models.vision_transformer import VisionTransformer
+
     check_arguments("vit_digits", num_classes, width)
     channels = scale_channels(WIDTH, width, HEAD)
 

@@ -10,6 +10,7 @@ import yaml
 from autotailor.accuracy import AccuracyError, CalibrationConfig
 from autotailor.compute import accelerator
 from autotailor.compute.accelerator import AcceleratorError
+from autotailor.config import compose
 from autotailor.finetuning import (
     DistillationConfig,
     FinetuneConfig,
@@ -20,9 +21,6 @@ from autotailor.finetuning import (
 )
 
 CONF = Path(__file__).parents[3] / "conf"
-
-
-COMMON = CONF / "finetune" / "common" / "training.yaml"
 
 
 def read(path: Path) -> dict[str, object]:
@@ -39,7 +37,8 @@ def read(path: Path) -> dict[str, object]:
 
 
 def test_every_configured_strategy_exists_and_every_strategy_is_configured() -> None:
-    sections = [{**read(COMMON), **read(path)} for path in (CONF / "finetune").glob("*.yaml")]
+    chosen = [path.stem for path in (CONF / "finetune").glob("*.yaml")]
+    sections = [compose(CONF, "resnet_digits", "host", [f"finetune={name}"])["finetune"] for name in chosen]
     configs = [FinetuneConfig.from_section(section) for section in sections]
     assert {config.strategy for config in configs} == set(sampling.names())
 
