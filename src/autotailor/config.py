@@ -25,6 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from autotailor.agreement import check_classes, settle_resolution
+from autotailor.factory import search_current_folder
 from autotailor.ir.errors import AutoTailorError
 
 Section = dict[str, Any]
@@ -251,6 +252,7 @@ def check_named_code(section: Mapping[str, Any]) -> None:
 
 
 def _is_importable(module: str) -> bool:
+    search_current_folder()
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):

@@ -25,9 +25,7 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
     module, _, factory = source.partition(":")
     if not module or not factory:
         raise error(f"{what}: expected package.module:factory, not {source!r}")
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
+    search_current_folder()
     try:
         found = getattr(importlib.import_module(module), factory)
     except ImportError as reason:
@@ -37,3 +35,10 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
     if not callable(found):
         raise error(f"{what}: {source} is a {type(found).__name__}; name a function of the module")
     return found  # type: ignore[no-any-return]
+
+
+def search_current_folder() -> None:
+    """Lets the user's modules in the current folder be imported."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)

@@ -76,6 +76,14 @@ def test_a_change_reruns_what_depends_on_it(finished: Path, override: str, expec
     assert set(planned(snakemake(finished, "-n", overrides=[override]))) == set(expected.split())
 
 
+def test_a_loss_of_the_users_lies_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "loss_beside_the_results.py").write_text("def mine(logits, labels, teacher, config): ...\n")
+    assert planned(snakemake(tmp_path, "-n", overrides=["finetune.loss=loss_beside_the_results:mine"]))
+    refused = snakemake(tmp_path, "-n", overrides=["finetune.loss=loss_of_nobody:mine"])
+    assert refused.returncode != 0
+    assert "there is no module loss_of_nobody to import" in refused.stdout + refused.stderr
+
+
 def table(path: Path, precision: str = "fp16") -> Path:
     """Somebody's LUT of an Orin."""
     device = profiling.DeviceConfig.from_section(

@@ -7,7 +7,7 @@ import torch
 from autotailor.accuracy.config import CalibrationConfig
 from autotailor.accuracy.errors import AccuracyError
 from autotailor.compute.placement import CPU, device_of, put
-from autotailor.data.splits import DataSplits, resize
+from autotailor.data.splits import DataSplits, sized
 from autotailor.ir.execution.batch_norm import adopt, placeholders
 from autotailor.ir.execution.executor import ElasticModule, Statistics
 from autotailor.ir.propagation import RESOLUTION
@@ -28,9 +28,7 @@ def as_input(images: torch.Tensor, device: torch.device, resolution: int = 0) ->
         device: of the network.
         resolution: side to which images are resized, in pixels; 0 leaves their size.
     """
-    there = put(images, device)
-    sized = resize(there, resolution) if resolution else there
-    return sized.contiguous(memory_format=torch.channels_last)
+    return sized(put(images, device), resolution).contiguous(memory_format=torch.channels_last)
 
 
 class Calibrator:

@@ -141,3 +141,8 @@ def resize(images: torch.Tensor, resolution: int) -> torch.Tensor:
         return images
     size = [resolution, resolution]
     return functional.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
+
+
+def sized(images: torch.Tensor, resolution: int) -> torch.Tensor:
+    """Images ``[n, 3, h, w]`` in a resolution; 0 leaves their size."""
+    return resize(images, resolution) if resolution else images

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from autotailor.compiler.sources.source import create_network
-from autotailor.data.splits import DataSplits, resize
+from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.pretraining import check_network
 from autotailor.ir.errors import GraphError
@@ -86,8 +86,3 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     except TrainingError as error:
         raise TrainingError(f"{name}: {error}") from error
     return Teacher(network, resolution, name)
-
-
-def sized(teacher: Teacher, images: torch.Tensor) -> torch.Tensor:
-    """Images in the teacher's resolution."""
-    return resize(images, teacher.resolution) if teacher.resolution else images

@@ -13,12 +13,11 @@ because SubNets run side by side and a training goes on bit by bit after an inte
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
+from autotailor.factory import find_factory
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
@@ -50,12 +49,8 @@ def make_loss(config: FinetuneConfig, classes: int, independent: bool) -> Loss:
 
 def _checked(source: str, config: FinetuneConfig, classes: int) -> Loss:
     """The function that a source names, after a call with four images."""
-    module, _, name = source.partition(":")
     where = f"finetune.loss {source}"
-    try:
-        function: Any = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise TrainingError(f"{where}: {error}; expected module:function, importable from here") from error
+    function = find_factory(source, where, TrainingError)
     generator = torch.Generator().manual_seed(0)
     student, teacher = (torch.randn(4, classes, generator=generator) for _ in range(2))
     student.requires_grad_(True)

@@ -12,7 +12,7 @@ from torch import nn
 
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
-from autotailor.data.splits import DataSplits, resize
+from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss, teacher_alone
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
@@ -95,8 +95,7 @@ def _train_one(
     def step(batch: Step) -> float:
         with torch.no_grad():
             targets = forward(teacher, batch.images, config.precision)
-        images = resize(batch.images, config.resolution) if config.resolution else batch.images
-        logits = forward(network, images, config.precision)
+        logits = forward(network, sized(batch.images, config.resolution), config.precision)
         loss = distillation_loss(
             logits, batch.labels, targets, config.distillation, config.label_smoothing, independent
         )

@@ -15,11 +15,11 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import executor
-from autotailor.data.splits import DataSplits, resize
+from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
-from autotailor.finetuning.external_teacher import Teacher, load_teacher, sized
+from autotailor.finetuning.external_teacher import Teacher, load_teacher
 from autotailor.finetuning.layer_decay import learning_rate_scales
 from autotailor.finetuning.loss import Loss, make_loss
 from autotailor.finetuning.panel import watch_subnets
@@ -186,12 +186,11 @@ class WeightSharing:
     @torch.no_grad()
     def _original(self, images: torch.Tensor) -> torch.Tensor:
         """The teacher's logits, at its own resolution."""
-        return forward(self._teacher.network, sized(self._teacher, images), self._config.precision)
+        return forward(self._teacher.network, sized(images, self._teacher.resolution), self._config.precision)
 
     def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
         module.activate(subnet)
-        resolution = resolution_of(subnet)
-        return forward(module, resize(images, resolution) if resolution else images, self._config.precision)
+        return forward(module, sized(images, resolution_of(subnet)), self._config.precision)
 
 
 def _named(subnet: SubNet) -> str:

@@ -9,7 +9,8 @@ from rich.progress import track
 
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.config import CalibrationConfig
-from autotailor.accuracy.evaluation import evaluate, percent
+from autotailor.accuracy.evaluation import percent
+from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data import DataSplits
 from autotailor.finetuning.polishing import Exported
 from autotailor.ir.supernet import SuperNet
@@ -30,11 +31,9 @@ def inheritance(
         Columns name, weights (``inherited`` or ``polished``), accuracy_inherited (percent, with recalibrated
         statistics, on the test set).
     """
-    module, calibrator = net.module().eval(), Calibrator(data, calibration)
-    found: dict[str, float] = {}
-    for each in track(exported.values(), description=f"inherited {data.score.name}"):
-        if each.subnet.id not in found:
-            statistics = calibrator.statistics(module, each.subnet)
-            found[each.subnet.id] = percent(evaluate(module, each.subnet, data.test, statistics))
-    rows = [(name, each.weights, found[each.subnet.id]) for name, each in exported.items()]
+    subnets = list(dict.fromkeys(each.subnet for each in exported.values()))
+    evaluated = Evaluator(net.module(), Calibrator(data, calibration), data.test, workers=1).all(subnets)
+    shown = track(evaluated, description=f"inherited {data.score.name}", total=len(subnets))
+    found = {subnet: percent(right) for subnet, right in shown}
+    rows = [(name, each.weights, found[each.subnet]) for name, each in exported.items()]
     return pd.DataFrame(rows, columns=["name", "weights", "accuracy_inherited"])

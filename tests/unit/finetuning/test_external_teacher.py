@@ -15,8 +15,9 @@ import autotailor
 import tiny_data
 from autotailor import config, finetuning
 from autotailor.data import DataSplits
+from autotailor.data.splits import sized
 from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
-from autotailor.finetuning.external_teacher import load_teacher, sized
+from autotailor.finetuning.external_teacher import load_teacher
 from training import equal, weights
 
 
@@ -96,8 +97,10 @@ def test_a_network_of_timm_gets_images_in_its_own_resolution_mean_and_std(tiny: 
     teacher = load_teacher("teachers_of_mine:mean", replace(tiny, mean=(1.0, 1.0, 1.0), std=(2.0, 2.0, 2.0)))
     normalised = torch.full((2, 3, 32, 32), -0.25)  # pixels of 0.5
     assert teacher.resolution == 48
-    assert torch.allclose(teacher.network(sized(teacher, normalised)), torch.zeros(2, 5), atol=1e-6)
-    assert torch.allclose(teacher.network(sized(teacher, normalised + 0.5)), torch.full((2, 5), 4.0), atol=1e-5)
+    assert torch.allclose(teacher.network(sized(normalised, teacher.resolution)), torch.zeros(2, 5), atol=1e-6)
+    assert torch.allclose(
+        teacher.network(sized(normalised + 0.5, teacher.resolution)), torch.full((2, 5), 4.0), atol=1e-5
+    )
 
 
 def test_it_teaches_in_the_place_of_the_original_network_and_goes_on_bit_by_bit(

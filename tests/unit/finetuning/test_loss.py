@@ -16,6 +16,7 @@ from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
 from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.loss import make_loss
 from training import equal, weights
 
 
@@ -63,8 +64,8 @@ def test_it_takes_the_place_of_distillation(
         ("losses_of_mine:constant", r"returned a tensor of shape \[\]"),
         ("losses_of_mine:infinite", "expected a finite number"),
         ("losses_of_mine:two", "failed on four images: TypeError"),
-        ("losses_of_mine:absent", "expected module:function"),
-        ("modules_of_nobody:one", "expected module:function"),
+        ("losses_of_mine:absent", "name a function of the module"),
+        ("modules_of_nobody:one", "module modules_of_nobody cannot be imported"),
     ],
 )
 def test_what_is_no_loss_is_refused_before_training(
@@ -78,6 +79,17 @@ def test_what_is_no_loss_is_refused_before_training(
     with pytest.raises(TrainingError, match=says):
         finetuning.finetune(plain_net, tiny, replace(finetune_config, loss=source), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_current_folder_is_searched_for_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loss_in_the_current_folder.py").write_text(
+        "def mine(logits, labels, teacher, config):\n    return logits.square().mean()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    loss = make_loss(FinetuneConfig(epochs=1, loss="loss_in_the_current_folder:mine"), classes=3, independent=False)
+    logits = torch.full((2, 3), 2.0)
+    assert float(loss(logits, torch.tensor([0, 1]), logits, FinetuneConfig(epochs=1))) == 4.0
 
 
 @pytest.mark.parametrize("key", ["loss", "teacher"])

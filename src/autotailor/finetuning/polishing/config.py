@@ -12,6 +12,12 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig, at_least
 from autotailor.sections import check_integers, read_section
 
+NOT_OURS = {
+    "epochs": "the epochs of each round stand in polish.rounds",
+    "resume_from": "a race goes on from its own checkpoints only",
+}
+"""Parameters of other trainings that the section ``polish`` does not have, with the reason."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -69,10 +75,9 @@ class PolishConfig(LoopConfig):
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> PolishConfig:
         """Reads the section ``polish``; raises TrainingError where a key is unknown or a value is out of range."""
-        if isinstance(section, Mapping) and "epochs" in section:
-            raise TrainingError("polish.epochs: the epochs of each round stand in polish.rounds; remove epochs")
-        if isinstance(section, Mapping) and "resume_from" in section:
-            raise TrainingError("polish.resume_from: a race goes on from its own checkpoints only; remove resume_from")
+        for key, reason in NOT_OURS.items():
+            if isinstance(section, Mapping) and key in section:
+                raise TrainingError(f"polish.{key}: {reason}; remove {key}")
         return super().from_section(section)
 
     def of_round(self, number: int) -> PolishConfig:

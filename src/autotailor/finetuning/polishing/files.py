@@ -71,7 +71,8 @@ def read_exported(json: Path, weights: Path, net: SuperNet) -> dict[str, Exporte
         TrainingError: a file cannot be read, or the weights do not fit the SubNet.
     """
     try:
-        named, kinds = read_json(json)["subnets"], read_json(json)["weights"]
+        said = read_json(json)
+        named, kinds = said["subnets"], said["weights"]
         own = torch.load(weights, weights_only=True)
         subnets = {name: SubNet.from_assignment(net.space, assignment) for name, assignment in named.items()}
         return {

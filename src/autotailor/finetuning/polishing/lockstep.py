@@ -16,7 +16,7 @@ from torch import nn
 
 from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import executor
-from autotailor.data.splits import resize
+from autotailor.data.splits import sized
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.training.precision import forward
@@ -75,19 +75,15 @@ class Lockstep:
 
     @torch.no_grad()
     def _teach(self, images: torch.Tensor) -> torch.Tensor:
-        return forward(self._teacher, _sized(images, self._resolution), self._config.precision)
+        return forward(self._teacher, sized(images, self._resolution), self._config.precision)
 
     def _train(self, student: nn.Module, resolution: int, batch: Step, targets: Future[torch.Tensor]) -> float:
         """Adds the gradients of one SubNet; returns its loss."""
         config = self._config
-        logits = forward(student, _sized(batch.images, resolution), config.precision)
+        logits = forward(student, sized(batch.images, resolution), config.precision)
         loss = distillation_loss(
             logits, batch.labels, targets.result(), config.distillation, config.label_smoothing, self._independent
         )
         if math.isfinite(value := loss.item()):
             (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return value
-
-
-def _sized(images: torch.Tensor, resolution: int) -> torch.Tensor:
-    return resize(images, resolution) if resolution else images
