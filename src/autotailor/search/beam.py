@@ -35,7 +35,7 @@ def beam_search(objectives: Objectives, width: int) -> IntArray:
     start = largest(space).to_array()[None]
     start_latency, start_accuracy = (
         objectives.latency.predict(start)[0],
-        objectives.accuracy.predict(start)[0],
+        objectives.accuracy.linear(start)[0],
     )
     beam, visited, ceiling = start, [start], start_latency
     for _ in range(sum(len(v.choices) - 1 for v in space)):
@@ -45,7 +45,7 @@ def beam_search(objectives: Objectives, width: int) -> IntArray:
         if not faster.any():
             break
         candidates, latency = candidates[faster], latency[faster]
-        price = (start_accuracy - objectives.accuracy.predict(candidates)) / (start_latency - latency)
+        price = (start_accuracy - objectives.accuracy.linear(candidates)) / (start_latency - latency)
         kept = np.argsort(price, kind="stable")[:width]
         beam = candidates[kept]
         ceiling = latency[kept].max()

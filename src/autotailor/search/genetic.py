@@ -42,12 +42,15 @@ class Evaluator:
         self.cache: dict[bytes, tuple[float, float]] = {}
 
     def __call__(self, indices: IntArray) -> FloatArray:
-        """Latency and negated accuracy ``[n, 2]``, both minimised, of ``indices`` ``[n, variables]``."""
+        """Latency and negated accuracy ``[n, 2]``, both minimised, of ``indices`` ``[n, variables]``.
+
+        Accuracy is taken before the metric's link, which keeps the order, so that no link changes the search.
+        """
         keys = [row.tobytes() for row in indices]
         fresh = {key: i for i, key in enumerate(keys) if key not in self.cache}
         if fresh:
             rows = indices[list(fresh.values())]
-            latency, accuracy = self.objectives.latency.predict(rows), self.objectives.accuracy.predict(rows)
+            latency, accuracy = self.objectives.latency.predict(rows), self.objectives.accuracy.linear(rows)
             self.cache.update(zip(fresh, zip(latency.tolist(), (-accuracy).tolist(), strict=True), strict=True))
         return np.array([self.cache[key] for key in keys])
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from autotailor.ir.space.link import LOGIT
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, smallest
 from autotailor.search import (
@@ -35,6 +37,22 @@ def test_the_yardstick(result: SearchResult) -> None:
     assert 0.97 < result.yardstick.hypervolume_ratio <= 1 + 1e-9
     assert hypervolume_ratio(result.exact.front, result.exact.front) == 1
     assert set(result.front.found_by) <= {"genetic", "exact", "both"}
+
+
+def test_a_link_changes_values_and_no_subnet_of_the_front(objectives: Objectives) -> None:
+    plain = replace(
+        objectives.accuracy,
+        constant=3.0,
+        terms=tuple(replace(t, table=t.table / 10) for t in objectives.accuracy.terms),
+    )
+    fronts = []
+    for accuracy in (plain, replace(plain, link=LOGIT)):
+        found = search(replace(objectives, accuracy=accuracy), QUICK)
+        assert found.exact is not None
+        fronts.append((found.front, found.exact.front, found.genetic))
+    for without, linked in zip(*fronts, strict=True):
+        np.testing.assert_array_equal(without.indices, linked.indices)
+        np.testing.assert_allclose(linked.accuracy, LOGIT.value(without.accuracy))
 
 
 def test_the_same_seed_gives_the_same_bytes(objectives: Objectives, result: SearchResult, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Terms and metrics: a metric of SubNets is a sum of small tables over few variables."""
+"""Terms and metrics: a metric of SubNets is a sum of small tables over few variables, perhaps through a link."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import Derived, entries
+from autotailor.ir.space.link import IDENTITY, Link
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 
@@ -60,6 +61,15 @@ class Metric:
     """A sum of terms with a name and a unit, over one space.
 
     >>> metric.predict(array)   # array: choice indices [n, variables], result: [n]
+
+    Attributes:
+        name: of the metric.
+        unit: of its values.
+        space: of the SubNets.
+        terms: whose values are added, on the scale of the link's argument.
+        constant: added to the terms.
+        link: strictly rising function from the sum to the value; the tables of the terms are in ``unit`` where the link
+            is the identity.
     """
 
     name: str
@@ -67,6 +77,7 @@ class Metric:
     space: Space
     terms: tuple[Term, ...]
     constant: float = field(default=0.0)
+    link: Link = IDENTITY
 
     def __post_init__(self) -> None:
         for term in self.terms:
@@ -79,6 +90,10 @@ class Metric:
 
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
         """Value of the metric for each row of choice indices ``[n, variables]``: ``[n]``, in ``unit``."""
+        return self.link.value(self.linear(subnets))
+
+    def linear(self, subnets: npt.ArrayLike) -> FloatArray:
+        """Constant and terms added up, before the link, for choice indices ``[n, variables]``: ``[n]``."""
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         if array.shape[1] != len(self.space):
             raise SpaceError(f"metric {self.name}: expected an array [n, {len(self.space)}], got {list(array.shape)}")

@@ -8,6 +8,7 @@ import pytest
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import Contribution, Derived
+from autotailor.ir.space.link import LOGIT
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import stack
 from gated_space import SPACE, all_subnets
@@ -20,6 +21,15 @@ def test_a_metric_is_the_gated_sum_of_its_terms() -> None:
     rows = stack(all_subnets())
     expected = [0.5 + joint.table[r[0], r[2]] + (gated.table[r[4]] if r[1] < 1 else 0.0) for r in rows]
     assert np.allclose(metric.predict(rows), expected)
+
+
+def test_a_link_maps_the_sum_of_constant_and_terms() -> None:
+    terms = (Term(("resolution",), np.array([0.0, -1.0])),)
+    rows = stack(all_subnets())
+    plain, linked = (Metric("accuracy", "%", SPACE, terms, 2.0, *link) for link in ((), (LOGIT,)))
+    np.testing.assert_array_equal(plain.linear(rows), plain.predict(rows))
+    np.testing.assert_array_equal(linked.linear(rows), plain.predict(rows))
+    np.testing.assert_allclose(linked.predict(rows), 100.0 / (1.0 + np.exp(-plain.predict(rows))))
 
 
 def test_a_term_of_the_wrong_shape_is_refused() -> None:

@@ -1,0 +1,48 @@
+"""Links: strictly rising functions from the sum of a metric's terms to the metric's values.
+
+A link that rises strictly leaves the order of SubNets as it is. Therefore a search works on the sum of terms, and its
+fronts and bounds hold for the values as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A strictly rising function and its inverse.
+
+    Attributes:
+        name: of the link; equal names are equal links.
+        value: from the sum of terms ``[n]`` to values of the metric ``[n]``, in the metric's unit.
+        linear: the inverse.
+    """
+
+    name: str
+    value: Callable[[FloatArray], FloatArray]
+    linear: Callable[[FloatArray], FloatArray]
+
+
+def _same(values: FloatArray) -> FloatArray:
+    return values
+
+
+def _percent(linear: FloatArray) -> FloatArray:
+    return np.asarray(100.0 * np.exp(-np.logaddexp(0.0, -linear)), dtype=np.float64)
+
+
+def _log_odds(percent: FloatArray) -> FloatArray:
+    share = np.asarray(percent, dtype=np.float64) / 100.0
+    return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
+
+
+IDENTITY = Link("identity", _same, _same)
+LOGIT = Link("logit", _percent, _log_odds)
+"""The sum of terms is the logarithm of the odds, and the value is a share in percent."""
