@@ -38,6 +38,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.metrics import metrics
 from autotailor.ir.metrics.elasticity import ElasticShare, elastic_share
 from autotailor.ir.metrics.memory import PeakMemory, peak_memory
+from autotailor.ir.metrics.uncertainty import LatencyError
 from autotailor.ir.propagation import Propagation, StaticPart
 from autotailor.ir.proposal.proposal import with_space
 from autotailor.ir.proposal.request import SpaceRequest
@@ -246,13 +247,13 @@ class SuperNet:
         """
         return metrics.latency(self.space, self.places(fusion), latencies)
 
-    def latency_variance(self, standard_errors: Mapping[str, float], fusion: FusionRules) -> Metric:
-        """Variance of the predicted latency in ms²: the LUT's standard errors (ms, by feature id) in quadrature.
+    def latency_error(self, standard_errors: Mapping[str, float], fusion: FusionRules) -> LatencyError:
+        """Standard error of predicted latencies in ms, from the LUT's standard errors (ms, by feature id).
 
         Raises:
             GraphError: the LUT lacks an operator.
         """
-        return metrics.latency_variance(self.space, self.places(fusion), standard_errors)
+        return metrics.latency_error(self.space, self.places(fusion), standard_errors)
 
     def energy(self, energies: Mapping[str, float], fusion: FusionRules) -> Metric:
         """Energy above idle in millijoules; ``energies`` maps feature ids to millijoules.

@@ -14,6 +14,7 @@ from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
+from autotailor.ir.metrics.uncertainty import LatencyError
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_sizes
@@ -35,18 +36,14 @@ def latency(space: Space, places: Sequence[Place], latencies: Mapping[str, float
     )
 
 
-def latency_variance(space: Space, places: Sequence[Place], standard_errors: Mapping[str, float]) -> Metric:
-    """Variance of the predicted latency in ms²; its root is the standard error of a SubNet's latency.
-
-    The standard errors of the LUT (feature id to milliseconds) add in quadrature, place by place. Standard errors say
-    how well the operators are known. How well a sum of operators stands for a network, only ``validate`` can tell.
+def latency_error(space: Space, places: Sequence[Place], standard_errors: Mapping[str, float]) -> LatencyError:
+    """Standard error of the predicted latency in ms; ``standard_errors`` maps feature ids to milliseconds.
 
     Raises:
         GraphError: the LUT lacks an operator.
     """
     _check_known(places, standard_errors)
-    terms = tuple(place.term([standard_errors[f.id] ** 2 for f in place.operators]) for place in places)
-    return Metric("latency_variance", "ms2", space, terms)
+    return LatencyError(space, places, standard_errors)
 
 
 def energy(space: Space, places: Sequence[Place], energies: Mapping[str, float]) -> Metric:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ import autotailor
 import networks
 from acceptance import checks
 from autotailor.ir.errors import GraphError
-from autotailor.ir.space.subnet import stack
 from conv_fusion import CONV_RULES
 
 
@@ -43,16 +40,6 @@ def test_latency_is_the_sum_over_operators(resnet_net: autotailor.SuperNet) -> N
         assert metric.predict(subnet.to_array())[0] == pytest.approx(expected)
     with pytest.raises(autotailor.AutoTailorError, match="LUT lacks 1 of the"):
         resnet_net.latency({k: v for k, v in table.items() if k != features[0].id}, CONV_RULES)
-
-
-def test_uncertainty_adds_in_quadrature() -> None:
-    net = autotailor.compile(networks.TinyResNet(), resolution=32)
-    errors = {f.id: 0.01 * i for i, f in enumerate(net.operators(fusion=CONV_RULES))}
-    subnets = checks.subnets(net, 10)
-    found = np.sqrt(net.latency_variance(errors, CONV_RULES).predict(stack(subnets)))
-    for subnet, error in zip(subnets, found, strict=True):
-        placed = [f for place in net.places(CONV_RULES) if (f := place.feature(subnet)) is not None]
-        assert error == pytest.approx(math.sqrt(sum(errors[f.id] ** 2 for f in placed)))
 
 
 def test_unavailable_energy_is_said_and_never_zero() -> None:
