@@ -1,59 +1,21 @@
-"""Terms and metrics: a metric of SubNets is a sum of small tables over few variables, perhaps through a link."""
+"""Metrics: a metric of SubNets is a sum of terms (small tables over few variables), perhaps through a link."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import Derived, entries
+from autotailor.ir.space.flat_tables import FlatTables
 from autotailor.ir.space.link import IDENTITY, Link
 from autotailor.ir.space.subnet import IntArray
+from autotailor.ir.space.term import FloatArray, Term
 from autotailor.ir.space.variable import Space
 
-FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """A table over the choices of a few variables, which counts only where its gate is open.
-
-    Attributes:
-        variables: names; axis i of ``table`` runs over the choices of ``variables[i]``.
-        table: values in the metric's unit, shape ``[len(choices) of each variable]``.
-        gate: of the block that the term belongs to; None where the block is always there.
-        label: what the term stands for, for people.
-        derived: sums over many further variables, the last axis of ``table``; None where there are none.
-    """
-
-    variables: tuple[str, ...]
-    table: FloatArray
-    gate: Gate | None = None
-    label: str = ""
-    derived: Derived | None = None
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """Names of all variables that the term depends on, including the variables of the gate."""
-        further = () if self.derived is None else self.derived.variables
-        gate = () if self.gate is None else self.gate.variables
-        return tuple(dict.fromkeys((*self.variables, *further, *gate)))
-
-    def shape(self, space: Space) -> tuple[int, ...]:
-        """Shape that the table must have."""
-        sums = () if self.derived is None else (len(self.derived.values),)
-        return (*(len(space[name].choices) for name in self.variables), *sums)
-
-    def values(self, space: Space, subnets: IntArray) -> FloatArray:
-        """Value of the term for choice indices ``[n, variables]``: ``[n]``."""
-        index = entries(self.variables, self.derived, space, subnets)
-        picked = self.table[index] if index else np.full(len(subnets), float(self.table))
-        if self.gate is None:
-            return np.asarray(picked, dtype=np.float64)
-        return np.where(self.gate.is_open(space.positions, subnets), picked, 0.0)
+__all__ = ["FloatArray", "Metric", "Term"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +59,23 @@ class Metric:
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         if array.shape[1] != len(self.space):
             raise SpaceError(f"metric {self.name}: expected an array [n, {len(self.space)}], got {list(array.shape)}")
-        total = np.full(len(array), self.constant)
-        for term in self.terms:
-            total += term.values(self.space, array)
-        return total
+        self._check_choices(array)
+        return self.constant + self._flat.sums(array)
+
+    def _check_choices(self, array: IntArray) -> None:
+        """Refuses indices that are outside the choices; a flat table would answer with another SubNet's value."""
+        outside = array.view(np.uint64) >= self._limits  # a negative index is a huge unsigned one
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise SpaceError(
+                f"metric {self.name}: choice index {array[row, column]} of {self.space.variables[column].name} in row "
+                f"{row} is outside 0..{self._limits[column] - 1}"
+            )
+
+    @cached_property
+    def _limits(self) -> npt.NDArray[np.uint64]:
+        return np.array([len(variable.choices) for variable in self.space], dtype=np.uint64)
+
+    @cached_property
+    def _flat(self) -> FlatTables:
+        return FlatTables.of(self.space, self.terms)

@@ -1,0 +1,116 @@
+"""Flat tables: the terms of a metric, summed up once so that many SubNets are looked up quickly.
+
+Terms over the same variables are one table, and so are terms whose variables together have few joint choices. The
+gates are written into the tables. An entry's place in a flattened table is a sum of choice indices times strides, so
+that one matrix product gives the places of all SubNets in all tables. A ResNet50 has 88 terms and about 20 flat tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.space.subnet import IntArray
+from autotailor.ir.space.term import FloatArray, Term
+from autotailor.ir.space.variable import Space
+
+LARGEST = 4096
+"""Entries of a joined table: so many fit the cache nearest to a core."""
+ROWS = 2048
+"""SubNets that are looked up at once: the places of these SubNets stay in a core's cache."""
+
+Scope = tuple[int, ...]
+
+
+def shape_of(space: Space, scope: Sequence[int]) -> tuple[int, ...]:
+    """Number of choices of each variable (column) of a scope."""
+    return tuple(len(space.variables[column].choices) for column in scope)
+
+
+def grid(space: Space, scope: Sequence[int]) -> IntArray:
+    """All assignments of a scope, the other variables at their default: ``[product of choices, variables]``."""
+    shape = shape_of(space, scope)
+    rows = np.tile(np.array([v.default for v in space], dtype=np.int64), (math.prod(shape), 1))
+    rows[:, list(scope)] = np.indices(shape).reshape(len(scope), math.prod(shape)).T
+    return rows
+
+
+def scope_of(space: Space, term: Term) -> Scope:
+    """Columns of all variables that a term depends on, in rising order."""
+    return tuple(sorted(space.positions[name] for name in term.scope))
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTables:
+    """A sum of terms over one space.
+
+    Attributes:
+        space: the variables.
+        strides: ``[variables, tables]``; choice indices times strides is the place in each flattened table.
+        tables: flattened tables.
+        others: terms over too many variables for a table, and terms over derived sums.
+    """
+
+    space: Space
+    strides: npt.NDArray[np.float32]
+    tables: tuple[FloatArray, ...]
+    others: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, space: Space, terms: Iterable[Term]) -> FlatTables:
+        """Sums up terms."""
+        summed: dict[Scope, FloatArray] = {}
+        others = []
+        for term in terms:
+            scope = scope_of(space, term)
+            if term.derived is not None or math.prod(shape_of(space, scope)) > LARGEST:
+                others.append(term)
+            else:
+                table = term.values(space, grid(space, scope)).reshape(shape_of(space, scope))
+                summed[scope] = summed[scope] + table if scope in summed else table
+        joined = _joined(space, summed)
+        strides = np.zeros((len(space), len(joined)), dtype=np.float32)
+        for column, (scope, table) in enumerate(joined):
+            strides[list(scope), column] = np.array(table.strides) // table.itemsize
+        return cls(space, strides, tuple(table.ravel() for _, table in joined), tuple(others))
+
+    def sums(self, subnets: IntArray) -> FloatArray:
+        """Sum of all terms for choice indices ``[n, variables]`` that are inside the space: ``[n]``."""
+        total = np.zeros(len(subnets))
+        for start in range(0, len(subnets), ROWS):
+            rows = subnets[start : start + ROWS]
+            places = (rows.astype(np.float32) @ self.strides).T.astype(np.intp, order="C")
+            part = total[start : start + ROWS]
+            for table, place in zip(self.tables, places, strict=True):
+                part += table.take(place)
+            for term in self.others:
+                part += term.values(self.space, rows)
+        return total
+
+
+def _joined(space: Space, summed: dict[Scope, FloatArray]) -> list[tuple[Scope, FloatArray]]:
+    """Joins tables, the largest first, each with the one that it makes least larger, as long as the sum is small."""
+    groups: list[list[Scope]] = []
+    unions: list[set[int]] = []
+    for scope in sorted(summed, key=lambda s: (-summed[s].size, s)):
+        sizes = [math.prod(shape_of(space, sorted(union.union(scope)))) for union in unions]
+        fits = [k for k, size in enumerate(sizes) if size <= LARGEST]
+        if fits:
+            best = min(fits, key=lambda k: sizes[k])
+            groups[best].append(scope)
+            unions[best].update(scope)
+        else:
+            groups.append([scope])
+            unions.append(set(scope))
+    result = []
+    for group, union in zip(groups, unions, strict=True):
+        whole = tuple(sorted(union))
+        table = np.zeros(shape_of(space, whole))
+        for scope in group:
+            table += np.expand_dims(summed[scope], [i for i, column in enumerate(whole) if column not in scope])
+        result.append((whole, table))
+    return result
