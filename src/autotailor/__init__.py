@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from autotailor.ir.space.subnet import SubNet
     from autotailor.ir.supernet import SuperNet
     from autotailor.ir.supernet import load_supernet as load
+    from autotailor.runs.run import open_run
 
-__all__ = ["AutoTailorError", "SubNet", "SuperNet", "compile", "load"]
+__all__ = ["AutoTailorError", "SubNet", "SuperNet", "compile", "load", "open_run"]
 
 _HOMES = {
     "AutoTailorError": "autotailor.ir.errors",
@@ -25,5 +26,6 @@ _HOMES = {
     "SuperNet": "autotailor.ir.supernet",
     "compile": "autotailor.compiler.compile:compile_network",
     "load": "autotailor.ir.supernet:load_supernet",
+    "open_run": "autotailor.runs.run",
 }
 __getattr__ = attach(__name__, _HOMES)

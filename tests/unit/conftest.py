@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 import autotailor
+import finished_runs
 import networks
 import tiny_data
 from autotailor.accuracy import CalibrationConfig
@@ -47,3 +49,16 @@ def finetuned(
 @pytest.fixture(scope="session")
 def pretrained(tiny: DataSplits, tmp_path_factory: pytest.TempPathFactory) -> PretrainResult:
     return pretrain(fresh(), tiny, PRETRAIN, tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of the default network; tests that change it take a copy."""
+    return finished_runs.make(tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture
+def copied_run(finished_run: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run, to be changed."""
+    shutil.copytree(finished_run.parents[1], tmp_path / "results")
+    return tmp_path / "results" / "resnet_digits" / "host"

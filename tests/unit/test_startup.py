@@ -21,6 +21,7 @@ import networks
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(path.parent.name for path in (ROOT / "src" / "autotailor").glob("*/__init__.py"))
 RULES = sorted(path.stem for path in (ROOT / "workflow" / "scripts").glob("*.py") if path.stem != "stage")
+COMMANDS = ("inspect", "doctor", "lut", "predict")
 HEAVY = (
     "IPython",
     "PIL",
@@ -88,7 +89,7 @@ def rule_imports(name: str) -> str:
     return "\n".join([f"import sys; sys.path.insert(0, {str(ROOT / 'workflow' / 'scripts')!r})", *lines])
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("inspect", "--help"), ("doctor", "--help"), ("lut", "--help")])
+@pytest.mark.parametrize("arguments", [("--help",), *((name, "--help") for name in COMMANDS)])
 def test_help_imports_neither_pytorch_nor_anything_else_that_is_slow(arguments: tuple[str, ...]) -> None:
     (modules,) = imported_by(command(*arguments)).values()
     assert not modules & {*HEAVY, "torch", "numpy", "onnx", "pandas", "hydra", "networkx", "rich.console"}

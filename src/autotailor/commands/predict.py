@@ -1,0 +1,96 @@
+"""``python -m autotailor predict RUN --subnet NAME``: what a SubNet costs and how accurate it is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from autotailor.commands import answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from autotailor.runs.prediction import Agreement, Prediction
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``predict`` to the commands."""
+    parser = commands.add_parser(
+        "predict",
+        help="what a SubNet of a finished run costs, and how accurate it is",
+        description="Predicts latency, energy, memory, parameters, MACs and accuracy of SubNets from the tables of a "
+        "finished run, with units, standard errors where they are known, and what each number comes from. Beside "
+        "them stand the measurements of exported SubNets. Nothing runs again.",
+    )
+    answer.add_arguments(parser)
+    parser.add_argument(
+        "--subnet",
+        action="append",
+        metavar="NAME|ID|FILE|JSON",
+        help="an export (budget_02, largest), smallest, an id of pareto.csv or candidates.csv, a file such as "
+        "subnet.json, or an assignment such as '{\"resolution\": 24}'; may be repeated; default: all exports",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Predicts SubNets and prints the answer.
+
+    Raises:
+        AutoTailorError: the run is not finished or not of one piece, or a SubNet is not one of its space.
+    """
+    with answer.only_the_answer(options):
+        import autotailor
+
+        opened = autotailor.open_run(options.folder)
+        predictions = [opened.predict(which) for which in options.subnet or opened.subnets.exported]
+        agreements, unknown = opened.agreements(), opened.unknown_metrics
+    if options.json:
+        answer.print_json(
+            {
+                "run": {"model": opened.folder.model, "device": opened.folder.device},
+                "subnets": [prediction.to_dict() for prediction in predictions],
+                "unknown": dict(unknown),
+                "agreement": [agreement.to_dict() for agreement in agreements],
+            }
+        )
+        return
+    _show(predictions)
+    for name, metric in opened.metrics.items():
+        print(f"{name} from {metric.source}")
+    for name, reason in unknown.items():
+        print(f"{name} is not known: {reason}")
+    for agreement in agreements:
+        print(_said(agreement))
+
+
+def _show(predictions: Sequence[Prediction]) -> None:
+    """Prints one table for each SubNet."""
+    from rich.console import Console
+
+    console = Console()
+    for prediction in predictions:
+        named = ", ".join([*prediction.names, prediction.weights] if prediction.weights else prediction.names)
+        title = f"SubNet {prediction.subnet.id}" + (f" ({named})" if named else "")
+        shown = answer.table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
+        for name, estimate in prediction.predicted.items():
+            found = prediction.measured.get(name)
+            shown.add_row(
+                name,
+                answer.number(estimate.value, estimate.standard_error),
+                answer.number(found.value, found.standard_error) if found else "",
+                estimate.unit,
+            )
+        console.print(shown)
+        console.print()
+
+
+def _said(agreement: Agreement) -> str:
+    """One line about measured SubNets."""
+    scale, unit = (100.0, " %") if agreement.unit == "share" else (1.0, " points")
+    mean, spread = scale * agreement.mean_error, scale * agreement.root_mean_square_error
+    tau = "" if agreement.kendall_tau is None else f", Kendall's tau {agreement.kendall_tau:.2f}"
+    return (
+        f"{agreement.metric} of {agreement.subnets} SubNets, predicted against measured: {mean:+.1f}{unit} on average, "
+        f"{spread:.1f}{unit} root mean square{tau} ({agreement.source})"
+    )

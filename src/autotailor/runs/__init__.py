@@ -1,0 +1,28 @@
+"""Questions to a finished run: what a SubNet costs, any two metrics' front, and one more budget, without a rule.
+
+``open_run`` is ``autotailor.open_run``. The names below are imported on first use, see ``autotailor.lazy``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.runs.errors import RunError
+    from autotailor.runs.known_metric import Estimate, KnownMetric
+    from autotailor.runs.prediction import Prediction
+    from autotailor.runs.run import Run, open_run
+
+__all__ = ["Estimate", "KnownMetric", "Prediction", "Run", "RunError", "open_run"]
+
+_HOMES = {
+    "Estimate": "autotailor.runs.known_metric",
+    "KnownMetric": "autotailor.runs.known_metric",
+    "Prediction": "autotailor.runs.prediction",
+    "Run": "autotailor.runs.run",
+    "RunError": "autotailor.runs.errors",
+    "open_run": "autotailor.runs.run",
+}
+__getattr__ = attach(__name__, _HOMES)

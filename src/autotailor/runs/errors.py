@@ -1,0 +1,9 @@
+"""Errors of questions to finished runs."""
+
+from __future__ import annotations
+
+from autotailor.ir.errors import AutoTailorError
+
+
+class RunError(AutoTailorError):
+    """A run is not finished or not of one piece, or a question does not fit the run."""

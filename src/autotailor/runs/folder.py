@@ -1,0 +1,135 @@
+"""The folder of a finished run: which artifacts it holds, and whether they were made from each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from autotailor.artifacts import PROVENANCE, Provenance, read_json
+from autotailor.runs.errors import RunError
+
+CONFIGURATION = "configuration.json"
+OF_MODEL = {
+    "compiled.pt": "compile",
+    "supernet.pt": "finetune",
+    "sensitivity.csv": "sensitivity",
+    "sensitivity.json": "sensitivity",
+    "accuracy_validation.csv": "sensitivity",
+}
+"""Artifacts in ``results/MODEL`` that questions need, each with its rule."""
+OF_DEVICE = {
+    "lut.csv": "profile",
+    "validation.csv": "validate",
+    "pareto.csv": "search",
+    "candidates.csv": "search",
+    "polish.json": "polish",
+    "polished.pt": "polish",
+    "summary.csv": "measure",
+    CONFIGURATION: "report",
+}
+"""Artifacts in ``results/MODEL/DEVICE`` that questions need, each with its rule."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder ``results/MODEL/DEVICE`` of a finished run.
+
+    Attributes:
+        path: of the folder, absolute.
+        provenance: what all artifacts were made from: sections of the configuration, and digests of the files.
+    """
+
+    path: Path
+    provenance: Provenance
+
+    @property
+    def model(self) -> str:
+        """Name of the model: of its file in ``conf/model``."""
+        return self.path.parent.name
+
+    @property
+    def device(self) -> str:
+        """Name of the device: of its file in ``conf/device``."""
+        return self.path.name
+
+    @property
+    def root(self) -> Path:
+        """The folder in which the run was started; paths in the configuration are relative to it."""
+        return self.path.parents[2]
+
+    def file(self, name: str) -> Path:
+        """Path of an artifact of ``OF_MODEL`` or ``OF_DEVICE``."""
+        return _place(self.path, name)
+
+    @cached_property
+    def configuration(self) -> Mapping[str, Any]:
+        """The whole configuration of the run; addresses, serial numbers and paths of keys are left out of the file."""
+        return dict(json.loads(self.file(CONFIGURATION).read_text(encoding="utf-8")))
+
+
+def open_folder(path: str | Path) -> RunFolder:
+    """Finds the artifacts of a finished run, and checks that they belong together.
+
+    Args:
+        path: the folder ``results/MODEL/DEVICE``.
+
+    Raises:
+        RunError: the folder is not that of a finished run, or a rule has not run again after an artifact changed.
+        ArtifactError: artifacts come from different configurations, or somebody changed one.
+    """
+    folder = Path(path).expanduser().resolve()
+    if not folder.is_dir():
+        raise RunError(f"{path}: no such folder; name the folder of a finished run, results/MODEL/DEVICE")
+    names = (*OF_MODEL, *OF_DEVICE)
+    if missing := [name for name in names if not _place(folder, name).is_file()]:
+        raise RunError(_unfinished(path, folder, missing))
+    paths = {name: _place(folder, name) for name in names}
+    provenance = Provenance("questions", {}, list(paths.values()))
+    _check_inputs(folder, provenance.inputs)
+    return RunFolder(folder, provenance)
+
+
+def _place(folder: Path, name: str) -> Path:
+    return (folder.parent if name in OF_MODEL else folder) / name
+
+
+def _unfinished(path: str | Path, folder: Path, missing: list[str]) -> str:
+    """The message where artifacts are missing."""
+    below = (found.parent for at in ("*", "*/*", "results/*/*") for found in folder.glob(f"{at}/{CONFIGURATION}"))
+    if inside := sorted(str(found.relative_to(folder)) for found in below):
+        return f"{path}: this folder holds the runs {', '.join(inside)}; name one, such as {Path(path) / inside[0]}"
+    if len(missing) == len(OF_MODEL) + len(OF_DEVICE):
+        return f"{path}: this is not the folder of a run; name the folder of a finished run, results/MODEL/DEVICE"
+    rules = {**OF_MODEL, **OF_DEVICE}
+    named = ", ".join(f"{name} (of rule {rules[name]})" for name in missing)
+    return f"{path}: the run is not finished, because {named} is missing; {_finish(folder)}"
+
+
+def _finish(folder: Path) -> str:
+    command = f"snakemake --config model={folder.parent.name} device={folder.name}"
+    return f"run `{command}` in {folder.parents[2]} to the end, with the overrides of the run"
+
+
+def _check_inputs(folder: Path, digests: Mapping[str, str]) -> None:
+    """Raises RunError where a rule has read another version of an artifact than the one that is there now.
+
+    Args:
+        folder: of the run.
+        digests: SHA-256 of each artifact, by its name.
+    """
+    rules = {*OF_MODEL.values(), *OF_DEVICE.values()}
+    for directory in (folder.parent, folder):
+        for record in sorted((directory / PROVENANCE).glob("*.json")):
+            document = read_json(record)
+            if document["rule"] not in rules:
+                continue
+            for name, digest in document["inputs"].items():
+                if digests.get(name, digest) != digest:
+                    raise RunError(
+                        f"{folder}: rule {document['rule']} has read another {name} than the one that is there now, so "
+                        f"that its artifacts are out of date; {_finish(folder)}"
+                    )

@@ -1,0 +1,74 @@
+"""Predictions of a finished run, against its tables read by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import autotailor
+from autotailor.profiling import fusion_rules
+from autotailor.profiling.networks.validation import NOT_MEASURED
+from autotailor.runs import Run
+from autotailor.runs.prediction import latency_agreement
+
+
+@pytest.fixture(scope="module")
+def run(finished_run: Path) -> Run:
+    return autotailor.open_run(finished_run)
+
+
+def test_latency_and_its_error_come_from_the_table_of_operators(run: Run) -> None:
+    subnet = run.subnets.find("budget_02")
+    found = run.predict(subnet).predicted["latency"]
+    lut = pd.read_csv(run.folder.file("lut.csv")).set_index("operator_id")
+    places = run.net.places(fusion_rules(run.device))
+    counts = Counter(feature.id for place in places if (feature := place.feature(subnet)) is not None)
+    assert max(counts.values()) > 1
+    assert found.value == pytest.approx(sum(k * lut.loc[id_, "latency_ms"] for id_, k in counts.items()))
+    squares = sum((k * lut.loc[id_, "standard_error"]) ** 2 for id_, k in counts.items())
+    assert found.standard_error == pytest.approx(math.sqrt(squares))
+    assert (found.unit, found.source.partition(":")[0]) == ("ms", "lut.csv")
+
+
+def test_accuracy_and_its_error_come_from_the_drops(run: Run) -> None:
+    subnet = run.subnets.find("budget_01")
+    found = run.predict(subnet).predicted["accuracy"]
+    rows = pd.read_csv(run.folder.file("sensitivity.csv")).set_index(["variable", "choice"])
+    drops = [rows.loc[(name, choice)] for name, choice in subnet.assignment.items()]
+    assert found.value == pytest.approx(95.0 - sum(drop["accuracy_drop"] for drop in drops))
+    assert found.standard_error == pytest.approx(math.sqrt(0.4**2 + sum(d["standard_error"] ** 2 for d in drops)))
+    assert (found.unit, found.source.partition(":")[0]) == ("%", "sensitivity.csv")
+
+
+def test_an_exported_subnet_has_its_measurements_beside_the_predictions(run: Run) -> None:
+    found = run.predict("budget_02")
+    row = run.summary.set_index("name").loc["budget_02"]
+    assert (found.names, found.weights) == (("budget_02",), "polished")
+    assert found.measured["accuracy"].value == row["accuracy_measured"]
+    assert found.measured["latency"].standard_error == row["latency_ms_standard_error"]
+    assert "memory" not in found.measured, "the table's cell is empty"
+    unmeasured = run.predict("smallest" if run.net.smallest() not in run.subnets.exported.values() else {})
+    assert set(unmeasured.predicted) == {"accuracy", "latency", "memory", "parameters", "macs"}
+
+
+def test_a_metric_that_nothing_measures_is_left_out_with_a_reason(run: Run) -> None:
+    assert "energy" not in run.metrics
+    assert "no power sensor" in run.unknown_metrics["energy"]
+
+
+def test_agreements_are_those_of_the_tables(run: Run) -> None:
+    latency, accuracy = run.agreements()
+    table = pd.read_csv(run.folder.file("validation.csv"))
+    assert latency.mean_error == pytest.approx(table["relative_error"].mean())
+    assert latency.root_mean_square_error == pytest.approx(math.sqrt((table["relative_error"] ** 2).mean()))
+    assert (latency.subnets, latency.unit) == (4, "share")
+    assert (accuracy.mean_error, accuracy.unit) == (pytest.approx(-1.0), "points")
+    assert accuracy.kendall_tau == 1.0
+
+
+def test_tables_without_rows_have_no_agreement() -> None:
+    assert latency_agreement(NOT_MEASURED) is None
