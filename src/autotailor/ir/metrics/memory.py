@@ -1,17 +1,15 @@
 """Peak memory of inference: resident weights, plus the largest sum of live activations and workspace.
 
-Peak memory is no sum of terms but a maximum over steps. A step is one fused operator, in the graph's order. The step
-needs the activations that live while the operator runs, the outputs of the operator, and its workspace. An activation
-lives from the operator that writes the activation to the last operator that reads it. Both depend on gates: where a
-block is removed, the followers of the block read the block's input. An operator that runs in place (an activation
-function) takes over the memory of its input where nothing reads that input later, and a view has no memory of its own.
+Peak memory is no sum of terms but a maximum over steps (see ``liveness``). Here the steps of a network are found, and
+the buffers that the steps write and read. An operator that runs in place (an activation function) takes over the
+memory of its input where nothing reads that input later, and a view has no memory of its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,36 +18,14 @@ from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.fusion.places import FusedGroup, Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.metrics.liveness import Buffer, Liveness
 from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.metric import FloatArray, Metric, Term
-from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 
 MIB = 2.0**20
-ROWS = 4096
-"""SubNets that are evaluated at once: the table of steps stays within some megabytes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Buffer:
-    """Memory that one operator writes and others read.
-
-    Attributes:
-        size: its MiB, ungated.
-        birth: step that writes it; 0 for the network's input.
-        gate: of that step's block; None where the step is always there.
-        readers: steps that read it, each with its gate.
-        source: index of the buffer whose memory it takes over where nothing reads that buffer later; None where
-            the operator does not run in place.
-    """
-
-    size: Term
-    birth: int
-    gate: Gate | None
-    readers: tuple[tuple[int, Gate | None], ...]
-    source: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +35,13 @@ class PeakMemory:
     Attributes:
         space: the variables.
         resident: weights as they are held all the time.
-        buffers: activations, which live for some steps, in the order of birth.
-        workspace: scratch memory of each step that has any, gated.
-        bypasses: (index of the buffer read, index of the buffer written, gate) of each block that can be removed, in
-            the order of the trunk.
-        steps: number of steps.
+        liveness: the activations and workspaces of all steps.
         baseline: what a process takes whatever network it runs, MiB.
     """
 
     space: Space
     resident: Metric
-    buffers: tuple[Buffer, ...]
-    workspace: Mapping[int, Term]
-    bypasses: tuple[tuple[int, int, Gate], ...]
-    steps: int
+    liveness: Liveness
     baseline: float = 0.0
     name: str = "peak_memory"
     unit: str = "MiB"
@@ -80,38 +49,7 @@ class PeakMemory:
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
         """Peak memory for each row of choice indices ``[n, variables]``: ``[n]``, in MiB."""
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        running = [self._running(array[start : start + ROWS]) for start in range(0, len(array), ROWS)]
-        total: FloatArray = self.baseline + self.resident.predict(array) + np.concatenate([np.zeros(0), *running])
-        return total
-
-    def _running(self, array: IntArray) -> FloatArray:
-        """The largest sum of live activations and workspace."""
-        rows, last = np.arange(len(array)), self._last_uses(array)
-        changes = np.zeros((len(array), self.steps + 2))
-        for index, buffer in enumerate(self.buffers):
-            size = replace(buffer.size, gate=buffer.gate).values(self.space, array)
-            births = np.full(len(array), buffer.birth)
-            if buffer.source is not None:  # until the source has been read, the memory counts as the source's
-                births += last[:, buffer.source] == buffer.birth
-            changes[rows, births] += size
-            changes[rows, np.maximum(last[:, index], births) + 1] -= size
-        live = np.cumsum(changes[:, :-1], axis=1)
-        for step, term in self.workspace.items():
-            live[:, step] += term.values(self.space, array)
-        return np.asarray(live.max(axis=1), dtype=np.float64)
-
-    def _last_uses(self, array: IntArray) -> IntArray:
-        """Last step that reads each buffer ``[n, buffers]``, around removed blocks."""
-        last = np.empty((len(array), len(self.buffers)), dtype=np.int64)
-        for index, buffer in enumerate(self.buffers):
-            last[:, index] = buffer.birth
-            for step, gate in buffer.readers:
-                reads = step if gate is None else np.where(gate.is_open(self.space.positions, array), step, 0)
-                np.maximum(last[:, index], reads, out=last[:, index])
-        for read, written, gate in reversed(self.bypasses):
-            further = np.where(gate.is_open(self.space.positions, array), 0, last[:, written])
-            np.maximum(last[:, read], further, out=last[:, read])
-        return last
+        return self.baseline + self.resident.predict(array) + self.liveness.peaks(array)
 
 
 def resident_weights(space: Space, places: Sequence[Place], known: Mapping[str, float], width: int) -> Metric:
@@ -160,7 +98,8 @@ def peak_memory(
         if b.name in elastic.gates
     )
     weights = resident_weights(elastic.space, places, resident, width)
-    return PeakMemory(elastic.space, weights, tuple(buffers), scratch, around, len(steps), baseline)
+    liveness = Liveness(elastic.space, tuple(buffers), scratch, around, len(steps))
+    return PeakMemory(elastic.space, weights, liveness, baseline)
 
 
 class _Sizes:

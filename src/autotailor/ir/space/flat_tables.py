@@ -8,7 +8,7 @@ that one matrix product gives the places of all SubNets in all tables. A ResNet5
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +44,31 @@ def scope_of(space: Space, term: Term) -> Scope:
     return tuple(sorted(space.positions[name] for name in term.scope))
 
 
+def strides_of(space: Space, tables: Sequence[tuple[Scope, FloatArray]]) -> npt.NDArray[np.float32]:
+    """``[variables, tables]``: choice indices times strides is the place in each flattened table."""
+    strides = np.zeros((len(space), len(tables)), dtype=np.float32)
+    for column, (scope, table) in enumerate(tables):
+        strides[list(scope), column] = np.array(table.strides) // table.itemsize
+    return strides
+
+
+def look_up(
+    subnets: IntArray, strides: npt.NDArray[np.float32], tables: Sequence[FloatArray]
+) -> Iterator[tuple[slice, Iterator[FloatArray]]]:
+    """For some rows of ``[n, variables]`` at a time: the slice of the rows, and their entry of each flat table."""
+    for start in range(0, len(subnets), ROWS):
+        rows = slice(start, start + ROWS)
+        places = (subnets[rows].astype(np.float32) @ strides).T.astype(np.intp, order="C")
+        yield rows, (table.take(place) for table, place in zip(tables, places, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class FlatTables:
     """A sum of terms over one space.
 
     Attributes:
         space: the variables.
-        strides: ``[variables, tables]``; choice indices times strides is the place in each flattened table.
+        strides: ``[variables, tables]``, see ``strides_of``.
         tables: flattened tables.
         others: terms over too many variables for a table, and terms over derived sums.
     """
@@ -73,22 +91,16 @@ class FlatTables:
                 table = term.values(space, grid(space, scope)).reshape(shape_of(space, scope))
                 summed[scope] = summed[scope] + table if scope in summed else table
         joined = _joined(space, summed)
-        strides = np.zeros((len(space), len(joined)), dtype=np.float32)
-        for column, (scope, table) in enumerate(joined):
-            strides[list(scope), column] = np.array(table.strides) // table.itemsize
-        return cls(space, strides, tuple(table.ravel() for _, table in joined), tuple(others))
+        return cls(space, strides_of(space, joined), tuple(table.ravel() for _, table in joined), tuple(others))
 
     def sums(self, subnets: IntArray) -> FloatArray:
         """Sum of all terms for choice indices ``[n, variables]`` that are inside the space: ``[n]``."""
         total = np.zeros(len(subnets))
-        for start in range(0, len(subnets), ROWS):
-            rows = subnets[start : start + ROWS]
-            places = (rows.astype(np.float32) @ self.strides).T.astype(np.intp, order="C")
-            part = total[start : start + ROWS]
-            for table, place in zip(self.tables, places, strict=True):
-                part += table.take(place)
+        for rows, found in look_up(subnets, self.strides, self.tables):
+            for values in found:
+                total[rows] += values
             for term in self.others:
-                part += term.values(self.space, rows)
+                total[rows] += term.values(self.space, subnets[rows])
         return total
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 from tests.networks import Shuffled, TinyMobileNet, TinyResNet
 from torch import nn
@@ -14,6 +15,7 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import FusedGroup, fuse, group_feature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph
+from autotailor.ir.metrics import liveness
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.space.variable import Modification
@@ -99,3 +101,18 @@ def test_removing_a_block_never_needs_more() -> None:
         memory.predict(net.largest().transform(Modification(depth, c)).to_array())[0] for c in net.space[depth].choices
     ]
     assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("network", [TinyResNet, TinyMobileNet, Shuffled])
+@pytest.mark.parametrize("largest", [0, 20_000])
+def test_tables_of_steps_and_steps_without_a_table_agree(
+    network: type[nn.Module], largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "LARGEST", largest)
+    net = autotailor.compile(network(), resolution=32)
+    rng = random.Random(2)
+    workspace = {f.id: rng.random() / 4 for f in net.operators(fusion=NCNN) if rng.random() < 0.3}
+    steps = net.peak_memory(NCNN, workspace=workspace).liveness
+    array = stack([net.sample(rng) for _ in range(300)])
+    np.testing.assert_allclose(steps.peaks(array), steps.live(array).max(axis=1), rtol=1e-12)
+    assert (bool(steps.wide), bool(steps.tables)) == (largest == 0, largest > 0)
