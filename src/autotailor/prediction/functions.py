@@ -1,0 +1,154 @@
+"""Functions of SubNets whose weighted sum predicts accuracy, in groups that share one prior variance.
+
+Every function is a sum of terms, so that the weighted sum is a sum of terms again, which a search can eliminate:
+
+* ``offset``: 1 for every SubNet. The largest SubNet alone lies off what training has seen.
+* ``drops``: the sum of single drops (paper, eq. 3); its weight is 1 before any evaluation.
+* ``drops_by_resolution``: the same sum, with another weight at each resolution.
+* ``sizes``: for each kind of variable, how far its variables are from the unmodified choice altogether.
+* ``sizes_by_resolution``: the same, with another weight at each resolution.
+* ``choices``: the choices of each variable.
+* ``pairs_with_resolution``, ``pairs``: the joint choices of two variables.
+
+A term over two variables is admitted only where a term of the cost (MACs or latency) already couples these variables
+and those of their gates. An elimination over both metrics then has no larger table than one over the cost alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.space.gate import MOST_VARIABLES, Gate, Table
+from autotailor.ir.space.metric import FloatArray, Metric, Term
+from autotailor.ir.space.subnet import IntArray
+from autotailor.ir.space.variable import Space, Variable
+
+DAMPING = 0.5  # of a contrast against the one with one change of direction less
+
+Function = tuple[Term, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Functions whose weights have one prior mean and one prior variance.
+
+    Attributes:
+        name: see the module's docstring.
+        functions: each a sum of terms.
+        mean: prior mean of the weights.
+    """
+
+    name: str
+    functions: tuple[Function, ...]
+    mean: float = 0.0
+
+    def columns(self, space: Space, subnets: IntArray) -> FloatArray:
+        """Values of the functions for choice indices ``[n, variables]``: ``[n, functions]``."""
+        values = np.zeros((len(subnets), len(self.functions)))
+        for column, function in enumerate(self.functions):
+            for term in function:
+                values[:, column] += term.values(space, subnets)
+        return values
+
+
+def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric) -> tuple[Group, ...]:
+    """The groups of a space that have functions.
+
+    Args:
+        space: of the SuperNet.
+        drops: variable to the value of each of its choices alone, 0 for the unmodified choice.
+        cost: the metric whose terms say which variables may be coupled.
+    """
+    free = [variable for variable in space if len(variable.choices) > 1]
+    pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, cost)]
+    kinds = dict.fromkeys(v.kind for v in free)
+    single = [Term((v.name,), np.asarray(drops[v.name], dtype=np.float64), v.gate) for v in free]
+    sizes = [tuple(Term((v.name,), _distance(v), v.gate) for v in free if v.kind == kind) for kind in kinds]
+    choices = [(Term((v.name,), column, v.gate),) for v in free for column in contrasts(len(v.choices))]
+    joint = {pair: _joint(*pair) for pair in pairs}
+    found = [
+        Group("offset", ((Term((), np.ones(())),),)),
+        Group("drops", (tuple(single),), 1.0),
+        Group("drops_by_resolution", _by_resolution(space, [tuple(single)], pairs)),
+        Group("sizes", tuple(sizes)),
+        Group("sizes_by_resolution", _by_resolution(space, sizes, pairs)),
+        Group("choices", tuple(choices)),
+        Group("pairs_with_resolution", tuple(f for p, fs in joint.items() if _has_resolution(p) for f in fs)),
+        Group("pairs", tuple(f for p, fs in joint.items() if not _has_resolution(p) for f in fs)),
+    ]
+    return tuple(group for group in found if group.functions)
+
+
+def contrasts(count: int) -> FloatArray:
+    """Orthogonal polynomials over ``count`` choices, without the constant one: ``[count - 1, count]``.
+
+    Each has a mean of 0 and a mean square of 1; higher ones are damped, since size mostly acts in one direction.
+    """
+    powers = np.vander(np.linspace(-1.0, 1.0, count), count, increasing=True)
+    orthogonal, _ = np.linalg.qr(powers)
+    damping = DAMPING ** np.arange(count - 1)
+    return np.asarray(orthogonal[:, 1:].T * np.sqrt(count) * damping[:, None])
+
+
+def _distance(variable: Variable) -> FloatArray:
+    """Distance of each choice from the unmodified one, 1 over the whole range."""
+    places = np.arange(len(variable.choices), dtype=np.float64)
+    return np.abs(places - variable.default) / (len(variable.choices) - 1)
+
+
+def _admitted(pair: tuple[Variable, Variable], cost: Metric) -> bool:
+    """Whether a term of the cost couples two variables and those of their gates."""
+    asked = {name for variable in pair if variable.gate is not None for name in variable.gate.variables}
+    scope = {pair[0].name, pair[1].name} | asked
+    return len(asked) <= MOST_VARIABLES and any(scope <= set(term.scope) for term in cost.terms)
+
+
+def _has_resolution(pair: tuple[Variable, Variable]) -> bool:
+    return RESOLUTION in (pair[0].name, pair[1].name)
+
+
+def _joint(a: Variable, b: Variable) -> list[Function]:
+    """Products of the contrasts of two variables, which count where both gates are open."""
+    gate = both(a.gate, b.gate)
+    return [
+        (Term((a.name, b.name), np.outer(of_a, of_b), gate),)
+        for of_a in contrasts(len(a.choices))
+        for of_b in contrasts(len(b.choices))
+    ]
+
+
+def _by_resolution(
+    space: Space, functions: list[Function], pairs: list[tuple[Variable, Variable]]
+) -> tuple[Function, ...]:
+    """Products of contrasts of the resolution with those terms of functions that may be coupled with the resolution."""
+    coupled = {name for pair in pairs if _has_resolution(pair) for name in (pair[0].name, pair[1].name)} - {RESOLUTION}
+    if not coupled:
+        return ()
+    found = []
+    for contrast in contrasts(len(space[RESOLUTION].choices)):
+        for function in functions:
+            kept = [term for term in function if term.variables[0] in coupled]
+            found.append(tuple(Term((RESOLUTION, *t.variables), np.outer(contrast, t.table), t.gate) for t in kept))
+    return tuple(function for function in found if function)
+
+
+def both(a: Gate | None, b: Gate | None) -> Gate | None:
+    """The gate that is open where two gates are open."""
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    names = tuple(dict.fromkeys((*a.variables, *b.variables)))
+    sizes = {name: n for gate in (a, b) for name, n in zip(gate.variables, gate.shape, strict=True)}
+    grid = np.indices([sizes[name] for name in names]).reshape(len(names), -1).T
+    positions = {name: i for i, name in enumerate(names)}
+    is_open = a.is_open(positions, grid) & b.is_open(positions, grid)
+    return Gate(names, _nested(is_open.reshape([sizes[name] for name in names]).tolist()))
+
+
+def _nested(values: object) -> Table:
+    """Nested lists of truth values as the tuples of a gate's table."""
+    return tuple(_nested(value) for value in values) if isinstance(values, list) else bool(values)

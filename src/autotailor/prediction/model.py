@@ -1,0 +1,145 @@
+"""A Bayesian linear model of accuracy: a sum of terms with a standard error for every SubNet.
+
+Log-odds against the largest SubNet are a weighted sum of functions (``autotailor.prediction.functions``) and a misfit,
+which is independent from SubNet to SubNet. Weights and misfit are Gaussian; their prior variances maximise the
+evidence. The posterior mean is a sum of terms, and so is every draw from the posterior: an exact front of either can be
+found by elimination. Drawing a front and evaluating it is Thompson sampling (Baptista and Poloczek, 2018, for such
+models).
+
+The drops of single modifications are the prior mean, and evaluations as well. They have no part in the evidence,
+because they would confirm the mean that is made of them, and every variance would come out too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.link import LOGIT
+from autotailor.ir.space.metric import FloatArray, Metric, Term
+from autotailor.ir.space.subnet import IntArray
+from autotailor.prediction.evidence import MISFIT, maximise
+from autotailor.prediction.functions import Group, groups
+from autotailor.prediction.outcomes import Outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracyModel:
+    """Accuracy of SubNets after evaluations of some of them.
+
+    Attributes:
+        outcomes: the evaluations.
+        groups: of functions.
+        variances: prior variance of each group's weights, and of the misfit, in squared log-odds.
+    """
+
+    outcomes: Outcomes
+    groups: tuple[Group, ...]
+    variances: Mapping[str, float]
+
+    def metric(self) -> Metric:
+        """The posterior mean of accuracy in percent, a sum of terms with the link ``logit``."""
+        scale, columns = self._scale, self._columns
+        return self._metric(self._mean + scale * (columns.T @ self._solved))
+
+    def draw(self, random: np.random.Generator) -> Metric:
+        """A draw from the posterior of the weights, as a metric like ``metric``."""
+        weights = self._mean + np.sqrt(self._scale) * random.standard_normal(len(self._mean))
+        spread = np.sqrt(self.variances[MISFIT] + self.outcomes.independent)
+        seen = self._columns @ weights + spread * random.standard_normal(len(spread))
+        correction = np.linalg.solve(self._total, self.outcomes.target - seen)
+        return self._metric(weights + self._scale * (self._columns.T @ correction))
+
+    def predict(self, subnets: npt.ArrayLike) -> FloatArray:
+        """Accuracy for choice indices ``[n, variables]``: ``[n]``, percent.
+
+        Unlike ``metric``, the mean of a SubNet that was evaluated includes its own misfit.
+        """
+        array = np.array(subnets, dtype=np.int64, ndmin=2)
+        linear = self._features(array) @ self._mean + self._cross(array) @ self._solved
+        return LOGIT.value(linear + self.outcomes.baseline)
+
+    def standard_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
+        """Standard error of ``predict``, relative to the largest SubNet's accuracy: ``[n]``, points.
+
+        Args:
+            subnets: choice indices ``[n, variables]``.
+            same_images: whether the accuracy on the evaluated images is asked; else that on all images like them, whose
+                error includes what is common to all SubNets on the evaluated images.
+        """
+        array = np.array(subnets, dtype=np.int64, ndmin=2)
+        cross = self._cross(array)
+        prior = np.square(self._features(array)) @ self._scale + self.variances[MISFIT]
+        variance = prior - np.einsum("ij,ij->i", cross, np.linalg.solve(self._total, cross.T).T)
+        common = 0.0 if same_images else float(np.mean(self.outcomes.shared))
+        share = self.predict(array) / 100.0
+        return np.asarray(100.0 * share * (1 - share) * np.sqrt(np.maximum(variance, 0.0) + common))
+
+    def _features(self, subnets: IntArray) -> FloatArray:
+        space = self.outcomes.space
+        return np.concatenate([group.columns(space, subnets) for group in self.groups], axis=1)
+
+    def _cross(self, subnets: IntArray) -> FloatArray:
+        """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
+        same = (subnets[:, None, :] == self.outcomes.indices[None]).all(axis=2)
+        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + self.variances[MISFIT] * same)
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        return self._features(self.outcomes.indices)
+
+    @cached_property
+    def _mean(self) -> FloatArray:
+        return np.concatenate([np.full(len(group.functions), group.mean) for group in self.groups])
+
+    @cached_property
+    def _scale(self) -> FloatArray:
+        return np.concatenate([np.full(len(g.functions), self.variances[g.name]) for g in self.groups])
+
+    @cached_property
+    def _total(self) -> FloatArray:
+        """Prior covariance of the targets ``[m, m]``."""
+        own = np.diag(self.variances[MISFIT] + self.outcomes.independent)
+        return np.asarray((self._columns * self._scale) @ self._columns.T + own)
+
+    @cached_property
+    def _solved(self) -> FloatArray:
+        return np.asarray(np.linalg.solve(self._total, self.outcomes.target - self._columns @ self._mean))
+
+    def _metric(self, weights: FloatArray) -> Metric:
+        """The weighted sum of all functions, with one term for each set of variables and gate."""
+        tables: dict[tuple[tuple[str, ...], Gate | None], FloatArray] = {}
+        functions = [function for group in self.groups for function in group.functions]
+        for weight, function in zip(weights, functions, strict=True):
+            for term in function:
+                key = (term.variables, term.gate)
+                tables[key] = tables.get(key, 0.0) + weight * term.table
+        constant = self.outcomes.baseline + float(tables.pop(((), None), 0.0))
+        terms = tuple(
+            Term(variables, table, gate, " and ".join(variables)) for (variables, gate), table in tables.items()
+        )
+        return Metric("accuracy", "%", self.outcomes.space, terms, constant, LOGIT)
+
+
+def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
+    """Fits the model.
+
+    Args:
+        outcomes: evaluations, among them each single modification of the largest SubNet.
+        cost: terms over two variables are admitted where this metric couples the two.
+
+    Raises:
+        PredictionError: a single modification was not evaluated.
+    """
+    found = groups(outcomes.space, outcomes.drops(), cost)
+    whole = outcomes.is_whole
+    columns = {group.name: group.columns(outcomes.space, outcomes.indices[whole]) for group in found}
+    expected = sum(group.mean * columns[group.name].sum(axis=1) for group in found)
+    kernels = {name: values @ values.T for name, values in columns.items()}
+    variances = maximise(kernels, outcomes.target[whole] - expected, outcomes.independent[whole])
+    return AccuracyModel(outcomes, found, variances)

@@ -1,0 +1,97 @@
+"""Evaluations along the front: the SubNets that draws from the posterior hold for the best (Thompson sampling).
+
+Each draw of the model is a possible truth, a sum of terms, whose best SubNet at each budget a search finds. A round
+draws as many truths as it evaluates SubNets, and goes from budget to budget. A SubNet that is likely to be the best is
+drawn often, and one that is known well and worse is not.
+
+The regret of the present choice at a budget is how much more accurate the best SubNet of a draw is than the choice
+under the same draw. The rounds end when the mean regret over draws is within the tolerance at every budget, or when all
+draws hold SubNets for the best that are evaluated already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotailor.ir.space.metric import FloatArray, Metric
+from autotailor.ir.space.subnet import IntArray, SubNet
+from autotailor.prediction.model import AccuracyModel, fit
+from autotailor.prediction.outcomes import BoolArray, Outcomes
+
+Best = Callable[[Metric], IntArray]
+"""From a metric of accuracy to choice indices of the most accurate SubNet at each budget ``[budgets, variables]``."""
+Evaluate = Callable[[Sequence[SubNet]], Mapping[str, BoolArray]]
+"""Evaluates SubNets: id to right answers ``[images]``."""
+
+DRAWS = 8  # in each round
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What the rounds led to.
+
+    Attributes:
+        model: after all evaluations.
+        regret: accuracy that the present choice loses at each budget ``[budgets]``, mean over the last draws, points.
+        evaluated: number of SubNets that the rounds evaluated.
+    """
+
+    model: AccuracyModel
+    regret: FloatArray
+    evaluated: int
+
+
+def evaluate_along_front(
+    outcomes: Outcomes,
+    cost: Metric,
+    best: Best,
+    evaluate: Evaluate,
+    count: int,
+    tolerance: float,
+    random: np.random.Generator,
+) -> Rounds:
+    """Evaluates SubNets along the front, until the choice at each budget is certain enough.
+
+    Args:
+        outcomes: evaluations so far.
+        cost: see ``fit``.
+        best: the most accurate SubNet at each budget.
+        evaluate: evaluates SubNets.
+        count: largest number of evaluations.
+        tolerance: largest mean regret at which the rounds end, points of accuracy.
+        random: of the draws.
+    """
+    evaluated = 0
+    while True:
+        model = fit(outcomes, cost)
+        draws = [model.draw(random) for _ in range(DRAWS)]
+        offers = [best(draw) for draw in draws]
+        regret = _regret(best(model.metric()), draws, offers)
+        fresh = _fresh(offers, outcomes)[: count - evaluated]
+        if not fresh or regret.max() <= tolerance:
+            return Rounds(model, regret, evaluated)
+        outcomes = outcomes.with_more(fresh, evaluate(fresh))
+        evaluated += len(fresh)
+
+
+def _regret(choice: IntArray, draws: Sequence[Metric], offers: Sequence[IntArray]) -> FloatArray:
+    """Mean over draws of the accuracy that a choice loses at each budget ``[budgets]``, points."""
+    losses = [draw.predict(offer) - draw.predict(choice) for draw, offer in zip(draws, offers, strict=True)]
+    return np.asarray(np.maximum(np.mean(losses, axis=0), 0.0))
+
+
+def _fresh(offers: Sequence[IntArray], outcomes: Outcomes) -> list[SubNet]:
+    """One SubNet of each draw that is not evaluated, at one budget after the other; at most one for each draw."""
+    known = {row.tobytes() for row in outcomes.indices}
+    known.add(SubNet(outcomes.space, tuple(v.default for v in outcomes.space)).to_array().tobytes())
+    found: list[SubNet] = []
+    for turn, offer in enumerate(offers):
+        rows = np.roll(offer, -(len(known) + turn) % len(offer), axis=0)
+        new = next((row for row in rows if row.tobytes() not in known), None)
+        if new is not None:
+            known.add(new.tobytes())
+            found.append(SubNet.from_array(outcomes.space, new))
+    return found

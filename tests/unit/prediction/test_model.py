@@ -1,0 +1,86 @@
+"""The model as a whole, in a world whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autotailor.ir.space.subnet import sample_distinct, stack
+from autotailor.prediction import AccuracyModel, fit
+from autotailor.prediction.evidence import MISFIT, TYPICAL
+from autotailor.statistics import kendall_tau
+
+
+@pytest.fixture(scope="module")
+def model(world) -> AccuracyModel:
+    return fit(world.outcomes(60), world.cost)
+
+
+@pytest.fixture(scope="module")
+def others(world, model: AccuracyModel):
+    drawn = sample_distinct(world.net.space, 200, np.random.default_rng(99))
+    known = {*model.outcomes.subnets, world.net.largest()}
+    return [subnet for subnet in drawn if subnet not in known]
+
+
+def measured(world, subnets) -> np.ndarray:
+    return np.array([100 * right.mean() for right in world.evaluate(subnets).values()])
+
+
+def test_the_metric_is_the_prediction_of_subnets_without_evaluation(model: AccuracyModel, others) -> None:
+    metric = model.metric()
+    assert (metric.name, metric.unit, metric.link.name) == ("accuracy", "%", "logit")
+    np.testing.assert_allclose(metric.predict(stack(others)), model.predict(stack(others)))
+
+
+def test_terms_of_the_metric_do_not_repeat_a_scope(model: AccuracyModel) -> None:
+    keys = [(term.variables, term.gate) for term in model.metric().terms]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_prediction_of_an_evaluated_subnet_includes_its_measurement(model: AccuracyModel) -> None:
+    rows, right = model.outcomes.indices, 100 * model.outcomes.right.mean(axis=1)
+    with_own, without = np.abs(model.predict(rows) - right), np.abs(model.metric().predict(rows) - right)
+    assert with_own.mean() < 0.9 * without.mean()
+
+
+def test_an_evaluation_lowers_the_standard_error(world, model: AccuracyModel, others) -> None:
+    before = model.standard_errors(stack(others[:5]), same_images=True)
+    more = model.outcomes.with_more(others[:5], world.evaluate(others[:5]))
+    after = AccuracyModel(more, model.groups, model.variances).standard_errors(stack(others[:5]), same_images=True)
+    assert (after < before).all()
+    assert (model.standard_errors(stack(others[:5])) > before).all()
+
+
+def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyModel, others) -> None:
+    truth = world.linear(others)
+    few = fit(world.outcomes(0), world.cost)
+    assert kendall_tau(few.metric().predict(stack(others)), truth) < kendall_tau(model.predict(stack(others)), truth)
+    assert kendall_tau(model.predict(stack(others)), truth) > 0.85
+
+
+def test_the_80_percent_interval_covers_about_80_percent(world, model: AccuracyModel, others) -> None:
+    errors = model.standard_errors(stack(others), same_images=True)
+    found = measured(world, others)
+    share = found / 100
+    noise = 100 * share * (1 - share) * np.sqrt(np.median(model.outcomes.independent))
+    covered = np.abs(found - model.predict(stack(others))) < 1.2816 * np.hypot(errors, noise)
+    assert 0.65 < covered.mean() < 0.95
+
+
+def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: AccuracyModel, others) -> None:
+    random = np.random.default_rng(0)
+    rows = stack(others[:40])
+    draws = np.array([model.draw(random).linear(rows) for _ in range(300)])
+    mean, scatter = draws.mean(axis=0), draws.std(axis=0)
+    assert (np.abs(mean - model.metric().linear(rows)) < 5 * scatter / np.sqrt(300)).all()
+    share = model.predict(rows) / 100
+    error = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
+    np.testing.assert_allclose(scatter, np.sqrt(error**2 - model.variances[MISFIT]), rtol=0.2)
+
+
+def test_single_drops_have_no_part_in_the_evidence(world) -> None:
+    """The drops are the prior mean, so that the evidence would find the mean to be right and the errors to be small."""
+    outcomes = world.outcomes(0)
+    assert not outcomes.is_whole.any()
+    assert fit(outcomes, world.cost).variances == pytest.approx(TYPICAL)
