@@ -34,7 +34,7 @@ from controls.slicing import flops, narrowest, sliced
 
 SHARED = (
     "batch_size", "optimizer", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "threads", "precision",
-    "distillation", "checkpoint_seconds",
+    "distillation", "augmentation", "checkpoint_seconds",
 )  # fmt: skip
 """Parameters of the SuperNet's training that the other networks are trained with, too."""
 

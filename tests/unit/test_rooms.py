@@ -22,6 +22,7 @@ TOPICS = {
     "startup": "what commands, packages and rules import",
     "data/pictures/unlabelled": "pictures without labels, through listing, layout, division and streams",
     "finetuning/unlabelled": "data without labels, through all kinds of training",
+    "finetuning/augmentation": "augmented and mixed images, through all kinds of training",
     "reporting/score": "the name of the share of right answers, in the report and its figures",
     "compiler/fuzz": "broken and strange files, through parser, passes and rewrites",
     "ir/random_graphs": "random networks, in all forms of all SubNets",

@@ -77,7 +77,7 @@ class WatchedConfig(LoopConfig):
             from whose position this training goes on, for instance with a smaller ``lr``.
     """
 
-    NESTED: ClassVar[Mapping[str, type[Any]]] = {"panel": WatchConfig}
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {**LoopConfig.NESTED, "panel": WatchConfig}
 
     panel: WatchConfig = field(default_factory=WatchConfig, repr=False)  # not part of ``identity``
     keep: str = field(default="last", repr=False)  # not part of ``identity``
@@ -121,6 +121,7 @@ class FinetuneConfig(WatchedConfig):
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {
+        **LoopConfig.NESTED,
         "calibration": CalibrationConfig,
         "distillation": DistillationConfig,
         "panel": PanelConfig,
@@ -172,7 +173,7 @@ class ScaledConfig(LoopConfig):
         distillation: from the original network.
     """
 
-    NESTED: ClassVar[Mapping[str, type[Any]]] = {"distillation": DistillationConfig}
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {**LoopConfig.NESTED, "distillation": DistillationConfig}
 
     epochs: int = 0
     images: int = 0

@@ -23,18 +23,18 @@ Taught = TypeVar("Taught", bound=_Taught)
 
 
 def label_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, independent: bool = False) -> torch.Tensor:
-    """Cross entropy of logits ``[b, classes]`` and labels ``[b]``.
+    """Cross entropy of logits ``[b, classes]`` and labels.
 
     Args:
         logits: of one Softmax, or of one Sigmoid for each class.
-        labels: the class of each image.
+        labels: the class of each image, ``[b]``; of mixed images the share of each class, ``[b, classes]``.
         smoothing: of the labels.
         independent: whether each class has its own Sigmoid; the loss is then the sum of binary cross entropies.
     """
     if independent:
         classes = logits.shape[1]
-        hard = functional.one_hot(labels, classes).to(logits.dtype) * (1 - smoothing) + smoothing / classes
-        return _binary(logits, hard)
+        shares = labels if labels.is_floating_point() else functional.one_hot(labels, classes)
+        return _binary(logits, shares.to(logits.dtype) * (1 - smoothing) + smoothing / classes)
     return functional.cross_entropy(logits, labels, label_smoothing=smoothing)
 
 
@@ -50,7 +50,7 @@ def distillation_loss(
 
     Args:
         logits: ``[b, classes]``, with gradient.
-        labels: ``[b]``; they are not looked at where the teacher has all the weight (w = 1).
+        labels: as in ``label_loss``; they are not looked at where the teacher has all the weight (w = 1).
         teacher: logits ``[b, classes]``, without gradient.
         config: weight w and temperature T.
         smoothing: of the labels.

@@ -3,7 +3,9 @@
 The function is called for each SubNet of each step as ``function(logits, labels, teacher, config)``:
 
 * ``logits``: of the SubNet, ``[b, classes]``, float32, with gradient;
-* ``labels``: ``[b]``, int64; -1 for pictures without labels, where ``config.distillation.weight`` is 1;
+* ``labels``: ``[b]``, int64; -1 for pictures without labels, where ``config.distillation.weight`` is 1. Where
+  ``config.augmentation`` mixes labelled images (``mixup``, ``cutmix``), the share of each class in each image, float32
+  ``[b, classes]``;
 * ``teacher``: logits of the teacher, ``[b, classes]``, without gradient;
 * ``config``: the ``FinetuneConfig``, with ``distillation`` and ``label_smoothing``.
 
@@ -16,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch.nn import functional
 
+from autotailor.data.labels import UNKNOWN
 from autotailor.factory import find_factory
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
@@ -25,19 +29,20 @@ from autotailor.finetuning.errors import TrainingError
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, FinetuneConfig], torch.Tensor]
 
 
-def make_loss(config: FinetuneConfig, classes: int, independent: bool) -> Loss:
+def make_loss(config: FinetuneConfig, classes: int, independent: bool, labelled: bool = True) -> Loss:
     """The loss that a configuration asks for: the user's, checked on a tiny batch, or distillation.
 
     Args:
         config: of the training.
         classes: number of classes.
         independent: whether each class has its own Sigmoid (``distillation_loss``).
+        labelled: whether the images have labels.
 
     Raises:
         TrainingError: the user's function cannot be imported, or does not return a finite scalar with a gradient.
     """
     if config.loss is not None:
-        return _checked(config.loss, config, classes)
+        return _checked(config.loss, config, classes, labelled)
 
     def distil(
         logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig
@@ -47,16 +52,20 @@ def make_loss(config: FinetuneConfig, classes: int, independent: bool) -> Loss:
     return distil
 
 
-def _checked(source: str, config: FinetuneConfig, classes: int) -> Loss:
+def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) -> Loss:
     """The function that a source names, after a call with four images."""
     where = f"finetune.loss {source}"
     function = find_factory(source, where, TrainingError)
     generator = torch.Generator().manual_seed(0)
     student, teacher = (torch.randn(4, classes, generator=generator) for _ in range(2))
     student.requires_grad_(True)
-    expected = "expected a scalar tensor with a gradient from function(logits, labels, teacher, config)"
+    labels, kind = _labels(config, classes, labelled)
+    expected = (
+        f"expected a scalar tensor with a gradient from function(logits, labels, teacher, config), where labels are "
+        f"{kind}"
+    )
     try:
-        value = function(student, torch.arange(4) % classes, teacher, config)
+        value = function(student, labels, teacher, config)
     except Exception as error:
         raise TrainingError(f"{where} failed on four images: {type(error).__name__}: {error}; {expected}") from error
     if not isinstance(value, torch.Tensor) or value.ndim or not value.requires_grad:
@@ -66,3 +75,15 @@ def _checked(source: str, config: FinetuneConfig, classes: int) -> Loss:
         raise TrainingError(f"{where} returned {value.item()} for four images; expected a finite number")
     checked: Loss = function
     return checked
+
+
+def _labels(config: FinetuneConfig, classes: int, labelled: bool) -> tuple[torch.Tensor, str]:
+    """Labels of four images, as the training of a configuration has them, and what they are in words."""
+    if not labelled:
+        return torch.full((4,), UNKNOWN), f"int64 [b] and all {UNKNOWN}, because the pictures have none"
+    labels = torch.arange(4) % classes
+    if not config.augmentation.mixes:
+        return labels, "int64 [b]"
+    shares = functional.one_hot(labels, classes).float()
+    mixed = 0.75 * shares + 0.25 * shares.roll(1, 0)
+    return mixed, "the shares of classes, float32 [b, classes], because augmentation.mixup or cutmix is above 0"

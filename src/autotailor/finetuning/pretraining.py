@@ -12,6 +12,8 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.placement import CPU, device_of
+from autotailor.data.augmentation.mixing import mixing
+from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
@@ -71,7 +73,9 @@ def pretrain(
 
     identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
     path, watch = Path(workdir) / "pretrain.ckpt", watch_network(data, config, record)
-    history = train(network, data.train, config, step, path, identity, "pretrain", watch, config.resume_from)
+    stream = augmented(data, config.augmentation, config.seed)
+    mix = mixing(data, config.augmentation, config.seed)
+    history = train(network, stream, config, step, path, identity, "pretrain", watch, config.resume_from, mix=mix)
     metrics = accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size)
     return PretrainResult(weights_of(network), metrics, history)
 

@@ -12,6 +12,8 @@ from torch import nn
 
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
+from autotailor.data.augmentation.mixing import mixing
+from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss, teacher_alone
@@ -107,5 +109,7 @@ def _train_one(
         network.state_dict(),
         teacher.state_dict(),
     )
-    path = workdir / f"scaled_lr{config.lr:g}.ckpt"
-    return network, train(network, data.train, config, step, path, identity, f"scaled, lr {config.lr:g}")
+    path, title = workdir / f"scaled_lr{config.lr:g}.ckpt", f"scaled, lr {config.lr:g}"
+    stream = augmented(data, config.augmentation, config.seed)
+    mix = mixing(data, config.augmentation, config.seed)
+    return network, train(network, stream, config, step, path, identity, title, mix=mix)

@@ -15,6 +15,8 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import executor
+from autotailor.data.augmentation.mixing import mixing
+from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
@@ -91,11 +93,13 @@ def finetune(
         module.state_dict(),
         *others,
     )
-    loss = make_loss(config, data.num_classes, net.head.independent)
+    loss = make_loss(config, data.num_classes, net.head.independent, data.labelled)
     step = WeightSharing(module, teaching, strategy, config, loss)
     path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
     scales = learning_rate_scales(net, module, config.layer_decay)
-    history = train(module, data.train, config, step, path, identity, "finetune", watch, config.resume_from, scales)
+    stream = augmented(data, config.augmentation, config.seed)
+    mix = mixing(data, config.augmentation, config.seed)
+    history = train(module, stream, config, step, path, identity, "finetune", watch, config.resume_from, scales, mix)
     with deterministic(config.threads, device):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())

@@ -159,6 +159,7 @@ def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int,
         "precision",
         "accelerator",
         "micro_batch",
+        "augmentation",
     )
     values = {key: getattr(training, key) for key in (*shared, "distillation", "checkpoint_seconds")}
     return ScaledConfig(epochs=0, images=images, seed=seed, lrs=config.lrs, **values)

@@ -11,6 +11,7 @@ from autotailor.accuracy import AccuracyError, CalibrationConfig
 from autotailor.compute import accelerator
 from autotailor.compute.accelerator import AcceleratorError
 from autotailor.config import compose
+from autotailor.data import DataError
 from autotailor.finetuning import (
     DistillationConfig,
     FinetuneConfig,
@@ -100,6 +101,8 @@ def test_identity_names_a_micro_batch_that_divides_the_batch() -> None:
         ({"micro_batch": -1}, "micro_batch"),
         ({"subnets": 0}, "subnets"),
         ({"calibration": {"images": 0}}, "images"),
+        ({"augmentation": {"policy": "augmix"}}, "none, randaugment, trivialaugment"),
+        ({"augmentation": {"mix": 0.2}}, "unknown keys"),
         ({"calibration": {"pictures": 5}}, "pictures"),
         ({"distillation": {"weight": 2}}, "weight"),
         ({"distillation": {"temperature": 0}}, "temperature"),
@@ -113,7 +116,7 @@ def test_identity_names_a_micro_batch_that_divides_the_batch() -> None:
     ids=str,
 )
 def test_parameters_out_of_range_are_refused_by_name(change: dict[str, object], says: str) -> None:
-    with pytest.raises((TrainingError, AccuracyError, AcceleratorError), match=says):
+    with pytest.raises((TrainingError, AccuracyError, AcceleratorError, DataError), match=says):
         FinetuneConfig.from_section({"epochs": 1, **change})
 
 

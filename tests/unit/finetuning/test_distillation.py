@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.distributions import Bernoulli, Categorical, kl_divergence
+from torch.nn import functional
 
 from autotailor.finetuning.config import DistillationConfig
 from autotailor.finetuning.distillation import distillation_loss, label_loss
 
 LOGITS, TEACHER = (torch.randn(6, 5, generator=torch.Generator().manual_seed(seed)).double() for seed in (0, 1))
 LABELS = torch.tensor([0, 1, 2, 3, 4, 0])
+HALF = DistillationConfig(weight=0.5)
 SOFT = DistillationConfig(weight=1.0, temperature=2.0)
 
 
@@ -40,3 +42,24 @@ def test_a_common_shift_of_the_logits_counts_for_sigmoids_only() -> None:
         shifted = distillation_loss(TEACHER + 3, LABELS, TEACHER, SOFT, 0.0, independent)
         assert same.item() == pytest.approx(0.0, abs=1e-12)
         assert bool(shifted > 0.1) == independent
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_mixed_labels_is_the_mixture_of_their_losses(smoothing: float, independent: bool) -> None:
+    first, second = LABELS, LABELS.roll(1)
+    mixed = 0.3 * functional.one_hot(first, 5) + 0.7 * functional.one_hot(second, 5)
+    wanted = sum(
+        share * distillation_loss(LOGITS, labels, TEACHER, HALF, smoothing, independent)
+        for share, labels in ((0.3, first), (0.7, second))
+    )
+    torch.testing.assert_close(
+        distillation_loss(LOGITS, mixed, TEACHER, HALF, smoothing, independent), wanted, rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_shares_of_one_class_are_its_number(independent: bool) -> None:
+    shares = functional.one_hot(LABELS, 5).double()
+    numbers = label_loss(LOGITS, LABELS, 0.1, independent)
+    torch.testing.assert_close(label_loss(LOGITS, shares, 0.1, independent), numbers)

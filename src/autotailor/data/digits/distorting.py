@@ -9,17 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch.nn import functional
 
 from autotailor.data.digits.distortion import Distortion
-
-
-def generator(*words: int) -> torch.Generator:
-    """A generator seeded by all words (seed, split, epoch, chunk ...); different words give independent streams."""
-    state = np.random.SeedSequence([int(word) for word in words]).generate_state(2, np.uint32)
-    return torch.Generator().manual_seed(int(state[0]) << 31 ^ int(state[1]))
 
 
 def distort(images: torch.Tensor, resolution: int, distortion: Distortion, random: torch.Generator) -> torch.Tensor:

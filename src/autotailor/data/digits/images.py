@@ -10,8 +10,9 @@ import numpy.typing as npt
 import torch
 
 from autotailor.data.digits.config import DigitsConfig
-from autotailor.data.digits.distorting import distort, generator
+from autotailor.data.digits.distorting import distort
 from autotailor.data.errors import DataError
+from autotailor.data.seeding import generator
 from autotailor.data.splits import Batch, DataSplits, TensorEvaluationSet, TrainStream, check_batches
 
 CHUNK = 512  # images distorted at once; another number would give other images for the same seed

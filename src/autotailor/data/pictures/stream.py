@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset as TorchDataset
 
+from autotailor.data.augmentation.policy import Policy
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.cache import keep
 from autotailor.data.pictures.config import PictureConfig
@@ -45,21 +46,34 @@ class Pictures:
 
 
 class _Items(TorchDataset[tuple[torch.Tensor, int]]):
-    """Training pictures by (epoch, position in the epoch, number of the picture), cropped at random and normalised."""
+    """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them."""
 
-    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
-        self._config, self._pictures = config, pictures
+    def __init__(self, config: PictureConfig, pictures: Pictures, policy: Policy | None) -> None:
+        self._config, self._pictures, self._policy = config, pictures, policy
 
     def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int]:
         epoch, position, number = key
         picture = self._pictures.open(number)
-        return training_image(self._config, picture, epoch, position), int(self._pictures.labels[number])
+        image = training_image(self._config, picture, epoch, position, self._policy)
+        return image, int(self._pictures.labels[number])
 
 
-def training_image(config: PictureConfig, picture: Any, epoch: int, position: int) -> torch.Tensor:
-    """A training image ``[3, R, R]``: cropped and flipped by (seed, epoch, position in the epoch), and normalised."""
+def training_image(
+    config: PictureConfig, picture: Any, epoch: int, position: int, policy: Policy | None = None
+) -> torch.Tensor:
+    """A training image ``[3, R, R]``: cropped and flipped by (seed, epoch, position in the epoch), and normalised.
+
+    A policy changes it between these steps; without one, the crop and the flip are the same.
+    """
     random = np.random.default_rng([config.seed, AUGMENT, epoch, position])
-    return _normalised(config, _augmented(config, picture, random))
+    cropped = _cropped(config, picture, random)
+
+    def normalise(picture: Any) -> torch.Tensor:
+        from torchvision.transforms.v2 import functional
+
+        return _normalised(config, _scaled(functional.pil_to_tensor(picture)))
+
+    return normalise(cropped) if policy is None else policy(cropped, normalise, epoch, position)
 
 
 class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
@@ -89,8 +103,8 @@ def _centre(config: PictureConfig, image: Any) -> torch.Tensor:
     return pixels
 
 
-def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -> torch.Tensor:
-    """A picture, cropped and flipped as for training and not normalised: ``[3, R, R]``, 0 to 1."""
+def _cropped(config: PictureConfig, image: Any, random: np.random.Generator) -> Any:
+    """A PIL image of R times R pixels, cropped and flipped as for training."""
     from torchvision.transforms.v2 import functional
 
     width, height = image.size
@@ -98,7 +112,7 @@ def _augmented(config: PictureConfig, image: Any, random: np.random.Generator) -
     image = functional.resized_crop(image, *box, [config.resolution] * 2, how, antialias=True)
     if config.flip and random.random() < 0.5:
         image = functional.horizontal_flip(image)
-    return _scaled(functional.pil_to_tensor(image))
+    return image
 
 
 def _scaled(pixels: torch.Tensor) -> torch.Tensor:
@@ -130,13 +144,17 @@ def _crop(
 class PictureStream(TrainStream):
     """Training pictures in a new order each epoch."""
 
-    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
+    def __init__(self, config: PictureConfig, pictures: Pictures, policy: Policy | None = None) -> None:
         self.config, self.pictures = config, pictures
-        self._loader = TrainingLoader(_Items(config, pictures), config.workers)
+        self._loader = TrainingLoader(_Items(config, pictures, policy), config.workers)
 
     def __len__(self) -> int:
         """Images per epoch."""
         return len(self.pictures.labels)
+
+    def augmented(self, policy: Policy) -> PictureStream:
+        """The same pictures in the same order, changed by a policy where they are opened."""
+        return PictureStream(self.config, self.pictures, policy)
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""

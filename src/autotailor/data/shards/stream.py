@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import default_collate
 
+from autotailor.data.augmentation.policy import Policy
 from autotailor.data.errors import DataError
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.config import PictureConfig
@@ -37,15 +38,28 @@ class ShardStream(TrainStream):
         length: number of samples in all shards.
         label: suffix of the files with labels; "" does without labels.
         buffer: number of samples from which the next one is drawn.
+        policy: changes images one by one.
     """
 
-    def __init__(self, config: PictureConfig, shards: Sequence[Path], length: int, label: str, buffer: int) -> None:
+    def __init__(
+        self,
+        config: PictureConfig,
+        shards: Sequence[Path],
+        length: int,
+        label: str,
+        buffer: int,
+        policy: Policy | None = None,
+    ) -> None:
         self.config, self._shards, self._length = config, list(shards), length
-        self._label, self._buffer = label, buffer
+        self._label, self._buffer, self._policy = label, buffer, policy
 
     def __len__(self) -> int:
         """Images per epoch."""
         return self._length
+
+    def augmented(self, policy: Policy) -> ShardStream:
+        """The same samples in the same order, changed by a policy where they are opened."""
+        return ShardStream(self.config, self._shards, self._length, self._label, self._buffer, policy)
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
@@ -86,4 +100,4 @@ class ShardStream(TrainStream):
         except PictureError as error:
             raise DataError(f"{sample['__url__']}: sample {sample['__key__']} {error}") from error
         label = int(sample[self._label]) if self._label else UNKNOWN
-        return training_image(self.config, picture, epoch, position), label
+        return training_image(self.config, picture, epoch, position, self._policy), label

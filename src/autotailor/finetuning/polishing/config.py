@@ -53,7 +53,11 @@ class PolishConfig(LoopConfig):
         calibration: of the BatchNorm statistics that each training begins with.
     """
 
-    NESTED: ClassVar[Mapping[str, type[Any]]] = {"calibration": CalibrationConfig, "distillation": DistillationConfig}
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {
+        **LoopConfig.NESTED,
+        "calibration": CalibrationConfig,
+        "distillation": DistillationConfig,
+    }
 
     name: str = ""
     epochs: int = 0

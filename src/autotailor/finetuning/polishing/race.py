@@ -21,6 +21,8 @@ from autotailor.accuracy.evaluation import correctness
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.turns import executor
+from autotailor.data.augmentation.mixing import mixing
+from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import TrainingError
@@ -172,9 +174,11 @@ class _Race:
         step = Lockstep(modules, resolutions, teacher, teaching, self._config, self._net.head.independent)
         title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
         path = self._workdir / f"round_{number + 1:02d}.ckpt"
-        stream = LaterEpochs(self._data.train, FIRST_EPOCH + sum(r.epochs for r in self._config.rounds[:number]))
+        images = augmented(self._data, config.augmentation, config.seed)
+        stream = LaterEpochs(images, FIRST_EPOCH + sum(r.epochs for r in self._config.rounds[:number]))
+        mix = mixing(self._data, config.augmentation, config.seed)
         try:
-            history = train(nn.ModuleList(modules), stream, config, step, path, identity, title)
+            history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, mix=mix)
         finally:
             step.close()
         return modules, int(training_metrics(history, self._data, config.batch_size)["images"])

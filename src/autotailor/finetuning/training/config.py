@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, 
 from typing import Any, ClassVar, TypeVar
 
 from autotailor.compute import accelerator
+from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.optimizers import names
 from autotailor.finetuning.training.precision import PRECISIONS, resolve
@@ -64,12 +65,14 @@ class LoopConfig:
         micro_batch: images in one forward pass; 0 passes the whole batch. Gradients of a step's passes are added up.
         ema: decay of the exponential moving average of the weights (``averaging``), which is what the training ends
             with; 0 ends with the weights themselves.
+        augmentation: of the training images, beside crop and flip.
         checkpoint_seconds: time between checkpoints; it does not influence the result.
         spike: training ends with an error where the loss of a step exceeds so many times the mean of the epoch; 0 only
             warns of losses that are far above it. It does not influence the result.
     """
 
-    NESTED: ClassVar[Mapping[str, type[Any]]] = {}  # key of a nested section to the dataclass that reads it
+    NESTED: ClassVar[Mapping[str, type[Any]]] = {"augmentation": AugmentationConfig}
+    """Key of a nested section to the dataclass that reads it."""
 
     epochs: int
     batch_size: int = 64
@@ -85,6 +88,7 @@ class LoopConfig:
     accelerator: str = "cpu"
     micro_batch: int = 0
     ema: float = 0.0
+    augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
     checkpoint_seconds: float = 300.0
     spike: float = field(default=0.0, repr=False)  # not part of ``identity``
 

@@ -23,6 +23,7 @@ from torch import nn
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import place, put, put_images
+from autotailor.data.augmentation.mixing import Mixing
 from autotailor.data.splits import TrainStream
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
@@ -68,6 +69,7 @@ def train(
     watch: Watch | None = None,
     resume_from: str | None = None,
     scales: Mapping[str, float] | None = None,
+    mix: Mixing | None = None,
 ) -> list[Row]:
     """Trains a module in place, and continues from a checkpoint of the same training if there is one.
 
@@ -86,6 +88,7 @@ def train(
         watch: measures accuracies after epochs, and takes the metrics of each epoch.
         resume_from: checkpoint of another training, from which this one goes on where it has no checkpoint of its own.
         scales: factor of the learning rate by name of the parameter; 1 for others.
+        mix: mixes the images of each batch.
 
     Returns:
         One row for each epoch: epoch, loss (mean over its steps), lr (of its last step), and the accuracies (percent)
@@ -96,7 +99,7 @@ def train(
             has no trainable parameters, or training cannot go on from ``resume_from``.
     """
     with deterministic(config.threads, resolve(config.accelerator)):
-        loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch(), scales)
+        loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch(), scales, mix)
         return loop.run(resume_from)
 
 
@@ -111,8 +114,9 @@ class _Loop:
         title: str,
         watch: Watch,
         scales: Mapping[str, float] | None,
+        mix: Mixing | None,
     ) -> None:
-        self._module, self._stream, self._config = module, stream, config
+        self._module, self._stream, self._config, self._mix = module, stream, config, mix
         self._step, self._checkpoint, self._title, self._watch = step, checkpoint, title, watch
         self._device = resolve(config.accelerator)
         place(module, self._device)
@@ -171,6 +175,8 @@ class _Loop:
             group["lr"] = learning_rate(config, number, self._steps) * group.get("lr_scale", 1.0)
         self._module.train()
         images, labels = put_images(images, self._device), put(labels, self._device)
+        if self._mix:
+            images, labels = self._mix(images, labels, number)
         step = Step(images, labels, number / self._steps, random, self._scaler.factor)
         loss = self._micro_batches.gradients(step, seed)
         before = at.history[-1]["loss"] if at.history else None

@@ -16,7 +16,7 @@ class Step:
 
     Attributes:
         images: ``[b, 3, R, R]``, channels last, on the device that trains.
-        labels: ``[b]``, on the same device.
+        labels: ``[b]``, on the same device; of mixed images the share of each class, ``[b, classes]``.
         progress: share of the training that is done, 0 to 1.
         random: generator of this step; every micro-batch of a step gets it in the same state.
         loss_scale: by which the loss is multiplied before its gradients are computed: the part of the batch that is in

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from autotailor import data
+from autotailor.data.augmentation.config import AugmentationConfig
+from autotailor.data.augmentation.stream import augmented
 from autotailor.data.labels import UNKNOWN
 from picture_files import encoded, photo
 
@@ -78,6 +80,17 @@ def test_a_training_goes_on_exactly_inside_an_epoch(shards: Path, workers: int) 
     rest = torch.cat([images for images, _ in again.batches(2, 5, start=2)])
     assert torch.equal(rest, whole[10:20])
     assert again.num_batches(5) == 4
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_an_augmented_training_goes_on_exactly_inside_an_epoch(shards: Path, workers: int) -> None:
+    config = AugmentationConfig("randaugment", erasing=0.5)
+    plain, stream = data.load(section(shards)), augmented(data.load(section(shards)), config, 3)
+    whole, labels = next(stream.batches(2, 24))
+    again = augmented(data.load(section(shards, workers=workers)), config, 3)
+    assert torch.equal(torch.cat([images for images, _ in again.batches(2, 5, start=2)]), whole[10:20])
+    assert not torch.equal(whole, next(plain.train.batches(2, 24))[0])
+    assert torch.equal(labels, next(plain.train.batches(2, 24))[1])
 
 
 def test_the_buffer_and_the_seed_give_the_order(shards: Path) -> None:

@@ -1,0 +1,1 @@
+"""Augmentation of training images beyond crop and flip: policies of single images, and mixtures of two images."""

@@ -1,0 +1,55 @@
+"""Parameters of augmentation: section ``augmentation`` of a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotailor.data.errors import DataError
+from autotailor.sections import check_integers, check_numbers
+
+POLICIES = ("none", "randaugment", "trivialaugment")
+STRENGTHS = 31  # of RandAugment, from 0 on (``num_magnitude_bins`` of torchvision)
+
+
+@dataclass(frozen=True)
+class AugmentationConfig:
+    """What is done to training images beside crop and flip; images of calibration and evaluation stay as they are.
+
+    Attributes:
+        policy: ``none``; ``randaugment`` (Cubuk et al., 2020): ``operations`` random distortions of one strength;
+            ``trivialaugment`` (Müller and Hutter, 2021): one distortion of random strength.
+        operations: of ``randaugment``, on each image.
+        magnitude: strength of ``randaugment``, 0 to 30.
+        erasing: probability that a random rectangle of an image becomes the mean colour (Zhong et al., 2020).
+        mixup: α of the mixture of two images (Zhang et al., 2018), whose weight is drawn from Beta(α, α); 0 mixes none.
+        cutmix: α of rectangles that are replaced by those of another image (Yun et al., 2019), whose area is drawn from
+            Beta(α, α); 0 replaces none. Where ``mixup`` is above 0, too, each step draws one of both.
+    """
+
+    policy: str = "none"
+    operations: int = 2
+    magnitude: int = 9
+    erasing: float = 0.0
+    mixup: float = 0.0
+    cutmix: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = "augmentation"
+        if self.policy not in POLICIES:
+            raise DataError(f"{where}.policy: {self.policy!r} is unknown; known are {', '.join(POLICIES)}")
+        check_integers(self, {"operations": 1, "magnitude": 0}, where, DataError)
+        check_numbers(self, {"erasing": 0.0, "mixup": 0.0, "cutmix": 0.0}, where, DataError)
+        if self.magnitude >= STRENGTHS:
+            raise DataError(f"{where}.magnitude: expected 0 to {STRENGTHS - 1}, not {self.magnitude}")
+        if self.erasing > 1:
+            raise DataError(f"{where}.erasing: expected a probability, 0 to 1, not {self.erasing}")
+
+    @property
+    def changes_images(self) -> bool:
+        """Whether single images are changed."""
+        return self.policy != "none" or self.erasing > 0
+
+    @property
+    def mixes(self) -> bool:
+        """Whether two images are mixed, and their labels with them."""
+        return self.mixup > 0 or self.cutmix > 0

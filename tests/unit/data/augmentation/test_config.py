@@ -1,0 +1,47 @@
+"""Parameters of augmentation: what they switch on, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from autotailor.data import DataError
+from autotailor.data.augmentation.config import AugmentationConfig
+from autotailor.sections import read_section
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        (
+            {"policy": "autoaugment"},
+            r"augmentation\.policy: 'autoaugment' is unknown; known are none, randaugment",
+        ),
+        ({"policy": None}, r"augmentation\.policy: None is unknown"),
+        ({"operations": 0}, r"augmentation\.operations: expected an integer >= 1, not 0"),
+        ({"magnitude": 31}, r"augmentation\.magnitude: expected 0 to 30, not 31"),
+        ({"magnitude": 4.5}, r"augmentation\.magnitude: expected an integer"),
+        ({"erasing": 1.1}, r"augmentation\.erasing: expected a probability"),
+        ({"mixup": -0.1}, r"augmentation\.mixup: expected a number >= 0"),
+        ({"cutmix": float("nan")}, r"augmentation\.cutmix: expected a number >= 0"),
+        ({"cutmixup": 1.0}, r"unknown keys \['cutmixup'\]"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused_by_name(section: dict[str, object], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        read_section(AugmentationConfig, section, "augmentation", DataError)
+
+
+@pytest.mark.parametrize(
+    ("config", "changes_images", "mixes"),
+    [
+        (AugmentationConfig(), False, False),
+        (AugmentationConfig(policy="randaugment"), True, False),
+        (AugmentationConfig(erasing=0.5), True, False),
+        (AugmentationConfig(mixup=0.2), False, True),
+        (AugmentationConfig(cutmix=1.0), False, True),
+    ],
+    ids=str,
+)
+def test_each_part_is_off_by_default(config: AugmentationConfig, changes_images: bool, mixes: bool) -> None:
+    assert (config.changes_images, config.mixes) == (changes_images, mixes)
