@@ -16,7 +16,7 @@ FILES = ("README.md", "Snakefile", "pyproject.toml")
 QUICK = {
     "conf/device/host.yaml": {"precision_target": 0.5, "min_minutes": 0, "max_minutes": 3.0, "energy_seconds": 0},
     "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3},
-    "conf/finetune/alternating.yaml": {"epochs": 4},
+    "conf/finetune/mixed.yaml": {"epochs": 8},
     "conf/config.yaml": {
         "sensitivity": {"validate_subnets": 3},
         "validate": {"subnets": 3, "rounds": 2},

@@ -145,7 +145,7 @@ def sections() -> list[Section]:
             "Other files of `conf/finetune` differ in the strategy and in what suits it. `common/training.yaml` holds "
             "the values that they share.",
             described["training"] | described["finetune"],
-            "conf/finetune/alternating.yaml",
+            "conf/finetune/mixed.yaml",
         ),
         Section("## `search`", "", described["search"], "conf/search/default.yaml"),
         Section(
