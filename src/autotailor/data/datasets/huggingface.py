@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data.errors import DataError
+from autotailor.data.examination import listed, refusals
 from autotailor.data.files.contents import digest, read_contents, verdict_on
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import NAMES, DividedConfig
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 SAVED = ("dataset_dict.json", "state.json")  # files in a folder of ``save_to_disk``
-LISTED = 5
 IntArray = npt.NDArray[np.int64]
 
 
@@ -119,18 +119,9 @@ class Huggingface(Dataset):
 
     def _examine(self) -> str:
         """The pictures that cannot be used, a line for each; "" where all can be used."""
-        refused = []
-        for part, rows in self._parts().items():
-            opened = self._rows(part, rows)
-            with progress(f"checking the pictures of {opened.place}", len(rows)) as advance:
-                for index in range(len(rows)):
-                    try:
-                        opened(index)
-                    except DataError as error:
-                        refused.append(f"  {error}")
-                    advance()
-        more = [f"  and {len(refused) - LISTED:,} more"] if len(refused) > LISTED else []
-        return "\n".join([*refused[:LISTED], *more])
+        parts = [self._rows(part, rows) for part, rows in self._parts().items()]
+        found = [refusals(f"checking the pictures of {each.place}", len(each.rows), each) for each in parts]
+        return listed([line for lines in found for line in lines])
 
     def fingerprint(self) -> str:
         """SHA-256 over the parts, and the contents of the files that hold the tables and the pictures beside them."""

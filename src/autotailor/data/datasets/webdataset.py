@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data.errors import DataError
+from autotailor.data.examination import listed, refusals
 from autotailor.data.files.contents import digest, read_contents, verdict_on
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.division import divide
@@ -27,8 +28,6 @@ from autotailor.sections import check_integers
 if TYPE_CHECKING:
     from autotailor.data.pictures.stream import Pictures
     from autotailor.data.splits import DataSplits
-
-LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -192,16 +191,7 @@ class Webdataset(Dataset):
     def _examine(self) -> str:
         """The pictures that cannot be used, a line for each; "" where all can be used."""
         samples = [sample for part in self._shards for sample in self._samples(part)]
-        opened, refused = Stored(samples), []
-        with progress(f"checking the pictures of {self._config.name}", len(samples)) as advance:
-            for index in range(len(samples)):
-                try:
-                    opened(index)
-                except DataError as error:
-                    refused.append(f"  {error}")
-                advance()
-        more = [f"  and {len(refused) - LISTED:,} more"] if len(refused) > LISTED else []
-        return "\n".join([*refused[:LISTED], *more])
+        return listed(refusals(f"checking the pictures of {self._config.name}", len(samples), Stored(samples)))
 
 
 @register("webdataset")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotailor.data.errors import DataError
+from autotailor.data.examination import listed
 from autotailor.data.files.contents import Content
 from autotailor.data.pictures.layout import Layout
 
 logger = logging.getLogger(__name__)
-LISTED = 10
 
 
 def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
@@ -29,20 +29,13 @@ def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
     files = layout.files()
     refused = [(path, content.verdict) for path, content in zip(files, contents, strict=True) if content.verdict]
     if refused:
-        lines = _listed([f"{path} {verdict}" for path, verdict in refused])
+        lines = listed([f"{path} {verdict}" for path, verdict in refused])
         raise DataError(
             f"data {name}: {len(refused):,} of {len(files):,} pictures cannot be used:\n{lines}\n"
             f"Repair them or take them out of the folder; nothing was trained yet"
         )
     _warn_of_others(name, layout)
     _warn_of_copies(name, layout, contents)
-
-
-def _listed(lines: Sequence[str]) -> str:
-    """The first lines, with bytes escaped that are not UTF-8: the name of a file may hold any bytes."""
-    lines = [line.encode("utf-8", "backslashreplace").decode() for line in lines]
-    more = [f"and {len(lines) - LISTED:,} more"] if len(lines) > LISTED else []
-    return "\n".join(f"  {line}" for line in [*lines[:LISTED], *more])
 
 
 def _warn_of_others(name: str, layout: Layout) -> None:
@@ -72,4 +65,4 @@ def _warn_of_copies(name: str, layout: Layout, contents: Sequence[Content]) -> N
                 parts.append(f"{other} and {path}")
     for pairs, what in ((classes, "in two classes"), (parts, "in two of train, val and test")):
         if pairs:
-            logger.warning("data %s: %d pictures lie %s:\n%s", name, len(pairs), what, _listed(pairs))
+            logger.warning("data %s: %d pictures lie %s:\n%s", name, len(pairs), what, listed(pairs))

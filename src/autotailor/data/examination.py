@@ -1,0 +1,40 @@
+"""Pictures that cannot be used: how they are found one by one, and how a message lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autotailor.data.errors import DataError
+from autotailor.data.progress import progress
+
+LISTED = 10
+
+
+def refusals(title: str, count: int, opened: Callable[[int], Any]) -> list[str]:
+    """The reasons why pictures cannot be used, in the order of the pictures.
+
+    Args:
+        title: of the progress.
+        count: number of the pictures.
+        opened: opens a picture by its number, or raises DataError with the reason.
+    """
+    found = []
+    with progress(title, count) as advance:
+        for index in range(count):
+            try:
+                opened(index)
+            except DataError as error:
+                found.append(str(error))
+            advance()
+    return found
+
+
+def listed(lines: Sequence[str]) -> str:
+    """The first ``LISTED`` lines, indented, and the number of the others; "" without lines.
+
+    Bytes that are not UTF-8 are escaped, because the name of a file may hold any bytes.
+    """
+    lines = [line.encode("utf-8", "backslashreplace").decode() for line in lines]
+    more = [f"and {len(lines) - LISTED:,} more"] if len(lines) > LISTED else []
+    return "\n".join(f"  {line}" for line in [*lines[:LISTED], *more])
