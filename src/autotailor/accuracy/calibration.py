@@ -59,12 +59,16 @@ class Calibrator:
         Raises:
             AccuracyError: the network has re-inserted BatchNorm that ``adopt`` has not calibrated yet.
         """
+        self.check(module)
+        return self._collect(module, subnet, stored=False)
+
+    def check(self, module: ElasticModule) -> None:
+        """Raises AccuracyError where a network has re-inserted BatchNorm that ``adopt`` has not calibrated yet."""
         if placeholders(module.elastic.graph):
             raise AccuracyError(
                 f"network {module.elastic.graph.name}: BatchNorm was re-inserted and is not calibrated yet; "
                 f"call accuracy.adopt_statistics first (the rule finetune does so itself)"
             )
-        return self._collect(module, subnet, stored=False)
 
     def adopt(self, net: SuperNet, device: torch.device = CPU) -> SuperNet:
         """Calibrates re-inserted BatchNorm on the largest SubNet, whose outputs stay the same.
@@ -86,12 +90,12 @@ class Calibrator:
         module.activate(subnet)
         resolution, device = resolution_of(subnet), device_of(module)
         with module.collecting(stored) as collector:
-            for images in self._images_on(device):
+            for images in self.images_on(device):
                 module(as_input(images, device, resolution))
         return collector.statistics()
 
-    def _images_on(self, device: torch.device) -> list[torch.Tensor]:
-        """The calibration images on a device; an accelerator keeps them from the first SubNet on."""
+    def images_on(self, device: torch.device) -> list[torch.Tensor]:
+        """The calibration images on a device, batch by batch; an accelerator keeps them from the first SubNet on."""
         if device not in self._copies:
             self._copies[device] = [put(images, device) for images in self._batches]
         return self._copies[device]

@@ -5,25 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 
+import numpy as np
+
 from autotailor.accuracy.calibration import Calibrator
-from autotailor.accuracy.evaluation import BATCH, BoolArray, evaluate
+from autotailor.accuracy.evaluation import BATCH, BoolArray
+from autotailor.accuracy.sharing.groups import groups
+from autotailor.accuracy.sharing.plan import plan
+from autotailor.accuracy.sharing.tour import Tour
+from autotailor.accuracy.sharing.tree import grow
 from autotailor.compute.placement import device_of
 from autotailor.compute.turns import executor
-from autotailor.data.splits import EvaluationSet
+from autotailor.data.splits import EvaluationSet, check_labels
 from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.schedule import PreparedSubNet
+from autotailor.ir.execution.steps import Steps, steps_of
 from autotailor.ir.space.subnet import SubNet
+
+MEMORY_MB = 1024
+"""Default of the memory for activations that SubNets share."""
 
 
 class Evaluator:
     """Recalibrates and evaluates SubNets; the active SubNet of the SuperNet's module stays the same.
 
+    SubNets whose first operators are alike compute them once (``sharing/``); each gets the same bits as alone, on the
+    processor.
+
     Args:
         module: of the SuperNet; its weights are read where they lie.
         calibrator: of every SubNet.
         images: the evaluation set.
-        workers: SubNets side by side on the processor, each on its own view of the shared weights; results do not
-            depend on their number.
+        workers: groups of SubNets side by side on the processor, each on its own view of the shared weights; results
+            do not depend on their number.
         batch_size: images per forward pass.
+        memory_mb: that kept activations may take, all workers together, in MiB; 0 keeps none.
     """
 
     def __init__(
@@ -33,11 +48,13 @@ class Evaluator:
         images: EvaluationSet,
         workers: int,
         batch_size: int = BATCH,
+        memory_mb: int = MEMORY_MB,
     ) -> None:
-        self._calibrator, self._images = calibrator, images
-        self._workers, self._batch_size = workers, batch_size
+        self._calibrator, self._images, self._batch_size = calibrator, images, batch_size
         self._device = device_of(module)
-        self._views = [module.replica() for _ in range(workers)]
+        self._workers = workers if self._device.type == "cpu" else 1
+        self._memory = memory_mb * 2**20 // self._workers
+        self._views = [module.replica() for _ in range(self._workers)]
 
     def look_at(self, module: ElasticModule) -> None:
         """Reads the weights of another module, or those of the same module where they lie now."""
@@ -45,18 +62,43 @@ class Evaluator:
             view.look_at(module)
 
     def all(self, subnets: Sequence[SubNet]) -> Iterator[tuple[SubNet, BoolArray]]:
-        """Yields each SubNet with its correctness ``[n]``, in order, as soon as it is evaluated."""
+        """Yields each SubNet with its correctness ``[n]``, group by group: SubNets that share much come together.
+
+        Raises:
+            AccuracyError: the network has re-inserted BatchNorm that is not calibrated yet.
+            DataError: an image has no label.
+        """
+        check_labels(self._images)
+        if not subnets:
+            return
+        view = self._views[0]
+        self._calibrator.check(view)
+        steps = [steps_of(view.elastic, view.prepare(subnet)) for subnet in subnets]
+        divided = groups(grow(steps), self._workers)
         free: SimpleQueue[ElasticModule] = SimpleQueue()
         for view in self._views:
             free.put(view)
 
-        def one(subnet: SubNet) -> BoolArray:
+        def one(group: Sequence[int]) -> list[BoolArray]:
             view = free.get()
             try:
-                statistics = self._calibrator.statistics(view.eval(), subnet)
-                return evaluate(view, subnet, self._images, statistics, self._batch_size)
+                return self._group(view.eval(), [view.prepare(subnets[i]) for i in group], [steps[i] for i in group])
             finally:
                 free.put(view)
 
         with executor(self._workers, self._device, "evaluation") as pool:
-            yield from zip(subnets, pool.map(one, subnets), strict=True)
+            for group, found in zip(divided, pool.map(one, divided), strict=True):
+                yield from zip((subnets[i] for i in group), found, strict=True)
+
+    def _group(
+        self, view: ElasticModule, prepared: Sequence[PreparedSubNet], steps: Sequence[Steps]
+    ) -> list[BoolArray]:
+        """Correctness of the SubNets of one group, in their order."""
+        calibration = self._calibrator.images_on(self._device)
+        largest = max(min(self._batch_size, len(self._images)), *(len(images) for images in calibration))
+        visits = plan(grow(steps), self._memory, largest)
+        tour = Tour(view, prepared, visits)
+        statistics = tour.statistics(calibration)
+        classes = tour.classes((images for images, _ in self._images.batches(self._batch_size)), statistics)
+        by_subnet = {i: found for visit, found in zip(visits, classes, strict=True) for i in visit.subnets}
+        return [np.asarray(by_subnet[i].cpu().numpy() == self._images.labels) for i in range(len(prepared))]

@@ -58,7 +58,7 @@ def test_a_second_run_takes_everything_from_the_journal(
     def refuse(*_: object) -> None:
         raise AssertionError("evaluated again")
 
-    monkeypatch.setattr(side_by_side, "evaluate", refuse)
+    monkeypatch.setattr(side_by_side.Evaluator, "_group", refuse)
     again = sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, journal)
     pd.testing.assert_frame_equal(again.rows, measured.rows)
 

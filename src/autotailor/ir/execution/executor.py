@@ -8,7 +8,7 @@ active SubNet (evaluation), or collects statistics (recalibration).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,15 +18,17 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.bypass import bypass
 from autotailor.ir.execution.head import Head, find_head
-from autotailor.ir.execution.in_place import find_overwritten, overwrite
+from autotailor.ir.execution.in_place import overwrite
 from autotailor.ir.execution.kernels import Kernels, find_call
+from autotailor.ir.execution.schedule import PreparedSubNet, Schedule
 from autotailor.ir.execution.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.execution.weight_plan import WeightPlan, add_gradient, plan_weight, take_tensor
+from autotailor.ir.execution.weight_plan import add_gradient, plan_weight, take_tensor
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
@@ -84,24 +86,15 @@ class GraphModule(nn.Module):
                 self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
                 self._bypassed[key] = bypass(graph, node)
         self._kernels = Kernels(graph)
-        self._schedule(graph.nodes, self._head.logits)
+        self.schedule = self._schedule(graph.nodes, self._head.logits)
 
     def _is_static(self, node: Node) -> bool:
         return find_call(node.kind) is None
 
-    def _schedule(self, nodes: tuple[Node, ...], output: str) -> None:
-        """Sets which nodes run, which tensor is returned, and after which node each activation is dropped."""
+    def _schedule(self, nodes: Iterable[Node], output: str) -> Schedule:
+        """The schedule of some of the graph's nodes; a subgraph that has a function of its own is one node."""
         nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
-        nodes = self._kernels.joined(nodes, keep=(output,))
-        self._nodes, self._output = nodes, output
-        self._overwritten = find_overwritten(self.graph, nodes, output)
-        last: dict[str, int] = {}
-        for position, node in enumerate(nodes):
-            last.update(dict.fromkeys(self.graph.activations(node), position))
-        self._last: dict[int, list[str]] = {}
-        for name, position in last.items():
-            if name != output:
-                self._last.setdefault(position, []).append(name)
+        return Schedule.of(self.graph, self._kernels.joined(nodes, keep=(output,)), output)
 
     def weight(self, name: str) -> Tensor:
         """The weight that operators compute with."""
@@ -113,17 +106,33 @@ class GraphModule(nn.Module):
         return {n: getattr(self, a).detach().cpu().numpy().copy() for n, a in self.weight_names.items()}
 
     def forward(self, x: Tensor) -> Tensor:
-        values: dict[str, Tensor] = {self.graph.input: x}
-        last = self._last
-        for position, node in enumerate(self._nodes):
+        values = {self.graph.input: x}
+        self.advance(values, 0, len(self.schedule.nodes))
+        return self.logits(values)
+
+    def advance(self, values: dict[str, Tensor], start: int, stop: int, hold: Collection[str] = ()) -> None:
+        """Runs the nodes between two positions of the schedule.
+
+        Args:
+            values: activations by name: those that are live at ``start``, and afterwards those that are live at
+                ``stop``.
+            start: position of the first node.
+            stop: position behind the last node.
+            hold: tensors that are not dropped behind the node that reads them last.
+        """
+        for position, node in enumerate(self.schedule.nodes[start:stop], start):
             result = self._run(node, values)
             if len(node.outputs) == 1:
                 values[node.outputs[0]] = result
             else:
                 values.update(zip(node.outputs, result, strict=False))
-            for name in last.get(position, ()):
-                values.pop(name, None)
-        result = values[self._output]
+            for name in self.schedule.last.get(position, ()):
+                if name not in hold:
+                    values.pop(name, None)
+
+    def logits(self, values: Mapping[str, Tensor]) -> Tensor:
+        """What ``forward`` returns, from the activations behind the last node."""
+        result = values[self.schedule.output]
         return result.flatten(1) if self._head.activation else result  # logits may be maps of one pixel
 
     def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
@@ -133,8 +142,8 @@ class GraphModule(nn.Module):
         arguments = [self._argument(name, values) for name in self._read(node)]
         if node.kind == NORMALISATION:
             return self.normalise(node, arguments)
-        if self.training and node.name in self._overwritten:
-            return overwrite(node, arguments, self._overwritten[node.name])
+        if self.training and node.name in self.schedule.overwritten:
+            return overwrite(node, arguments, self.schedule.overwritten[node.name])
         call = find_call(node.kind)
         assert call is not None
         return call(node, arguments)
@@ -184,7 +193,6 @@ class ElasticModule(GraphModule):
         self._collector: Collector | None = None
         self._stored = False
         self._slices: Slices | None = None
-        self._plans: dict[str, WeightPlan] = {}
         self.activate(largest(elastic.space))
 
     def activate(self, subnet: SubNet) -> ElasticModule:
@@ -193,29 +201,33 @@ class ElasticModule(GraphModule):
         Raises:
             GraphError: slices of another SubNet are in use.
         """
+        return self.use(self.prepare(subnet))
+
+    def prepare(self, subnet: SubNet) -> PreparedSubNet:
+        """What ``use`` needs to run a SubNet; the active SubNet stays the same."""
+        sizes, kept = self.elastic.sizes(subnet), self.elastic.remainder(subnet)
+        nodes = [self._follow(node, sizes) for node in kept.nodes]
+        return PreparedSubNet(subnet, sizes, self._schedule(nodes, kept.tensor(self._head.logits)))
+
+    def use(self, prepared: PreparedSubNet) -> ElasticModule:
+        """``activate`` for a SubNet that this module or a replica of it has prepared."""
         if self._slices:
             raise GraphError(
                 f"network {self.graph.name}: activate a SubNet before its forward pass, not between slices"
             )
-        self._subnet, self._sizes = subnet, self.elastic.sizes(subnet)
-        kept = self.elastic.remainder(subnet)
-        self._schedule(tuple(self._follow(node) for node in kept.nodes), kept.tensor(self._head.logits))
-        self._plans.clear()
-        self.statistics = None
+        self._active, self.schedule, self.statistics = prepared, prepared.schedule, None
         return self
 
-    def _follow(self, node: Node) -> Node:
+    def _follow(self, node: Node, sizes: Sizes) -> Node:
         """The node as its operator needs it: with attributes of the active shapes where it reads them."""
         rule = rules.find(node.kind)
         if rule is None or not rule.follows_shapes or self._is_static(node):
             return node
-        return specialise(node, self.elastic.shapes((*node.inputs, *node.outputs), self._sizes))
+        return specialise(node, self.elastic.shapes((*node.inputs, *node.outputs), sizes))
 
     def replica(self) -> ElasticModule:
         """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
-        twin = copy.copy(self)
-        twin._plans = {}
-        return twin.look_at(self).activate(self._subnet)
+        return copy.copy(self).look_at(self).activate(self.active)
 
     def look_at(self, other: ElasticModule) -> ElasticModule:
         """Takes on the weights of another view where they lie now, as parameters with gradients of their own.
@@ -229,12 +241,13 @@ class ElasticModule(GraphModule):
     @property
     def active(self) -> SubNet:
         """The SubNet that ``forward`` runs."""
-        return self._subnet
+        return self._active.subnet
 
     def weight(self, name: str) -> Tensor:
-        plan = self._plans.get(name)
+        plans, sizes = self._active.plans, self._active.sizes
+        plan = plans.get(name)
         if plan is None:
-            plan = self._plans[name] = plan_weight(self.elastic.propagation.dimensions[name], self._sizes)
+            plan = plans[name] = plan_weight(self.elastic.propagation.dimensions[name], sizes)
         whole = super().weight(name)
         return take_tensor(whole, plan) if self._slices is None else self._slices.take(name, whole, plan)
 
@@ -267,17 +280,18 @@ class ElasticModule(GraphModule):
             add_gradient(parameter.grad, gradient.plan, gradient.value)
 
     @contextmanager
-    def collecting(self, stored: bool = False) -> Iterator[Collector]:
+    def collecting(self, stored: bool = False, collector: Collector | None = None) -> Iterator[Collector]:
         """Within this context forward passes collect statistics of the active SubNet, without gradients.
 
         Args:
             stored: whether BatchNorm computes with its stored statistics meanwhile, as in evaluation, instead of
                 with those of the batch.
+            collector: that takes the statistics; a new one where there is none.
         """
-        self._collector, self._stored = (collector := Collector()), stored
+        self._collector, self._stored = collector or Collector(), stored
         try:
             with torch.no_grad():
-                yield collector
+                yield self._collector
         finally:
             self._collector = None
 

@@ -82,7 +82,7 @@ def test_gradients_are_the_same_bits(any_net: autotailor.SuperNet) -> None:
 
 def test_evaluation_writes_anew(resnet_net: autotailor.SuperNet) -> None:
     module = resnet_net.module()
-    assert module._overwritten
+    assert module.schedule.overwritten
     kept: list[tuple[torch.Tensor, torch.Tensor]] = []
     run = module._run
 

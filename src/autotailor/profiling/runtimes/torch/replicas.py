@@ -33,10 +33,10 @@ class FeatureModule(GraphModule):
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """The operator's (first) output."""
         values = dict(zip(self.reads, inputs, strict=True))
-        for node in self._nodes:
+        for node in self.schedule.nodes:
             result = self._run(node, values)
             values.update(zip(node.outputs, (result,) if len(node.outputs) == 1 else result, strict=False))
-        return values[self._output]
+        return values[self.schedule.output]
 
 
 def replica_program(feature: OperatorFeature) -> Program:

@@ -1,0 +1,102 @@
+"""Runs SubNets on batch after batch, each from the last kept tensors of its prefix.
+
+In calibration, the activations behind a normalisation depend on the batch and on the steps before, and in evaluation on
+the image and on the steps before with their statistics. So both share prefixes, each in a pass of its own: calibration
+comes first, because evaluation needs the statistics. Every SubNet gets what it gets alone, bit by bit, because every
+step is computed with the same function from the same tensors, once or more often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from autotailor.accuracy.calibration import as_input, resolution_of
+from autotailor.accuracy.sharing.plan import Visit
+from autotailor.compute.placement import device_of
+from autotailor.ir.execution.executor import NORMALISATION, Collector, ElasticModule, Statistics
+from autotailor.ir.execution.schedule import PreparedSubNet
+from autotailor.ir.operators.rule import Tensor
+
+Values = dict[str, Tensor]
+
+
+class Tour:
+    """Visits that a module makes on each batch.
+
+    Args:
+        module: in evaluation mode; it runs the SubNets.
+        subnets: prepared by the module or by a replica.
+        visits: which SubNets run, in order, and what is kept meanwhile (``plan.py``).
+    """
+
+    def __init__(self, module: ElasticModule, subnets: Sequence[PreparedSubNet], visits: Sequence[Visit]) -> None:
+        self._module, self._visits = module, visits
+        self._prepared = [subnets[visit.subnets[0]] for visit in visits]
+
+    @torch.no_grad()
+    def statistics(self, batches: Iterable[Tensor]) -> list[Statistics]:
+        """Means and variances of the BatchNorm layers of each visit's SubNet over batches of images."""
+        collectors = [Collector() for _ in self._visits]
+        for images in batches:
+            batch = _Batch(self._module, images)
+            for visit, prepared, collector in zip(self._visits, self._prepared, collectors, strict=True):
+                self._module.use(prepared)
+                with self._module.collecting(collector=collector):
+                    batch.logits(visit, prepared)
+        found: list[Statistics] = []
+        for visit, prepared, collector in zip(self._visits, self._prepared, collectors, strict=True):
+            before = [node.name for node in prepared.schedule.nodes[: visit.start] if node.kind == NORMALISATION]
+            found.append({**{name: found[-1][name] for name in before}, **collector.statistics()})
+        return found
+
+    @torch.no_grad()
+    def classes(self, batches: Iterable[Tensor], statistics: Sequence[Statistics]) -> list[Tensor]:
+        """The class that each visit's SubNet gives each image, ``[n]``, where the module is.
+
+        Args:
+            batches: of images.
+            statistics: of each visit.
+        """
+        found: list[list[Tensor]] = [[] for _ in self._visits]
+        for images in batches:
+            batch = _Batch(self._module, images)
+            for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
+                self._module.use(prepared).statistics = statistics[number]
+                found[number].append(batch.logits(visit, prepared).argmax(dim=1))
+        return [torch.cat(parts) for parts in found]
+
+
+class _Batch:
+    """One batch of images on the way through all visits.
+
+    Attributes:
+        kept: position to the tensors that are kept there.
+    """
+
+    def __init__(self, module: ElasticModule, images: Tensor) -> None:
+        self._module, self._images = module, images
+        self._sized: dict[int, Tensor] = {}
+        self.kept: dict[int, Values] = {}
+
+    def logits(self, visit: Visit, prepared: PreparedSubNet) -> Tensor:
+        """Makes a visit with the SubNet that is active in the module."""
+        schedule, position = prepared.schedule, visit.start
+        values = dict(self.kept[position]) if position else {schedule.source: self._input(prepared)}
+        self.kept = {p: kept for p, kept in self.kept.items() if p < position or (p == position and not visit.releases)}
+        held = {name for cut in visit.keeps for name in cut.names}
+        for cut in visit.keeps:
+            self._module.advance(values, position, cut.position, held)
+            position = cut.position
+            self.kept[position] = {name: values[name] for name in cut.names}
+        values = {name: values[name] for name in schedule.live[position]}
+        self._module.advance(values, position, len(schedule.nodes))
+        return self._module.logits(values)
+
+    def _input(self, prepared: PreparedSubNet) -> Tensor:
+        """The images as the SubNet reads them; SubNets of one resolution follow one another."""
+        resolution = resolution_of(prepared.subnet)
+        if resolution not in self._sized:
+            self._sized = {resolution: as_input(self._images, device_of(self._module), resolution)}
+        return self._sized[resolution]

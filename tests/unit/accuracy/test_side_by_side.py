@@ -1,0 +1,65 @@
+"""Many SubNets of one SuperNet, against each of them alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import autotailor
+from autotailor.accuracy import CalibrationConfig, Calibrator, evaluate
+from autotailor.accuracy.side_by_side import Evaluator
+from autotailor.data import DataSplits
+from autotailor.data.errors import DataError
+from autotailor.data.splits import TensorEvaluationSet
+from autotailor.ir.space.subnet import sample_distinct
+
+CALIBRATION = CalibrationConfig(images=32, batch_size=16)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("memory_mb", [0, 1, 1024])
+def test_neither_workers_nor_memory_change_what_is_right(
+    plain_net: autotailor.SuperNet, tiny: DataSplits, workers: int, memory_mb: int
+) -> None:
+    module, calibrator = plain_net.module().eval(), Calibrator(tiny, CALIBRATION)
+    subnets = [plain_net.largest(), *sample_distinct(plain_net.space, 9, np.random.default_rng(0))]
+    subnets.append(subnets[1])
+    before = module.active
+    evaluator = Evaluator(module, calibrator, tiny.validation, workers, batch_size=16, memory_mb=memory_mb)
+    found = list(evaluator.all(subnets))
+    assert module.active == before
+    assert sorted(subnet.id for subnet, _ in found) == sorted(subnet.id for subnet in subnets)
+    for subnet, right in found:
+        expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet), batch_size=16)
+        assert right.dtype == np.bool_
+        assert right.tolist() == expected.tolist()
+
+
+def test_an_evaluator_follows_the_weights(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
+    module, calibrator = plain_net.module().eval(), Calibrator(tiny, CALIBRATION)
+    subnets = list(sample_distinct(plain_net.space, 4, np.random.default_rng(0)))
+    evaluator = Evaluator(module, calibrator, tiny.validation, 1)
+    before = dict(evaluator.all(subnets))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(torch.randn_like(parameter))
+    evaluator.look_at(module)
+    after = dict(evaluator.all(subnets))
+    assert any((before[s] != after[s]).any() for s in subnets)
+    for subnet, right in after.items():
+        expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet))
+        assert right.tolist() == expected.tolist()
+
+
+def test_no_subnets_are_evaluated_at_once(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
+    evaluator = Evaluator(plain_net.module().eval(), Calibrator(tiny, CALIBRATION), tiny.validation, 2)
+    assert list(evaluator.all([])) == []
+
+
+def test_images_without_labels_are_refused(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
+    images = next(tiny.validation.batches(40))[0]
+    unlabelled = TensorEvaluationSet(images, np.full(40, -1), np.arange(40))
+    evaluator = Evaluator(plain_net.module().eval(), Calibrator(tiny, CALIBRATION), unlabelled, 1)
+    with pytest.raises(DataError, match="40 of 40 images have no label"):
+        list(evaluator.all([plain_net.largest()]))
