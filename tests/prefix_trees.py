@@ -9,8 +9,8 @@ from itertools import accumulate, combinations, count, product
 from hypothesis import strategies as st
 
 from autotailor.accuracy.sharing.plan import Visit
+from autotailor.accuracy.sharing.steps import Steps
 from autotailor.accuracy.sharing.tree import START, Branch, Cut
-from autotailor.ir.execution.steps import Steps
 
 
 def chain(keys: Sequence[int], side: int = 8) -> Steps:

@@ -1,4 +1,4 @@
-"""Parameters of the recalibration of BatchNorm."""
+"""Parameters of the recalibration of BatchNorm, and of evaluation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 from autotailor.accuracy.errors import AccuracyError
 from autotailor.sections import check_integers, read_section
+
+MEMORY_MB = 1024
+"""Default of the memory for activations that SubNets share in evaluation, MiB."""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from queue import SimpleQueue
 import numpy as np
 
 from autotailor.accuracy.calibration import Calibrator
+from autotailor.accuracy.config import MEMORY_MB
 from autotailor.accuracy.evaluation import BATCH, BoolArray
 from autotailor.accuracy.sharing.groups import groups
 from autotailor.accuracy.sharing.plan import plan
+from autotailor.accuracy.sharing.steps import Steps, steps_of
 from autotailor.accuracy.sharing.tour import Tour
 from autotailor.accuracy.sharing.tree import grow
 from autotailor.compute.placement import device_of
@@ -18,11 +20,7 @@ from autotailor.compute.turns import executor
 from autotailor.data.splits import EvaluationSet, check_labels
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.execution.schedule import PreparedSubNet
-from autotailor.ir.execution.steps import Steps, steps_of
 from autotailor.ir.space.subnet import SubNet
-
-MEMORY_MB = 1024
-"""Default of the memory for activations that SubNets share."""
 
 
 class Evaluator:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotailor.accuracy.config import CalibrationConfig
+from autotailor.accuracy.config import MEMORY_MB, CalibrationConfig
 from autotailor.compute.accelerator import check_name
 from autotailor.sections import check_integers, read_section
 from autotailor.sensitivity.errors import SensitivityError
@@ -22,6 +22,8 @@ class SensitivityConfig:
         seed: of those SubNets.
         threads: of PyTorch.
         workers: SubNets that are evaluated side by side on the processor; results do not depend on their number.
+        memory_mb: memory for activations that SubNets with a common prefix share, all workers together, MiB; 0 keeps
+            none. Results do not depend on it.
         accelerator: that evaluates (``autotailor.compute.accelerator``).
         calibration: BatchNorm recalibration, the same as in finetuning.
     """
@@ -31,11 +33,12 @@ class SensitivityConfig:
     seed: int = 0
     threads: int = 1
     workers: int = 1
+    memory_mb: int = MEMORY_MB
     accelerator: str = "cpu"
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
     def __post_init__(self) -> None:
-        least = {"batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1}
+        least = {"batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1, "memory_mb": 0}
         check_integers(self, least, "sensitivity", SensitivityError)
         check_name(self.accelerator, "sensitivity.accelerator")
 

@@ -179,7 +179,7 @@ def _evaluate_all(
     missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
     with deterministic(config.threads, device):
         calibrator = Calibrator(data, config.calibration)
-        evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size)
+        evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size, config.memory_mb)
         for subnet, right in track(evaluator.all(missing), description=title, total=len(missing)):
             journal.add(subnet.id, right)
     found = {id_: journal.get(id_) for id_ in wanted}

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from autotailor.ir.execution.steps import Steps
+from autotailor.accuracy.sharing.steps import Steps
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from autotailor.accuracy import CalibrationConfig, Calibrator
 from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.sharing import tour as module_under_test
 from autotailor.accuracy.sharing.plan import plan
+from autotailor.accuracy.sharing.steps import steps_of
 from autotailor.accuracy.sharing.tour import Tour
 from autotailor.accuracy.sharing.tree import grow
 from autotailor.ir.execution.executor import ElasticModule, Statistics
-from autotailor.ir.execution.steps import steps_of
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.ir.space.variable import Modification
 

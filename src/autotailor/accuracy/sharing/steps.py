@@ -28,7 +28,7 @@ MOVING = frozenset({"Cast", "Gather", "Identity", "Slice", "Split", "Transpose"}
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of one SubNet; a position lies before, between or behind them, as in ``schedule.py``.
+    """The steps of one SubNet; a position lies before, between or behind them, as in ``ir.execution.schedule``.
 
     Attributes:
         source: active shape of an image.
