@@ -152,7 +152,9 @@ def test_what_does_not_fit_is_refused(resnet_net: autotailor.SuperNet, measured:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"batch_size": 0}, {"validate_subnets": 1}, {"threads": "two"}, {"treads": 2}, "fast"], ids=str
+    "bad",
+    [{"batch_size": 0}, {"memory_mb": -1}, {"validate_subnets": 1}, {"threads": "two"}, {"treads": 2}, "fast"],
+    ids=str,
 )
 def test_parameters_out_of_range_are_refused_by_name(bad: object) -> None:
     says = next(iter(bad)) if isinstance(bad, dict) else "mapping"
