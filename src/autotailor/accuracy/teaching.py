@@ -31,6 +31,10 @@ class AnsweredSet(EvaluationSet):
         self._images = images
         self.labels, self.groups = answers, images.groups
 
+    def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
+        """See EvaluationSet."""
+        return AnsweredSet(self._images.part(positions), self.labels[positions])
+
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         first, labels = 0, torch.from_numpy(self.labels)

@@ -15,6 +15,7 @@ from autotailor.data.errors import DataError
 from autotailor.data.labels import ACCURACY, AGREEMENT, UNKNOWN, Score
 
 Batch = tuple[torch.Tensor, torch.Tensor]
+READ = 256  # images that are read at once
 
 
 class TrainStream(ABC):
@@ -59,6 +60,10 @@ class EvaluationSet(ABC):
     @abstractmethod
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """All images in their fixed order: normalised float32 ``[b, 3, R, R]``, labels int64 ``[b]``."""
+
+    def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
+        """The images at rising positions as a set of their own; here the whole set is read once, and they are kept."""
+        return kept(self, positions)
 
 
 @dataclass(frozen=True)
@@ -107,12 +112,27 @@ class TensorEvaluationSet(EvaluationSet):
                 f"{len(self.labels)} labels, {len(self.groups)} groups"
             )
 
+    def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
+        """See EvaluationSet."""
+        images = self.images[torch.from_numpy(positions)]
+        return TensorEvaluationSet(images, self.labels[positions], self.groups[positions])
+
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         check_batches(batch_size)
         labels = torch.from_numpy(self.labels)
         for first in range(0, len(self), batch_size):
             yield self.images[first : first + batch_size], labels[first : first + batch_size]
+
+
+def kept(images: EvaluationSet, positions: npt.NDArray[np.int64]) -> TensorEvaluationSet:
+    """The images at rising positions of an evaluation set, in memory; the whole set is read once."""
+    chosen, first = [], 0
+    for batch, _ in images.batches(READ):
+        inside = positions[(positions >= first) & (positions < first + len(batch))] - first
+        chosen.append(batch[torch.from_numpy(inside)])
+        first += len(batch)
+    return TensorEvaluationSet(torch.cat(chosen), images.labels[positions], images.groups[positions])
 
 
 def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:

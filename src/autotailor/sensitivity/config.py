@@ -17,6 +17,7 @@ class SensitivityConfig:
     """How accuracies are measured.
 
     Attributes:
+        images: validation images on which drops are measured, spread evenly over the set; 0: all of them.
         batch_size: images per forward pass.
         validate_subnets: random SubNets whose predicted accuracy is compared with the measured one, on the test set.
         seed: of those SubNets.
@@ -28,6 +29,7 @@ class SensitivityConfig:
         calibration: BatchNorm recalibration, the same as in finetuning.
     """
 
+    images: int = 0
     batch_size: int = 256
     validate_subnets: int = 20
     seed: int = 0
@@ -38,8 +40,13 @@ class SensitivityConfig:
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
     def __post_init__(self) -> None:
-        least = {"batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1, "memory_mb": 0}
-        check_integers(self, least, "sensitivity", SensitivityError)
+        least = {"images": 0, "batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1}
+        check_integers(self, {**least, "memory_mb": 0}, "sensitivity", SensitivityError)
+        if self.images == 1:
+            raise SensitivityError(
+                "sensitivity.images: expected 0 (all validation images) or at least 2, not 1: the standard error of a "
+                "drop needs several images"
+            )
         check_name(self.accelerator, "sensitivity.accelerator")
 
     @classmethod

@@ -16,6 +16,7 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.accuracy.journal import BoolArray, Journal
 from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.compute.accelerator import resolve
+from autotailor.data.excerpt import share_of
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
@@ -46,7 +47,7 @@ class Sensitivity:
 
 
 def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal: Path) -> Sensitivity:
-    """Evaluates every single modification of the largest SubNet on the validation set.
+    """Evaluates every single modification of the largest SubNet on the validation set, or on ``config.images`` of it.
 
     Args:
         net: the trained SuperNet.
@@ -59,8 +60,10 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
     singles = {
         (v.name, choice): base.transform(Modification(v.name, choice)) for v in net.space for choice in v.choices
     }
-    right = _evaluate_all(net, data, data.validation, [base, *singles.values()], config, journal, "sensitivity")
-    groups = data.validation.groups
+    images = share_of(data.validation, config.images)
+    title = "sensitivity" if images is data.validation else f"sensitivity on {len(images)} images"
+    right = _evaluate_all(net, data, images, [base, *singles.values()], config, journal, title)
+    groups = images.groups
     rows = [
         (variable, choice, *accuracy_drop(right[base.id], right[subnet.id], groups))
         for (variable, choice), subnet in singles.items()

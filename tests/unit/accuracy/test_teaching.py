@@ -57,3 +57,13 @@ def test_data_with_labels_are_left_alone_and_no_file_is_read() -> None:
 def test_nothing_is_right_or_wrong_without_a_label(net: autotailor.SuperNet) -> None:
     with pytest.raises(DataError, match=r"40 of 40 images have no label; accuracy\.with_labels"):
         correctness(net.build(net.largest()), unlabelled().test)
+
+
+def test_a_part_of_answered_images_keeps_their_answers(net: autotailor.SuperNet) -> None:
+    data, positions = with_labels(unlabelled(), net), np.array([2, 9, 33])
+    part = data.validation.part(positions)
+    images, labels = next(part.batches(8))
+    whole, answers = next(data.validation.batches(40))
+    assert torch.equal(images, whole[positions])
+    assert labels.tolist() == answers[positions].tolist()
+    assert part.groups.tolist() == data.validation.groups[positions].tolist()

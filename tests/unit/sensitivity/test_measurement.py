@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,20 @@ def test_a_cut_journal_ends_in_the_same_rows(
     again = sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, cut)
     pd.testing.assert_frame_equal(again.rows, measured.rows)
     assert sorted(cut.read_bytes().splitlines()) == sorted(content.splitlines())
+
+
+def test_drops_can_be_measured_on_some_images(
+    resnet_net: autotailor.SuperNet, measured: Sensitivity, journal: Path, tmp_path: Path
+) -> None:
+    data = tiny_data.splits()
+    few = sensitivity.measure(resnet_net, data, replace(CONFIG, images=10), tmp_path / "few.jsonl")
+    chosen = np.unique(np.linspace(0, 39, 10).astype(int))
+    only = replace(data, validation=data.validation.part(chosen))
+    expected = sensitivity.measure(resnet_net, only, CONFIG, tmp_path / "only.jsonl")
+    pd.testing.assert_frame_equal(few.rows, expected.rows)
+    assert few.baseline == expected.baseline
+    more = sensitivity.measure(resnet_net, data, replace(CONFIG, images=41), journal)  # the journal of all images
+    pd.testing.assert_frame_equal(more.rows, measured.rows)
 
 
 def test_the_metric_is_the_baseline_minus_the_drops(resnet_net: autotailor.SuperNet) -> None:

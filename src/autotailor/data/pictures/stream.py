@@ -44,6 +44,21 @@ class Pictures:
     labels: npt.NDArray[np.int64]
     groups: npt.NDArray[np.int64]
 
+    def part(self, positions: npt.NDArray[np.int64]) -> Pictures:
+        """The pictures at some positions, numbered anew."""
+        return Pictures(_Part(self.open, positions), self.labels[positions], self.groups[positions])
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Opens some of a list's pictures; processes that open pictures get a copy of it, hence a class."""
+
+    open: Callable[[int], Any]
+    positions: npt.NDArray[np.int64]
+
+    def __call__(self, number: int) -> Any:
+        return self.open(int(self.positions[number]))
+
 
 class _Items(TorchDataset[tuple[torch.Tensor, int]]):
     """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them."""
@@ -179,6 +194,10 @@ class PictureSet(EvaluationSet):
         self._kept: TensorEvaluationSet | None = None
         self._can_keep = True
         self._opening = threading.Lock()
+
+    def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
+        """See EvaluationSet; the set opens and keeps the pictures of the part alone."""
+        return PictureSet(self.config, self.pictures.part(positions))
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""

@@ -197,3 +197,23 @@ def test_training_processes_live_on_and_two_readers_do_not_meet(root: Path) -> N
     assert torch.equal(first, images(0, alone))
     assert len(workers) == 2
     assert workers <= {process.pid for process in multiprocessing.active_children()}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_part_of_a_set_opens_its_own_pictures_alone(
+    root: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = data.load(section(root, workers=workers)).validation
+    images = torch.cat([batch for batch, _ in whole.batches(3)])
+    fresh = data.load(section(root, workers=workers)).validation
+    assert isinstance(fresh, PictureSet)
+    opened: list[int] = []
+    opens = fresh.pictures.open
+    watched = replace(fresh.pictures, open=lambda number: opened.append(number) or opens(number))
+    part = PictureSet(fresh.config, watched if workers == 0 else fresh.pictures).part(np.array([1, 3]))
+    assert len(part) == 2
+    found, labels = next(part.batches(5))
+    assert torch.equal(found, images[[1, 3]])
+    assert labels.tolist() == whole.labels[[1, 3]].tolist()
+    assert part.groups.tolist() == whole.groups[[1, 3]].tolist()
+    assert opened == ([1, 3] if workers == 0 else [])
