@@ -111,7 +111,7 @@ def trained(module: nn.Module, subnet: SubNet, options: argparse.Namespace) -> T
     images = torch.randn(options.batch, 3, side, side, generator=generator)
     images = images.to(options.device, memory_format=torch.channels_last)
     labels = torch.randint(0, 1000, (options.batch,), generator=generator).to(options.device)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-5)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-5, fused=options.fused or None)
     return Trained(module, optimizer, images, labels, CLOCKS[options.clock])
 
 
@@ -182,6 +182,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: on a machine that others use")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--fused", action="store_true", help="AdamW in PyTorch's fused form, of all that are compared")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
     with deterministic(options.threads):

@@ -93,7 +93,7 @@ def test_identity_names_a_micro_batch_that_divides_the_batch() -> None:
         ({"lr": float("nan")}, "lr"),
         ({"lr": "fast"}, "lr"),
         ({"threads": 0}, "threads"),
-        ({"optimizer": "lion"}, "adamw, lamb, rmsprop, sgd"),
+        ({"optimizer": "lion"}, "adamw, adamw_fused, lamb, rmsprop, sgd"),
         ({"ema": 1.0}, "below 1"),
         ({"layer_decay": 1.5}, "layer_decay"),
         ({"precision": "fp8"}, "auto, fp32, bf16, fp16"),

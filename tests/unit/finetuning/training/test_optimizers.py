@@ -68,6 +68,24 @@ def test_a_training_that_is_killed_at_any_step_ends_in_the_same_bits(
     assert equal(weights(whole.net), weights(finetuned.net)) == (change == {"optimizer": "adamw"})
 
 
+def test_the_fused_form_of_adamw_takes_the_same_steps_but_for_rounding() -> None:
+    """Weights differ by less than a thousandth of what the steps changed."""
+    networks = {}
+    for name in ("adamw", "adamw_fused"):
+        torch.manual_seed(0)
+        networks[name] = Network()
+        optimizer = make_optimizer(networks[name], name, 0.01, 0.1)
+        assert [group["fused"] for group in optimizer.param_groups] == [name == "adamw_fused" or None] * 2
+        for step in range(5):
+            optimizer.zero_grad()
+            random = torch.Generator().manual_seed(step)
+            inner = networks[name].first(torch.randn(8, 3, generator=random))
+            networks[name].second(inner.relu()).square().sum().backward()
+            optimizer.step()
+    for one, other in zip(networks["adamw"].parameters(), networks["adamw_fused"].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(TrainingError, match="registered twice"):
         register("sgd")(lambda groups, lr: torch.optim.SGD(groups, lr=lr))
