@@ -116,6 +116,7 @@ def test_somebody_elses_lut_must_fit_the_configuration(tmp_path: Path) -> None:
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (['overrides=["device.cores=[4711]"]'], "cores [4711] do not exist here"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
+        (["overrides=[polish.augmentation.magnitude=31]"], "augmentation.magnitude: expected 0 to 30, not 31"),
     ],
 )
 def test_errors_are_one_message_before_any_rule(tmp_path: Path, config: list[str], message: str) -> None:
