@@ -74,3 +74,28 @@ def test_a_plan_for_many_subnets_takes_little_time() -> None:
     random = np.random.default_rng(0)
     tree = grow([chain(random.integers(0, 2, 40).tolist()) for _ in range(64)])
     assert len(plan(tree, 10, images=1)) == 64
+
+
+@pytest.mark.parametrize(
+    ("early_cut", "repeated", "starts"), [(8.0, 6.0, [0, 3, 1, 3, 1, 1]), (2.0, 10.0, [0, 3, 0, 2, 2, 3])]
+)
+def test_children_that_need_the_memory_run_before_and_behind_the_others(
+    early_cut: float, repeated: float, starts: list[int]
+) -> None:
+    """Two children need half of the memory for a cut of their own.
+
+    The later cut of the branch takes all of the memory: one of the two children runs before it is kept, and the other
+    takes it over, which repeats the way to the cut once. The earlier cut leaves room for both, and each of the three
+    starts repeats the way from it.
+    """
+
+    def needy(first: int) -> Branch:
+        leaves = (Branch((first,), 111.0), Branch((first + 1,), 111.0))
+        return Branch((first, first + 1), 110.0, (Cut(3, 110.0, 2),), leaves)
+
+    children = (needy(0), needy(2), Branch((4,), 11.0), Branch((5,), 11.0))
+    tree = Branch(tuple(range(6)), 10.0, (Cut(1, early_cut, 2), Cut(2, 10.0, 4)), children)
+    visits = plan(tree, 4, images=1)
+    assert [visit.start for visit in visits] == starts
+    assert replayed(tree, visits) == (edges(tree) + repeated, 4)
+    assert least_cost(tree, 4) == repeated
