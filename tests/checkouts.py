@@ -17,6 +17,7 @@ QUICK = {
     "conf/device/host.yaml": {"precision_target": 0.5, "min_minutes": 0, "max_minutes": 3.0, "energy_seconds": 0},
     "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3},
     "conf/finetune/mixed.yaml": {"epochs": 8},
+    "conf/polish/default.yaml": {"rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}]},
     "conf/config.yaml": {
         "sensitivity": {"validate_subnets": 3},
         "validate": {"subnets": 3, "rounds": 2},

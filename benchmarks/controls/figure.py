@@ -34,7 +34,8 @@ def front_figure(model: str, table: pd.DataFrame) -> Figure:
                     linewidth=1.4, capsize=2, label=method,
                 )  # fmt: skip
         axes.set(xlabel="budget (% of the original's latency)", ylabel="accuracy (%)")
-        axes.set_title(f"{model}: {table['seed'].nunique()} seeds, test set")
+        seeds = sorted(table["seed"].unique())
+        axes.set_title(f"{model}: {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}, test set")
         axes.legend(loc="lower right")
         return figure
 
