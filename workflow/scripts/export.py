@@ -19,11 +19,7 @@ with stage(snakemake) as this:
     needed = set(runtime.files) <= {Path(path).name for path in snakemake.output}
     chosen = polishing.read_exported(Path(snakemake.input.chosen), Path(snakemake.input.polished), net)
     for name, each in chosen.items():
-        if each.graph is None:
-            statistics = accuracy.calibrate(module, each.subnet, splits, calibration)
-            network = export.inherited(net, each.subnet, statistics)
-        else:
-            network = export.polished(net, each.subnet, each.graph)
+        network = export.deployable(net, each, module, splits, calibration)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent
         with tempfile.TemporaryDirectory(prefix=".subnet.json.", dir=directory) as folder:
             result = export.export(network, Path(folder), splits.test, runtime, this.params["tolerance"], needed=needed)

@@ -1,7 +1,7 @@
 """Export of a SubNet to files that run without autotailor."""
 
 from autotailor.export.accuracy import accuracy_of_onnx
-from autotailor.export.deployable import Deployable, inherited, polished
+from autotailor.export.deployable import Deployable, deployable, inherited, polished
 from autotailor.export.export import ExportError, export
 from autotailor.export.verification import Comparison, Verification
 
@@ -11,6 +11,7 @@ __all__ = [
     "ExportError",
     "Verification",
     "accuracy_of_onnx",
+    "deployable",
     "export",
     "inherited",
     "polished",

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from autotailor.ir.execution.executor import GraphModule, Statistics
+from autotailor.accuracy import CalibrationConfig, calibrate
+from autotailor.data import DataSplits
+from autotailor.finetuning.polishing import Exported
+from autotailor.ir.execution.executor import ElasticModule, GraphModule, Statistics
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
@@ -50,3 +53,20 @@ def inherited(net: SuperNet, subnet: SubNet, statistics: Statistics) -> Deployab
 def polished(net: SuperNet, subnet: SubNet, graph: Graph) -> Deployable:
     """A SubNet with weights of its own: ``graph`` is its sliced graph with these weights."""
     return Deployable(net, subnet, graph, GraphModule(graph).eval(), "polished")
+
+
+def deployable(
+    net: SuperNet, exported: Exported, module: ElasticModule, data: DataSplits, calibration: CalibrationConfig
+) -> Deployable:
+    """A SubNet as the rule ``polish`` hands it on: with weights of its own, or with those that it inherits.
+
+    Args:
+        net: the SuperNet.
+        exported: the SubNet with its origin of weights.
+        module: of the SuperNet, in evaluation mode, which calibrates the statistics of inherited weights.
+        data: the splits; the training images calibrate.
+        calibration: parameters.
+    """
+    if exported.graph is None:
+        return inherited(net, exported.subnet, calibrate(module, exported.subnet, data, calibration))
+    return polished(net, exported.subnet, exported.graph)

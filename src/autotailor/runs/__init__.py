@@ -11,14 +11,16 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.runs.errors import RunError
+    from autotailor.runs.export import ExportAnswer
     from autotailor.runs.known_metric import Estimate, KnownMetric
     from autotailor.runs.prediction import Prediction
     from autotailor.runs.run import Run, open_run
 
-__all__ = ["Estimate", "KnownMetric", "Prediction", "Run", "RunError", "open_run"]
+__all__ = ["Estimate", "ExportAnswer", "KnownMetric", "Prediction", "Run", "RunError", "open_run"]
 
 _HOMES = {
     "Estimate": "autotailor.runs.known_metric",
+    "ExportAnswer": "autotailor.runs.export",
     "KnownMetric": "autotailor.runs.known_metric",
     "Prediction": "autotailor.runs.prediction",
     "Run": "autotailor.runs.run",

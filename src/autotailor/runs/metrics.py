@@ -12,7 +12,7 @@ from autotailor.data.labels import Score
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.variable import Space
 from autotailor.ir.supernet import SuperNet
-from autotailor.measurement.summary import Predictions, predictions
+from autotailor.measurement.summary import Predictions
 from autotailor.profiling import LUT, DeviceConfig, fusion_rules
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.sensitivity import accuracy_metric
@@ -60,15 +60,15 @@ class DropError:
         return np.asarray(np.sqrt(self.baseline**2 - self.variance.predict(subnets)), dtype=np.float64)
 
 
-def accuracy_of(net: SuperNet, sensitivities: Sensitivities, score: Score) -> KnownMetric:
+def accuracy_of(space: Space, sensitivities: Sensitivities, score: Score) -> KnownMetric:
     """Accuracy in percent, with inherited weights (paper, eq. 3)."""
     rows = sensitivities.rows
     squared = rows.assign(accuracy_drop=np.square(rows["standard_error"]))
     return KnownMetric(
         "accuracy",
         "%",
-        accuracy_metric(net.space, rows, sensitivities.baseline),
-        DropError(accuracy_metric(net.space, squared, 0.0), sensitivities.standard_error),
+        accuracy_metric(space, rows, sensitivities.baseline),
+        DropError(accuracy_metric(space, squared, 0.0), sensitivities.standard_error),
         f"sensitivity.csv: {score.name} of the largest SubNet on the validation set minus the drops of the SubNet's "
         "modifications, with inherited weights; standard errors as if independent",
         is_best_high=True,
@@ -76,16 +76,9 @@ def accuracy_of(net: SuperNet, sensitivities: Sensitivities, score: Score) -> Kn
 
 
 def known_metrics(
-    net: SuperNet, sensitivities: Sensitivities, lut: LUT, device: DeviceConfig, score: Score
+    net: SuperNet, accuracy: KnownMetric, found: Predictions, lut: LUT, device: DeviceConfig
 ) -> dict[str, KnownMetric]:
-    """The metrics of a run, by name; energy is left out where the device has no sensor.
-
-    Raises:
-        GraphError: the LUT lacks an operator of the SuperNet.
-    """
-    accuracy = accuracy_of(net, sensitivities, score)
-    assert isinstance(accuracy.metric, Metric)
-    found: Predictions = predictions(net, accuracy.metric, lut, device)
+    """The metrics of a run, by name; energy is left out where the device has no sensor."""
     errors = net.latency_error(lut.standard_errors(), fusion_rules(device))
     metrics = [
         accuracy,

@@ -3,86 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from autotailor import data
-from autotailor.artifacts import read_json
-from autotailor.data.labels import Score
-from autotailor.ir.supernet import SuperNet, load_supernet
-from autotailor.profiling import LUT, DeviceConfig
-from autotailor.runs.folder import RunFolder, open_folder
-from autotailor.runs.known_metric import KnownMetric
-from autotailor.runs.metrics import Sensitivities, known_metrics
+from autotailor.runs.export import ExportAnswer, export_budget
+from autotailor.runs.folder import open_folder
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
-from autotailor.runs.subnets import Subnets, Which
+from autotailor.runs.subnets import Which
+from autotailor.runs.tables import RunTables
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(RunTables):
     """A finished run; its artifacts are read when they are first needed, and never changed.
 
     >>> run = autotailor.open_run("results/resnet_digits/host")
     >>> run.predict("budget_02").predicted["latency"].value   # in ms
-
-    Attributes:
-        folder: of the run.
     """
-
-    folder: RunFolder
-
-    @property
-    def configuration(self) -> Mapping[str, Any]:
-        """The whole configuration of the run."""
-        return self.folder.configuration
-
-    @cached_property
-    def net(self) -> SuperNet:
-        """The trained SuperNet."""
-        return load_supernet(self.folder.file("supernet.pt"))
-
-    @cached_property
-    def lut(self) -> LUT:
-        """Latencies of the operators on the device."""
-        return LUT.read(self.folder.file("lut.csv"))
-
-    @cached_property
-    def device(self) -> DeviceConfig:
-        """The device, without its address, serial number and key, which no artifact holds."""
-        return DeviceConfig.from_section(self.configuration["device"])
-
-    @property
-    def score(self) -> Score:
-        """What the share of right answers is called: accuracy, or agreement where the pictures have no labels."""
-        return data.score(self.configuration["data"])
-
-    @cached_property
-    def metrics(self) -> Mapping[str, KnownMetric]:
-        """The metrics that can be predicted, by name."""
-        baseline = read_json(self.folder.file("sensitivity.json"))
-        rows = pd.read_csv(self.folder.file("sensitivity.csv"))
-        sensitivities = Sensitivities(rows, baseline["accuracy"], baseline["standard_error"])
-        return known_metrics(self.net, sensitivities, self.lut, self.device, self.score)
-
-    @property
-    def unknown_metrics(self) -> Mapping[str, str]:
-        """Metrics that this run cannot predict, each with the reason."""
-        reason = f"lut.csv holds no energies: device {self.device.name} has no power sensor that could be read"
-        return {} if "energy" in self.metrics else {"energy": reason}
-
-    @cached_property
-    def subnets(self) -> Subnets:
-        """The SubNets that the run knows."""
-        return Subnets(self.folder, self.net.space)
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """``summary.csv``: the exported SubNets and the original network, predicted and measured."""
-        return pd.read_csv(self.folder.file("summary.csv"), dtype={"subnet": str, "weights": str})
 
     def predict(self, which: Which) -> Prediction:
         """All metrics of one SubNet, with units, standard errors where they are known, and sources.
@@ -111,6 +48,39 @@ class Run:
             accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv"))),
         )
         return tuple(agreement for agreement in found if agreement is not None)
+
+    def export(
+        self,
+        budget: float | str,
+        folder: str | Path,
+        *,
+        polish: bool = True,
+        measure: bool = True,
+        access: Mapping[str, str] | None = None,
+    ) -> ExportAnswer:
+        """Exports the SubNet of one more latency budget; no rule runs again, and the run's folder is not changed.
+
+        The SubNet is chosen among candidates by its accuracy on the validation set, polished, written, verified and
+        measured beside the original network, by the functions of the rules. An interrupted export goes on where it
+        was, with the same question and folder.
+
+        Args:
+            budget: in ms, or as a share of the largest SubNet's latency such as ``"48%"``.
+            folder: of the export; new or empty.
+            polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds
+                (section ``polish``); without, the export keeps the SuperNet's weights.
+            measure: whether latency and memory are measured on the device. Where the run's table was imported, there
+                is no device to measure on.
+            access: ``address``, ``serial`` and ``key`` of a remote device, which the run's files do not hold; what is
+                missing is taken from ``conf/device`` where the run was started.
+
+        Raises:
+            SearchError: no SubNet is fast enough for the budget.
+            RunError: the folder holds something else, the pictures are not those of the run, or the device cannot be
+                reached or is another one.
+            ExportError: an exported file does not compute what the SubNet computes.
+        """
+        return export_budget(self, budget, folder, polish=polish, measure=measure, access=access)
 
 
 def open_run(folder: str | Path) -> Run:

@@ -1,0 +1,95 @@
+"""``python -m autotailor export RUN --budget 48% --output FOLDER``: one more budget from a finished run."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotailor.commands import answer
+
+if TYPE_CHECKING:
+    from autotailor.runs.export import ExportAnswer
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``export`` to the commands."""
+    parser = commands.add_parser(
+        "export",
+        help="one more budget from a finished run",
+        description="Chooses the most accurate SubNet within a latency budget, polishes it, writes and verifies its "
+        "files, and measures it on the device beside the original network, as a run does, but in seconds to minutes: "
+        "no rule runs again. After an interruption, the same command goes on where it was.",
+    )
+    answer.add_arguments(parser)
+    parser.add_argument(
+        "--budget", required=True, metavar="MS|SHARE", help="0.09 (ms), or a share of the largest SubNet such as 48%%"
+    )
+    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder for the files")
+    parser.add_argument(
+        "--no-polish", dest="polish", action="store_false", help="keep the weights that all SubNets share: seconds"
+    )
+    parser.add_argument("--no-measure", dest="measure", action="store_false", help="do without the device")
+    for name, what in (("address", "address"), ("serial", "serial number"), ("key", "file of the private key")):
+        parser.add_argument(f"--{name}", metavar=name.upper(), help=f"{what} of a remote device; default: conf/device")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Exports a SubNet and prints what was exported.
+
+    Raises:
+        AutoTailorError: see ``Run.export``.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.getLogger("autotailor").setLevel(logging.INFO)
+    with answer.only_the_answer(options):
+        import autotailor
+
+        found = autotailor.open_run(options.folder).export(
+            read_budget(options.budget),
+            options.output,
+            polish=options.polish,
+            measure=options.measure,
+            access={name: getattr(options, name) for name in ("address", "serial", "key")},
+        )
+    if options.json:
+        answer.print_json(found.to_dict())
+    else:
+        _show(found)
+
+
+def read_budget(text: str) -> float | str:
+    """A budget in ms as a number; any other text as it is."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _show(found: ExportAnswer) -> None:
+    """Prints what was exported, and whether it meets its budget."""
+    from rich.console import Console
+
+    title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {answer.number(found.budget_ms)} ms"
+    shown = answer.table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
+    for name, estimate in found.predicted.items():
+        measured = found.measured.get(name)
+        shown.add_row(
+            name,
+            answer.number(estimate.value, estimate.standard_error),
+            answer.number(measured.value, measured.standard_error) if measured else "",
+            estimate.unit,
+        )
+    Console().print(shown)
+    validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in found.validation.items() if v is not None)
+    print(f"On the validation set: {validation}.")
+    if found.meets_budget is False:
+        latency = found.measured["latency"].value
+        print(
+            f"The budget is missed by {latency / found.budget_ms - 1:.1%} when measured; ask for "
+            f"{answer.number(found.budget_ms**2 / latency)} ms to meet it."
+        )
+    print(f"{found.folder}: {found.seconds:.0f} s")

@@ -1,0 +1,130 @@
+"""Chooses one more SubNet within a latency budget, as the rules ``search`` and ``polish`` do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from autotailor import search, sensitivity
+from autotailor.artifacts import read_json
+from autotailor.data import DataSplits
+from autotailor.finetuning import polishing
+from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.runs.tables import RunTables
+
+EXPORT = "export"
+"""Name of the one budget in the tables of an export."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The SubNet of a budget, with the weights that it is exported with.
+
+    Attributes:
+        exported: the SubNet, and its own weights where it was polished.
+        inherited: accuracy with the SuperNet's weights on the validation set, percent.
+        polished: the same with weights of its own; None where the SubNet keeps the SuperNet's.
+        candidates: as ``candidates.csv``.
+        race: as ``polish.csv``; None where nothing was trained.
+    """
+
+    exported: polishing.Exported
+    inherited: float
+    polished: float | None
+    candidates: pd.DataFrame
+    race: pd.DataFrame | None
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy on the validation set with the weights that are exported, percent."""
+        return self.inherited if self.polished is None else self.polished
+
+
+def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, polish: bool) -> Chosen:
+    """The most accurate SubNet within a latency budget.
+
+    Candidates are those that the rule ``search`` would measure for this budget, and all candidates of the run that meet
+    the budget; only what the run has not measured is measured now. With ``polish`` they race as in the rule ``polish``,
+    and the polished exports of the run that meet the budget take part.
+
+    Args:
+        run: the finished run.
+        limit_ms: the budget, ms.
+        data: the splits, with labels.
+        work: folder of the journal and of checkpoints, with which an interrupted choice goes on.
+        polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds.
+
+    Raises:
+        SearchError: no SubNet is fast enough.
+    """
+    known = _known(run)
+    measured = dict(known)
+
+    def measure(subnets: Sequence[SubNet]) -> search.choice.Accuracies:
+        fresh = [subnet for subnet in subnets if subnet.id not in measured]
+        if fresh:
+            measured.update(_measure(run, fresh, data, work / "candidates.jsonl"))
+        return {subnet.id: measured[subnet.id] for subnet in subnets}
+
+    settings = search.SearchConfig.from_section(run.configuration["search"])
+    table = search.choose(run.objectives, run.pareto, [limit_ms], measure, settings).table.assign(budget=EXPORT)
+    contest = _contest(run, table, limit_ms)
+    accuracies = {subnet.id: measured[subnet.id][0] for subnet in contest}
+    config = polishing.PolishConfig.from_section(run.configuration["polish"])
+    if not polish or not config.rounds:
+        best = max(contest, key=lambda subnet: accuracies[subnet.id])
+        return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None)
+    won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work)
+    winner = Chosen(_exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
+    return max([winner, *_earlier(run, limit_ms, winner)], key=lambda each: each.accuracy)
+
+
+def _known(run: RunTables) -> dict[str, tuple[float, float]]:
+    """Id of each candidate of the run to its accuracy on the validation set and the standard error."""
+    table = pd.read_csv(run.folder.file("candidates.csv"), dtype={"subnet": str}, float_precision="round_trip")
+    columns = (table["subnet"], table["accuracy_validation"], table["standard_error"])
+    return {id_: (float(value), float(error)) for id_, value, error in zip(*columns, strict=True)}
+
+
+def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path) -> search.choice.Accuracies:
+    calibration = run.configuration["finetune"]["calibration"]
+    section = {**run.configuration["sensitivity"], "calibration": calibration}
+    config = sensitivity.SensitivityConfig.from_section(section)
+    return sensitivity.measure_accuracies(run.net, data, subnets, config, journal)
+
+
+def _contest(run: RunTables, table: pd.DataFrame, limit_ms: float) -> list[SubNet]:
+    """The new candidates, then the run's own that meet the budget."""
+    space = run.net.space
+    new = [SubNet.from_assignment(space, json.loads(text)) for text in table["assignment"]]
+    read = search.read_candidates(run.folder.file("candidates.csv"), space)
+    old = [subnet for contest in read.contests.values() for subnet in contest]
+    everyone = list(dict.fromkeys([*new, *old]))
+    latencies = run.predictions.latency.predict(stack(everyone))
+    return [subnet for subnet, latency in zip(everyone, latencies, strict=True) if latency <= limit_ms]
+
+
+def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
+    graph = None if found.weights is None else run.net.slice(found.subnet).with_weights(found.weights)
+    return polishing.Exported(found.subnet, graph)
+
+
+def _earlier(run: RunTables, limit_ms: float, winner: Chosen) -> list[Chosen]:
+    """The polished exports of the run that meet the budget."""
+    files = run.folder.file("polish.json"), run.folder.file("polished.pt")
+    accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
+    return [
+        Chosen(
+            exported,
+            accuracies[name][polishing.files.INHERITED],
+            accuracies[name][polishing.files.POLISHED],
+            winner.candidates,
+            winner.race,
+        )
+        for name, exported in polishing.read_exported(*files, run.net).items()
+        if exported.graph is not None and run.predictions.latency.predict(exported.subnet.to_array())[0] <= limit_ms
+    ]

@@ -1,0 +1,183 @@
+"""One more export from a finished run: chosen, polished, verified and measured by the functions of the rules."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from autotailor import accuracy, artifacts, data, export, profiling
+from autotailor.compute.accelerator import resolve
+from autotailor.data import DataSplits
+from autotailor.export.export import ONNX
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import load_supernet
+from autotailor.measurement import inheritance, summary
+from autotailor.profiling import DeviceConfig
+from autotailor.runs.choice import EXPORT, Chosen, choose
+from autotailor.runs.destination import Destination, destination
+from autotailor.runs.errors import RunError
+from autotailor.runs.known_metric import Estimate
+from autotailor.runs.prediction import measured
+from autotailor.runs.reach import check_reachable, device_of
+from autotailor.runs.tables import RunTables
+from autotailor.search import latency_budgets
+
+ANSWER = "export.json"
+
+
+@dataclass(frozen=True, eq=False)
+class ExportAnswer:
+    """What was exported.
+
+    Attributes:
+        folder: with the files.
+        subnet: the SubNet.
+        weights: ``inherited`` or ``polished``.
+        budget_ms: the latency budget, ms.
+        validation: accuracy on the validation set, percent, ``inherited`` and ``polished``; None where not polished.
+        predicted: name of a metric to its prediction; accuracy with inherited weights.
+        measured: name of a metric to its measurement; without the device, accuracy alone.
+        meets_budget: whether the measured latency is within the budget; None where it was not measured.
+        seconds: that the export took, after an interruption those of its last part.
+    """
+
+    folder: Path
+    subnet: SubNet
+    weights: str
+    budget_ms: float
+    validation: Mapping[str, float | None]
+    predicted: Mapping[str, Estimate]
+    measured: Mapping[str, Estimate]
+    meets_budget: bool | None
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "folder": str(self.folder),
+            "subnet": self.subnet.id,
+            "weights": self.weights,
+            "budget": {"value": self.budget_ms, "unit": "ms"},
+            "accuracy_validation": {**self.validation, "unit": "%"},
+            "predicted": {name: estimate.to_dict() for name, estimate in self.predicted.items()},
+            "measured": {name: estimate.to_dict() for name, estimate in self.measured.items()},
+            "meets_budget": self.meets_budget,
+            "assignment": self.subnet.assignment,
+            "seconds": self.seconds,
+        }
+
+
+def export_budget(
+    run: RunTables,
+    budget: float | str,
+    folder: str | Path,
+    *,
+    polish: bool = True,
+    measure: bool = True,
+    access: Mapping[str, str] | None = None,
+) -> ExportAnswer:
+    """See ``Run.export``."""
+    begun, imported = time.monotonic(), bool(run.configuration["profile"]["lut"])
+    (limit,) = latency_budgets(run.objectives, run.pareto, [budget]).values()
+    run.pareto.at(limit)
+    device = device_of(run, access)
+    question = {"run": run.folder.provenance.key, "budget_ms": limit, "polish": polish}
+    with destination(folder, question) as place, _surroundings(run):
+        if measure and not imported:
+            check_reachable(run, device)
+        splits = _data(run)
+        chosen = choose(run, limit, splits, place.work, polish=polish)
+        _write(run, chosen, splits, place, device)
+        table = _measure(run, chosen, splits, place, device, measure=measure and not imported)
+        answer = _answer(run, chosen, table, place, limit, time.monotonic() - begun)
+        artifacts.write_json(place.files / ANSWER, answer.to_dict())
+        place.finish()
+    return answer
+
+
+@contextlib.contextmanager
+def _surroundings(run: RunTables) -> Iterator[None]:
+    """Computes as the rules do: in the folder of the run, whose paths are relative to it, and with as many threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(run.configuration["threads"])
+    try:
+        with contextlib.chdir(run.folder.root):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _data(run: RunTables) -> DataSplits:
+    """The run's data, with labels.
+
+    Raises:
+        RunError: the pictures are not those of the run.
+        DataError: the pictures are missing.
+    """
+    section = run.configuration["data"]
+    if artifacts.digest(data.fingerprint(section)) != run.folder.provenance.lineage.get("data_content"):
+        raise RunError(
+            f"data {section['name']}: the pictures are not those of the run {run.folder.path}, so that new accuracies "
+            f"could not be compared with the run's; put them back as they were, or run snakemake again in "
+            f"{run.folder.root}"
+        )
+    original = run.folder.file("compiled.pt")
+    return accuracy.with_labels(data.load(section), original, run.configuration["sensitivity"]["accelerator"])
+
+
+def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig) -> None:
+    """Writes and verifies the network's files, and the tables of the choice."""
+    module = run.net.module().eval().to(resolve(run.configuration["accelerator"]))
+    calibration = accuracy.CalibrationConfig.from_section(run.configuration["finetune"]["calibration"])
+    network = export.deployable(run.net, chosen.exported, module, splits, calibration)
+    runtime, tolerance = profiling.exporting_runtime(), run.configuration["export"]["tolerance"]
+    needed = device.runtime.startswith(runtime.name)
+    export.export(network, place.files, splits.test, runtime, tolerance, needed=needed)
+    chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
+    if chosen.race is not None:
+        chosen.race.to_csv(place.files / "polish.csv", index=False)
+
+
+def _measure(
+    run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig, *, measure: bool
+) -> pd.DataFrame:
+    """Writes ``summary.csv`` with the export and the original network, measured side by side."""
+    subnet, work = chosen.exported.subnet, place.work / "measured"
+    original = run.folder.file("compiled.pt")
+    models = {
+        EXPORT: profiling.converted_file(place.files / ONNX, device, work / EXPORT),
+        summary.ORIGINAL: summary.export_original(load_supernet(original), device, work),
+    }
+    calibration = accuracy.CalibrationConfig.from_section(run.configuration["finetune"]["calibration"])
+    weights = inheritance.inheritance(run.net, {EXPORT: chosen.exported}, splits, calibration)
+    lut = run.lut if measure else None
+    table = summary.summarise(run.predictions, {EXPORT: subnet}, weights, models, splits.test, device, lut)
+    table.to_csv(place.files / "summary.csv", index=False)
+    return table
+
+
+def _answer(
+    run: RunTables, chosen: Chosen, table: pd.DataFrame, place: Destination, limit: float, seconds: float
+) -> ExportAnswer:
+    subnet = chosen.exported.subnet
+    (row,) = table[table["name"] == EXPORT].to_dict("records")
+    found = measured({str(key): value for key, value in row.items()})
+    latency = found.get("latency")
+    return ExportAnswer(
+        place.folder,
+        subnet,
+        chosen.exported.weights,
+        limit,
+        {"inherited": chosen.inherited, "polished": chosen.polished},
+        {name: metric.estimate(subnet) for name, metric in run.metrics.items()},
+        found,
+        None if latency is None else latency.value <= limit,
+        seconds,
+    )

@@ -1,0 +1,105 @@
+"""The artifacts of a finished run, read when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from autotailor import data
+from autotailor.artifacts import read_json
+from autotailor.data.labels import Score
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.supernet import SuperNet, load_supernet
+from autotailor.measurement.summary import Predictions, predictions
+from autotailor.profiling import LUT, DeviceConfig
+from autotailor.runs.folder import RunFolder
+from autotailor.runs.known_metric import KnownMetric
+from autotailor.runs.metrics import Sensitivities, accuracy_of, known_metrics
+from autotailor.runs.subnets import Subnets
+from autotailor.search import Front, Objectives
+
+
+@dataclass(frozen=True, eq=False)
+class RunTables:
+    """What a finished run has found out; its artifacts are never changed.
+
+    Attributes:
+        folder: of the run.
+    """
+
+    folder: RunFolder
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The whole configuration of the run."""
+        return self.folder.configuration
+
+    @cached_property
+    def net(self) -> SuperNet:
+        """The trained SuperNet."""
+        return load_supernet(self.folder.file("supernet.pt"))
+
+    @cached_property
+    def lut(self) -> LUT:
+        """Latencies of the operators on the device."""
+        return LUT.read(self.folder.file("lut.csv"))
+
+    @cached_property
+    def device(self) -> DeviceConfig:
+        """The device, without its address, serial number and key, which no artifact holds."""
+        return DeviceConfig.from_section(self.configuration["device"])
+
+    @property
+    def score(self) -> Score:
+        """What the share of right answers is called: accuracy, or agreement where the pictures have no labels."""
+        return data.score(self.configuration["data"])
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The metrics as the rules predict them."""
+        accuracy = self._accuracy.metric
+        assert isinstance(accuracy, Metric)
+        return predictions(self.net, accuracy, self.lut, self.device)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, KnownMetric]:
+        """The metrics that can be predicted, by name."""
+        return known_metrics(self.net, self._accuracy, self.predictions, self.lut, self.device)
+
+    @cached_property
+    def _accuracy(self) -> KnownMetric:
+        baseline = read_json(self.folder.file("sensitivity.json"))
+        rows = pd.read_csv(self.folder.file("sensitivity.csv"))
+        sensitivities = Sensitivities(rows, baseline["accuracy"], baseline["standard_error"])
+        return accuracy_of(self.net.space, sensitivities, self.score)
+
+    @cached_property
+    def objectives(self) -> Objectives:
+        """What the run's search has maximised and minimised."""
+        found = self.predictions
+        return Objectives(found.accuracy, found.latency, (found.macs, found.parameters))
+
+    @cached_property
+    def pareto(self) -> Front:
+        """The front that the run's search has found: ``pareto.csv``."""
+        return Front.read(self.folder.file("pareto.csv"), self.net.space)
+
+    @property
+    def unknown_metrics(self) -> Mapping[str, str]:
+        """Metrics that this run cannot predict, each with the reason."""
+        reason = f"lut.csv holds no energies: device {self.device.name} has no power sensor that could be read"
+        return {} if "energy" in self.metrics else {"energy": reason}
+
+    @cached_property
+    def subnets(self) -> Subnets:
+        """The SubNets that the run knows."""
+        return Subnets(self.folder, self.net.space)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """``summary.csv``: the exported SubNets and the original network, predicted and measured."""
+        return pd.read_csv(self.folder.file("summary.csv"), dtype={"subnet": str, "weights": str})
