@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,11 @@ def make(root: Path) -> Path:
     writer.choice(net, lut)
     writer.record("report", [folder / "configuration.json"], [folder / "lut.csv"])
     return folder
+
+
+def copy_configuration(root: Path) -> None:
+    """Copies ``conf`` into the folder in which a run was started."""
+    shutil.copytree(ROOT / "conf", root / "conf")
 
 
 class Writer:

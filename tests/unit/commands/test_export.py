@@ -1,0 +1,45 @@
+"""``python -m autotailor export``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autotailor.__main__ import main
+from autotailor.commands.export import read_budget
+
+
+def test_json_is_the_answer_that_lies_in_the_folder(
+    finished_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["export", str(finished_run), "--budget", "60%", "--output", str(tmp_path / "new"), "--no-polish"]
+    assert main([*command, "--no-measure", "--json"]) == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert answer == json.loads((tmp_path / "new" / "export.json").read_text())
+    assert (answer["weights"], answer["meets_budget"], answer["budget"]["unit"]) == ("inherited", None, "ms")
+    assert main([*command, "--no-measure"]) == 1, "a finished export is never overwritten"
+    assert "never overwrites" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--budget", "1%"], "the fastest SubNet of this space is predicted at"),
+        (["--budget", "soon"], "expected a positive number of ms, or a share"),
+        (["--budget", "60%"], "add --no-measure"),
+    ],
+)
+def test_what_cannot_be_exported_ends_with_an_error_and_no_files(
+    arguments: list[str], words: str, finished_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(finished_run), "--output", str(tmp_path / "new"), "--json", *arguments]) == 1
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert words in said.err
+    assert not (tmp_path / "new" / "model.onnx").exists()
+
+
+def test_budgets_are_read_as_milliseconds_or_left_to_the_search() -> None:
+    assert [read_budget(text) for text in ("0.09", "48%")] == [0.09, "48%"]

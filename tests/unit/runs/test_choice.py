@@ -1,0 +1,64 @@
+"""The SubNet of one more budget: what the run has measured and polished is used again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import autotailor
+from autotailor.runs import Run, choice
+
+
+@pytest.fixture(scope="module")
+def run(finished_run: Path) -> Run:
+    return autotailor.open_run(finished_run)
+
+
+@pytest.fixture(scope="module")
+def table(run: Run) -> pd.DataFrame:
+    return pd.read_csv(run.folder.file("candidates.csv"), dtype={"subnet": str}, float_precision="round_trip")
+
+
+def forbidden(*_: Any, **__: Any) -> Any:
+    raise AssertionError("nothing is evaluated or trained again")
+
+
+def choose(run: Run, limit_ms: float, work: Path, *, polish: bool) -> choice.Chosen:
+    """A choice that needs no pictures, because everything is measured."""
+    return choice.choose(run, limit_ms, None, work, polish=polish)  # type: ignore[arg-type]
+
+
+def test_for_a_budget_of_the_run_the_best_of_its_candidates_keeps_the_shared_weights(
+    run: Run, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice.sensitivity, "measure_accuracies", forbidden)
+    monkeypatch.setattr(choice.polishing, "polish", forbidden)
+    limit = float(table["budget_ms"].max())
+    found = choose(run, limit, tmp_path, polish=False)
+    best = table[table["latency_ms_predicted"] <= limit].sort_values("accuracy_validation").iloc[-1]
+    assert (found.exported.subnet.id, found.exported.weights) == (best["subnet"], "inherited")
+    assert (found.inherited, found.polished, found.race) == (best["accuracy_validation"], None, None)
+
+
+def test_all_candidates_of_the_run_within_the_budget_race(
+    run: Run, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contests = {}
+
+    def race(net: Any, data: Any, contest: Any, inherited: Any, *_: Any) -> Any:
+        contests.update(contest)
+        first = contest[choice.EXPORT][0]
+        return {choice.EXPORT: choice.polishing.Polished(first, inherited[first.id])}, pd.DataFrame()
+
+    monkeypatch.setattr(choice.polishing, "polish", race)
+    limit = float(table["budget_ms"].max())
+    found = choose(run, limit, tmp_path, polish=True)
+    within = table[table["latency_ms_predicted"] <= limit]
+    assert {subnet.id for subnet in contests[choice.EXPORT]} == set(within["subnet"])
+    assert len(set(within["budget"])) == 2
+    assert (found.exported.subnet, found.exported.weights) == (run.subnets.exported["budget_02"], "polished"), (
+        "the run's polished export is better than the race's winner"
+    )

@@ -1,0 +1,77 @@
+"""One more export from a finished run, without its device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import autotailor
+from autotailor.runs import Run, RunError, choice
+from autotailor.search import SearchError
+
+FILES = {
+    "candidates.csv", "export.json", "model.ncnn.bin", "model.ncnn.param", "model.onnx", "model.pt", "subnet.json",
+    "summary.csv", "verification.json",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(finished_run: Path) -> Run:
+    return autotailor.open_run(finished_run)
+
+
+def forbidden(*_: Any, **__: Any) -> Any:
+    raise AssertionError("nothing is evaluated or trained again")
+
+
+def interrupted(*_: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_export_goes_on_and_writes_what_a_run_would(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted before the race; the candidates that it has measured are not measured again."""
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in run.folder.path.parent.rglob("*")}
+    with monkeypatch.context() as patch:
+        patch.setattr(choice.polishing, "polish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.export("80%", "extra", measure=False)
+    journal = tmp_path / "extra" / ".work" / "candidates.jsonl"
+    measured = journal.read_text() if journal.exists() else ""
+    with monkeypatch.context() as patch:
+        nothing = lambda _, missing: (forbidden() for _ in missing)  # noqa: E731
+        patch.setattr("autotailor.sensitivity.measurement.Evaluator.all", nothing)
+        found = run.export("80%", "extra", measure=False)
+    assert measured, "the budget has candidates that the run has not measured"
+    assert {path.name for path in found.folder.iterdir()} == {*FILES, "polish.csv"}
+    assert found.folder == tmp_path / "extra"
+    assert found.predicted["latency"].value <= found.budget_ms
+    assert found.budget_ms == pytest.approx(0.8 * run.predict("largest").predicted["latency"].value)
+    assert json.loads((found.folder / "verification.json").read_text())["passed"]
+    summary = pd.read_csv(found.folder / "summary.csv").set_index("name")
+    assert list(summary.index) == ["export", "original"]
+    assert summary.loc["export", "weights"] == found.weights
+    assert np.isnan(summary.loc["export", "latency_ms_measured"])
+    assert (set(found.measured), found.meets_budget) == ({"accuracy"}, None)
+    assert found.measured["accuracy"].value == summary.loc["export", "accuracy_measured"]
+    assert {path: path.stat().st_mtime_ns for path in run.folder.path.parent.rglob("*")} == before
+
+
+@pytest.mark.parametrize("budget", ["1%", 1e-6])
+def test_a_budget_that_nothing_meets_makes_no_folder(budget: float | str, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(SearchError, match="the fastest SubNet of this space is predicted at"):
+        run.export(budget, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pictures_that_have_changed_are_refused(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotailor.data.fingerprint", lambda section: "other pictures")
+    with pytest.raises(RunError, match="data digits: the pictures are not those of the run"):
+        run.export("50%", tmp_path / "new", measure=False)
