@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from autotailor.commands import doctor, export, predict
+from autotailor.commands import doctor, export, front, predict
 from autotailor.commands import inspect as inspection
 from autotailor.commands import lut as luts
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (inspection, doctor, luts, predict, export)
+COMMANDS = (inspection, doctor, luts, predict, front, export)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

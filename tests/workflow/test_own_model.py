@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import checkouts
+import documents
 import strangers
 
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
@@ -97,6 +98,24 @@ def test_every_export_is_verified_and_measured(results: Path) -> None:
         session = onnxruntime.InferenceSession(str(export / "model.onnx"))
         x = np.ones(session.get_inputs()[0].shape, dtype=np.float32)
         assert session.run(None, {session.get_inputs()[0].name: x})[0].shape == (1, len(strangers.CLASSES))
+
+
+def test_the_finished_run_answers_the_questions_of_the_guide(project: Path, results: Path) -> None:
+    """The commands and the Python of the guide, word for word; the run itself stays as it is."""
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+    guide = documents.blocks(checkouts.ROOT / "docs" / "guides" / "questions.md")
+    told = [command for block in guide if block.language == "sh" for command in documents.commands(block.code)]
+    (python,) = (block.code for block in guide if block.language == "python")
+    (project / "questions.py").write_text(python, encoding="utf-8")
+    for command in [*told, "python questions.py"]:
+        done = checkouts.shell(command, project)
+        assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
+    assert [command.split()[3] for command in told] == ["predict", "front", "export"]
+    answer = json.loads((project / "more" / "seventy" / "export.json").read_text())
+    assert answer["measured"]["latency"]["value"] > 0
+    assert answer["meets_budget"] == (answer["measured"]["latency"]["value"] <= answer["budget"]["value"])
+    assert json.loads((project / "more" / "sixty" / "verification.json").read_text())["passed"]
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
 def test_a_retrained_file_of_the_same_name_is_compiled_and_trained_again(project: Path) -> None:

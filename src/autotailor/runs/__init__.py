@@ -12,15 +12,28 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.runs.errors import RunError
     from autotailor.runs.export import ExportAnswer
+    from autotailor.runs.front import FrontAnswer, Limit
     from autotailor.runs.known_metric import Estimate, KnownMetric
     from autotailor.runs.prediction import Prediction
     from autotailor.runs.run import Run, open_run
 
-__all__ = ["Estimate", "ExportAnswer", "KnownMetric", "Prediction", "Run", "RunError", "open_run"]
+__all__ = [
+    "Estimate",
+    "ExportAnswer",
+    "FrontAnswer",
+    "KnownMetric",
+    "Limit",
+    "Prediction",
+    "Run",
+    "RunError",
+    "open_run",
+]
 
 _HOMES = {
     "Estimate": "autotailor.runs.known_metric",
     "ExportAnswer": "autotailor.runs.export",
+    "FrontAnswer": "autotailor.runs.front",
+    "Limit": "autotailor.runs.front",
     "KnownMetric": "autotailor.runs.known_metric",
     "Prediction": "autotailor.runs.prediction",
     "Run": "autotailor.runs.run",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from autotailor.runs.export import ExportAnswer, export_budget
 from autotailor.runs.folder import open_folder
+from autotailor.runs.front import FrontAnswer, find_front, read_limit
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
 from autotailor.runs.subnets import Which
 from autotailor.runs.tables import RunTables
+from autotailor.search import SearchConfig
 
 
 class Run(RunTables):
@@ -48,6 +50,20 @@ class Run(RunTables):
             accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv"))),
         )
         return tuple(agreement for agreement in found if agreement is not None)
+
+    def front(self, x: str = "latency", y: str = "accuracy", limits: Iterable[str] = ()) -> FrontAnswer:
+        """The SubNets that no other one beats in both of two metrics, as predicted.
+
+        Args:
+            x: name of a metric of ``run.metrics``.
+            y: name of another one. Accuracy is maximised, every other metric is minimised.
+            limits: bounds of any metrics, such as ``"memory<=2"`` or ``"accuracy>=90"``, in the units of the metrics.
+
+        Raises:
+            RunError: a metric or a limit makes no sense, or no SubNet keeps the limits.
+        """
+        config = SearchConfig.from_section(self.configuration["search"])
+        return find_front(self.metrics, x, y, tuple(read_limit(text) for text in limits), config)
 
     def export(
         self,

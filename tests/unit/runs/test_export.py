@@ -46,8 +46,7 @@ def test_an_interrupted_export_goes_on_and_writes_what_a_run_would(
     journal = tmp_path / "extra" / ".work" / "candidates.jsonl"
     measured = journal.read_text() if journal.exists() else ""
     with monkeypatch.context() as patch:
-        nothing = lambda _, missing: (forbidden() for _ in missing)  # noqa: E731
-        patch.setattr("autotailor.sensitivity.measurement.Evaluator.all", nothing)
+        patch.setattr("autotailor.accuracy.journal.Journal.add", forbidden)
         found = run.export("80%", "extra", measure=False)
     assert measured, "the budget has candidates that the run has not measured"
     assert {path.name for path in found.folder.iterdir()} == {*FILES, "polish.csv"}

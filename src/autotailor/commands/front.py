@@ -1,0 +1,67 @@
+"""``python -m autotailor front RUN --x latency --y accuracy --limit 'memory<=2'``: the front of any two metrics."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from autotailor.commands import answer
+
+if TYPE_CHECKING:
+    from autotailor.runs.front import FrontAnswer
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``front`` to the commands."""
+    parser = commands.add_parser(
+        "front",
+        help="the front of any two metrics of a finished run",
+        description="Finds the SubNets that no other one beats in both of two metrics, as predicted by a finished "
+        "run, under limits of any metrics. Nothing runs again.",
+    )
+    answer.add_arguments(parser)
+    for name, default in (("x", "latency"), ("y", "accuracy")):
+        parser.add_argument(
+            f"--{name}", default=default, metavar="METRIC", help=f"accuracy, latency, energy ... (default: {default})"
+        )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="METRIC<=VALUE",
+        help="a bound such as 'memory<=2' or 'accuracy>=90', in the unit of the metric; may be repeated",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Finds the front and prints it.
+
+    Raises:
+        AutoTailorError: see ``Run.front``.
+    """
+    with answer.only_the_answer(options):
+        import autotailor
+
+        found = autotailor.open_run(options.folder).front(options.x, options.y, options.limit)
+    if options.json:
+        answer.print_json(found.to_dict())
+    else:
+        _show(found)
+
+
+def _show(found: FrontAnswer) -> None:
+    """Prints one row for each SubNet, and where the numbers come from."""
+    from rich.console import Console
+
+    names = [found.x, found.y, *(name for name in found.points[0] if name not in (found.x, found.y))]
+    units = {name: f"{name} {found.points[0][name].unit}" for name in names}
+    shown = answer.table(f"{len(found.subnets)} SubNets", "SubNet", *units.values(), numbers=tuple(units.values()))
+    for subnet, point in zip(found.subnets, found.points, strict=True):
+        numbers = (answer.number(point[name].value, point[name].standard_error) for name in names)
+        shown.add_row(subnet.id, *numbers)
+    Console(width=max(Console().width, 120)).print(shown)
+    for name in names:
+        print(f"{name} from {found.points[0][name].source}")
+    how = "exact under these predictions" if found.is_exact else "perhaps not the best possible"
+    print(f"found by {found.method}: {how}")
