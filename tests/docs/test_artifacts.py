@@ -10,6 +10,7 @@ import pytest
 from autotailor.enumeration import operators
 from autotailor.finetuning.polishing import race
 from autotailor.measurement import comparison
+from autotailor.prediction import storage
 from autotailor.profiling.networks import validation
 from autotailor.profiling.table import lut
 from autotailor.reporting.inputs import COLUMNS
@@ -26,6 +27,7 @@ TABLES = {
     "polish.csv": race.COLUMNS,
     "compare.csv": comparison.COLUMNS,
     "sensitivity.csv": measurement.COLUMNS,
+    "evaluations.csv": storage.COLUMNS,
     "accuracy_validation.csv": measurement.VALIDATION_COLUMNS,
 }
 

@@ -3,8 +3,7 @@ rule measure:
         original="results/{model}/compiled.pt",
         supernet="results/{model}/supernet.pt",
         lut="results/{model}/{device}/lut.csv",
-        sensitivity="results/{model}/sensitivity.csv",
-        baseline="results/{model}/sensitivity.json",
+        accuracy="results/{model}/{device}/accuracy.json",
         chosen="results/{model}/{device}/polish.json",
         polished="results/{model}/{device}/polished.pt",
         onnx=expand(

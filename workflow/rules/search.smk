@@ -5,12 +5,14 @@ rule search:
         lut="results/{model}/{device}/lut.csv",
         sensitivity="results/{model}/sensitivity.csv",
         baseline="results/{model}/sensitivity.json",
+        evaluations="results/{model}/evaluations.csv",
     output:
         pareto=report(
             "results/{model}/{device}/pareto.csv",
             caption="../report/pareto.rst",
             category="Front",
         ),
+        accuracy="results/{model}/{device}/accuracy.json",
         yardstick="results/{model}/{device}/search.json",
         candidates="results/{model}/{device}/candidates.csv",
         front="results/{model}/{device}/front.json",

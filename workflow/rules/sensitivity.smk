@@ -9,6 +9,7 @@ rule sensitivity:
             category=SCORE.title,
         ),
         baseline="results/{model}/sensitivity.json",
+        evaluations="results/{model}/evaluations.csv",
         validation=report(
             "results/{model}/accuracy_validation.csv",
             caption="../report/accuracy_validation.rst",
@@ -26,6 +27,6 @@ rule sensitivity:
         sections=sections("data", "sensitivity", "calibration", "threads"),
         code=code("sensitivity"),
     message:
-        f"sensitivity: the {SCORE.name} drop of each single modification"
+        f"sensitivity: the {SCORE.name} of single modifications and of other SubNets"
     script:
         "../scripts/sensitivity.py"

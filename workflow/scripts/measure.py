@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import autotailor
-import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, profiling, reporting, sensitivity
+from autotailor import accuracy, artifacts, data, prediction, profiling, reporting
 from autotailor.finetuning import polishing
 from autotailor.measurement import inheritance, summary
 
@@ -14,8 +13,7 @@ with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     device = profiling.DeviceConfig.from_section(this.params["device"])
     lut = profiling.LUT.read(Path(snakemake.input.lut))
-    baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    predicted = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
+    predicted = prediction.read_metric(Path(snakemake.input.accuracy), net.space)
     predictions = summary.predictions(net, predicted, lut, device)
     exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
     models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}

@@ -4,32 +4,49 @@ from functools import partial
 from pathlib import Path
 
 import autotailor
+import numpy as np
 import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, profiling, search, sensitivity
+from autotailor import accuracy, artifacts, data, prediction, profiling, search, sensitivity
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
-    latencies = profiling.LUT.read(Path(snakemake.input.lut)).latencies()
-    baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    predicted = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
-    objectives = search.Objectives(predicted, net.latency(latencies, fusion), (net.macs(), net.parameters()))
-    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
-    measure = partial(
-        sensitivity.measure_accuracies,
-        net,
-        accuracy.with_labels(
-            data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
-        ),
-        config=sensitivity.SensitivityConfig.from_section(section),
-        journal=this.work / "candidates.jsonl",
+    latency = net.latency(profiling.LUT.read(Path(snakemake.input.lut)).latencies(), fusion)
+    splits = accuracy.with_labels(
+        data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
+    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
+    settings = sensitivity.SensitivityConfig.from_section(section)
     config = search.SearchConfig.from_section(this.params["search"])
+    budgets = this.params["budgets"]
+    if settings.evaluations:
+        images = sensitivity.learnt_from(splits, settings)
+        known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups)
+        journal = this.work / "evaluations.jsonl"
+        rounds = prediction.evaluate_along_front(
+            known,
+            net.macs(),
+            search.best_at(latency, budgets, config),
+            lambda subnets: sensitivity.evaluate(net, splits, images, subnets, settings, journal, "front"),
+            config.evaluations,
+            config.regret,
+            np.random.default_rng(config.seed),
+        )
+        predicted = rounds.model.metric()
+        this.run.metrics(rounds.metrics())
+    else:
+        baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
+        predicted = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
+    prediction.write_metric(snakemake.output.accuracy, predicted)
+    objectives = search.Objectives(predicted, latency, (net.macs(), net.parameters()))
+    measure = partial(
+        sensitivity.measure_accuracies, net, splits, config=settings, journal=this.work / "candidates.jsonl"
+    )
     result = search.search(objectives, config)
     result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
-    choice = search.choose(objectives, result.front, this.params["budgets"], measure, config)
+    choice = search.choose(objectives, result.front, budgets, measure, config)
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)

@@ -1,9 +1,9 @@
-"""Rule sensitivity: the accuracy drop of each single modification, and how well the sum of drops predicts."""
+"""Rule sensitivity: the accuracy of single modifications and of further SubNets, and how well these predict."""
 
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, sensitivity, statistics
+from autotailor import accuracy, artifacts, data, prediction, sensitivity, statistics
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -13,8 +13,11 @@ with stage(snakemake) as this:
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     config = sensitivity.SensitivityConfig.from_section(section)
     result = sensitivity.measure(net, splits, config, this.work / "sensitivity.jsonl")
+    outcomes = sensitivity.evaluate_designed(net, splits, config, this.work / "sensitivity.jsonl")
+    prediction.write_outcomes(snakemake.output.evaluations, outcomes)
+    predictor = prediction.fit(outcomes, net.macs()) if config.evaluations else result
     subnets = sensitivity.validation_subnets(net, config)
-    table = sensitivity.validate_accuracy(net, splits, result, subnets, config, this.work / "validation.jsonl")
+    table = sensitivity.validate_accuracy(net, splits, predictor, subnets, config, this.work / "validation.jsonl")
     with artifacts.atomic(snakemake.output.sensitivity) as path:
         result.rows.to_csv(path, index=False)
     baseline = {"accuracy": result.baseline, "standard_error": result.baseline_standard_error, "set": "validation"}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from autotailor.prediction.model import AccuracyModel, fit
     from autotailor.prediction.outcomes import Outcomes
     from autotailor.prediction.rounds import Rounds, evaluate_along_front
+    from autotailor.prediction.storage import read_metric, read_outcomes, write_metric, write_outcomes
 
 __all__ = [
     "AccuracyModel",
@@ -25,6 +26,10 @@ __all__ = [
     "ends",
     "evaluate_along_front",
     "fit",
+    "read_metric",
+    "read_outcomes",
+    "write_metric",
+    "write_outcomes",
 ]
 
 _HOMES = {
@@ -36,5 +41,9 @@ _HOMES = {
     "ends": "autotailor.prediction.design",
     "evaluate_along_front": "autotailor.prediction.rounds",
     "fit": "autotailor.prediction.model",
+    "read_metric": "autotailor.prediction.storage",
+    "read_outcomes": "autotailor.prediction.storage",
+    "write_metric": "autotailor.prediction.storage",
+    "write_outcomes": "autotailor.prediction.storage",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -13,7 +13,7 @@ because they would confirm the mean that is made of them, and every variance wou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,7 @@ from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.prediction.evidence import MISFIT, maximise
 from autotailor.prediction.functions import Group, groups
-from autotailor.prediction.outcomes import Outcomes
+from autotailor.prediction.outcomes import BoolArray, Outcomes, log_odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,18 @@ class AccuracyModel:
     groups: tuple[Group, ...]
     variances: Mapping[str, float]
 
-    def metric(self) -> Metric:
-        """The posterior mean of accuracy in percent, a sum of terms with the link ``logit``."""
-        scale, columns = self._scale, self._columns
-        return self._metric(self._mean + scale * (columns.T @ self._solved))
+    def metric(self, reference: BoolArray | None = None) -> Metric:
+        """The posterior mean of accuracy in percent, a sum of terms with the link ``logit``.
+
+        Args:
+            reference: whether the largest SubNet is right about each of some images, on which accuracy is predicted
+                instead of the evaluated ones.
+        """
+        found = self._metric(self._mean + self._scale * (self._columns.T @ self._solved))
+        if reference is None:
+            return found
+        shift = float(log_odds(reference.sum(), len(reference))) - self.outcomes.baseline
+        return replace(found, constant=found.constant + shift)
 
     def draw(self, random: np.random.Generator) -> Metric:
         """A draw from the posterior of the weights, as a metric like ``metric``."""

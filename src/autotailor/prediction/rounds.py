@@ -43,6 +43,10 @@ class Rounds:
     regret: FloatArray
     evaluated: int
 
+    def metrics(self) -> dict[str, float]:
+        """Metrics for tracking: the number of evaluations, and the largest regret of the choice at any budget."""
+        return {"evaluations": self.evaluated, **({"regret": float(self.regret.max())} if len(self.regret) else {})}
+
 
 def evaluate_along_front(
     outcomes: Outcomes,
@@ -60,16 +64,19 @@ def evaluate_along_front(
         cost: see ``fit``.
         best: the most accurate SubNet at each budget.
         evaluate: evaluates SubNets.
-        count: largest number of evaluations.
+        count: largest number of evaluations; without budgets there are none.
         tolerance: largest mean regret at which the rounds end, points of accuracy.
         random: of the draws.
     """
     evaluated = 0
     while True:
         model = fit(outcomes, cost)
+        choice = best(model.metric())
+        if not len(choice):
+            return Rounds(model, np.empty(0), evaluated)
         draws = [model.draw(random) for _ in range(DRAWS)]
         offers = [best(draw) for draw in draws]
-        regret = _regret(best(model.metric()), draws, offers)
+        regret = _regret(choice, draws, offers)
         fresh = _fresh(offers, outcomes)[: count - evaluated]
         if not fresh or regret.max() <= tolerance:
             return Rounds(model, regret, evaluated)

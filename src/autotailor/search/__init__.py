@@ -11,6 +11,7 @@ from autotailor.lazy import attach
 from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
+    from autotailor.search.best import best_at
     from autotailor.search.budgets import budget_names, latency_budgets, read_budgets, write_budgets
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
@@ -29,6 +30,7 @@ __all__ = [
     "SearchError",
     "SearchResult",
     "Yardstick",
+    "best_at",
     "budget_names",
     "candidates",
     "choose",
@@ -50,6 +52,7 @@ _HOMES = {
     "SearchError": "autotailor.search.errors",
     "SearchResult": "autotailor.search.optimizer",
     "Yardstick": "autotailor.search.optimizer",
+    "best_at": "autotailor.search.best",
     "budget_names": "autotailor.search.budgets",
     "choose": "autotailor.search.choice",
     "exact_front": "autotailor.search.elimination",

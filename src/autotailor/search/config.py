@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotailor.search.errors import SearchError
-from autotailor.sections import check_integers, read_section
+from autotailor.sections import check_integers, check_numbers, read_section
 
 EXACT = ("auto", "always", "never")
 
@@ -26,6 +26,9 @@ class SearchConfig:
         points: latency budgets spread over the reachable range; the front has at most one row for each.
         candidates: SubNets per exported budget that are measured on the validation set before one is chosen; with 1,
             the SubNet with the best prediction is exported.
+        evaluations: SubNets along the front that are evaluated before the search, so that the prediction is best where
+            SubNets are chosen; it has no effect where the prediction is the sum of single drops.
+        regret: points of accuracy; these evaluations end where the choice at each budget is expected to lose no more.
         exact: ``auto`` computes the exact front where the space allows it, ``always`` fails where it does not,
             ``never`` leaves the exact front out.
         exact_points: largest partial front of the exact search; longer ones are thinned, and the error is reported.
@@ -39,7 +42,9 @@ class SearchConfig:
     mutation_eta: float = 3.0
     beam_width: int = 16
     points: int = 121
-    candidates: int = 12
+    candidates: int = 4
+    evaluations: int = 8
+    regret: float = 0.1
     exact: str = "auto"
     exact_points: int = 2000
     exact_table: int = 200_000
@@ -51,10 +56,12 @@ class SearchConfig:
             "beam_width": 0,
             "points": 2,
             "candidates": 1,
+            "evaluations": 0,
             "exact_points": 2,
             "exact_table": 1,
         }
         check_integers(self, minimum, "search", SearchError)
+        check_numbers(self, {"regret": 0.0}, "search", SearchError)
         if self.exact not in EXACT:
             raise SearchError(
                 f"search.exact: {self.exact!r}, expected one of {', '.join(EXACT)}; change it in conf/search"

@@ -12,9 +12,12 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.sensitivity.config import SensitivityConfig
     from autotailor.sensitivity.errors import SensitivityError
+    from autotailor.sensitivity.evaluations import evaluate_designed
     from autotailor.sensitivity.measurement import (
         Sensitivity,
         accuracy_metric,
+        evaluate,
+        learnt_from,
         measure,
         measure_accuracies,
         validate_accuracy,
@@ -26,6 +29,9 @@ __all__ = [
     "SensitivityConfig",
     "SensitivityError",
     "accuracy_metric",
+    "evaluate",
+    "evaluate_designed",
+    "learnt_from",
     "measure",
     "measure_accuracies",
     "validate_accuracy",
@@ -37,6 +43,9 @@ _HOMES = {
     "SensitivityConfig": "autotailor.sensitivity.config",
     "SensitivityError": "autotailor.sensitivity.errors",
     "accuracy_metric": "autotailor.sensitivity.measurement",
+    "evaluate": "autotailor.sensitivity.measurement",
+    "evaluate_designed": "autotailor.sensitivity.evaluations",
+    "learnt_from": "autotailor.sensitivity.measurement",
     "measure": "autotailor.sensitivity.measurement",
     "measure_accuracies": "autotailor.sensitivity.measurement",
     "validate_accuracy": "autotailor.sensitivity.measurement",

@@ -19,6 +19,8 @@ class SensitivityConfig:
     Attributes:
         images: validation images on which drops are measured, spread evenly over the set; 0: all of them.
         batch_size: images per forward pass.
+        evaluations: SubNets that are evaluated beside the single modifications, from which accuracy is predicted; with
+            0, the prediction is the sum of single drops (paper, eq. 3).
         validate_subnets: random SubNets whose predicted accuracy is compared with the measured one, on the test set.
         seed: of those SubNets.
         threads: of PyTorch.
@@ -31,6 +33,7 @@ class SensitivityConfig:
 
     images: int = 0
     batch_size: int = 256
+    evaluations: int = 20
     validate_subnets: int = 20
     seed: int = 0
     threads: int = 1
@@ -41,7 +44,7 @@ class SensitivityConfig:
 
     def __post_init__(self) -> None:
         least = {"images": 0, "batch_size": 1, "validate_subnets": 2, "seed": 0, "threads": 1, "workers": 1}
-        check_integers(self, {**least, "memory_mb": 0}, "sensitivity", SensitivityError)
+        check_integers(self, {**least, "memory_mb": 0, "evaluations": 0}, "sensitivity", SensitivityError)
         if self.images == 1:
             raise SensitivityError(
                 "sensitivity.images: expected 0 (all validation images) or at least 2, not 1: the standard error of a "

@@ -22,6 +22,7 @@ from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
+from autotailor.prediction.model import AccuracyModel
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
 from autotailor.statistics import accuracy, accuracy_drop
@@ -46,6 +47,16 @@ class Sensitivity:
     baseline_standard_error: float
 
 
+def learnt_from(data: DataSplits, config: SensitivityConfig) -> EvaluationSet:
+    """The images from whose evaluations accuracy is predicted: ``config.images`` of the validation set."""
+    return share_of(data.validation, config.images)
+
+
+def learning(data: DataSplits, images: EvaluationSet) -> str:
+    """Title of evaluations on the images of ``learnt_from``."""
+    return "sensitivity" if images is data.validation else f"sensitivity on {len(images)} images"
+
+
 def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal: Path) -> Sensitivity:
     """Evaluates every single modification of the largest SubNet on the validation set, or on ``config.images`` of it.
 
@@ -60,9 +71,8 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
     singles = {
         (v.name, choice): base.transform(Modification(v.name, choice)) for v in net.space for choice in v.choices
     }
-    images = share_of(data.validation, config.images)
-    title = "sensitivity" if images is data.validation else f"sensitivity on {len(images)} images"
-    right = _evaluate_all(net, data, images, [base, *singles.values()], config, journal, title)
+    images = learnt_from(data, config)
+    right = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
     groups = images.groups
     rows = [
         (variable, choice, *accuracy_drop(right[base.id], right[subnet.id], groups))
@@ -122,15 +132,15 @@ def validation_subnets(net: SuperNet, config: SensitivityConfig) -> tuple[SubNet
 def validate_accuracy(
     net: SuperNet,
     data: DataSplits,
-    sensitivity: Sensitivity,
+    predictor: Sensitivity | AccuracyModel,
     subnets: Sequence[SubNet],
     config: SensitivityConfig,
     journal: Path,
 ) -> pd.DataFrame:
     """Compares predicted and measured accuracy of whole SubNets on the test set.
 
-    The prediction is the *test* accuracy of the largest SubNet minus the sum of drops measured on the *validation* set,
-    so that the comparison tests the sum of drops and not the difference between two sets of images.
+    The prediction begins with the *test* accuracy of the largest SubNet, and what it learnt comes from the *validation*
+    set, so that the comparison tests the prediction and not the difference between two sets of images.
 
     Returns:
         subnet (id), assignment (JSON), predicted (percent), measured (percent), standard_error (points, of the
@@ -139,10 +149,14 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    right = _evaluate_all(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
+    right = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
     groups = data.test.groups
-    constant, _ = accuracy(right[base.id], groups)
-    predicted = accuracy_metric(net.space, sensitivity.rows, constant).predict(stack(subnets))
+    if isinstance(predictor, Sensitivity):
+        constant, _ = accuracy(right[base.id], groups)
+        metric = accuracy_metric(net.space, predictor.rows, constant)
+    else:
+        metric = predictor.metric(right[base.id])
+    predicted = metric.predict(stack(subnets))
     rows = []
     for subnet, value in zip(subnets, predicted, strict=True):
         _, error = accuracy_drop(right[base.id], right[subnet.id], groups)
@@ -154,11 +168,11 @@ def measure_accuracies(
     net: SuperNet, data: DataSplits, subnets: Sequence[SubNet], config: SensitivityConfig, journal: Path
 ) -> dict[str, tuple[float, float]]:
     """Accuracy of whole SubNets on the validation set by SubNet id: percent, and its clustered standard error."""
-    right = _evaluate_all(net, data, data.validation, subnets, config, journal, "candidates")
+    right = evaluate(net, data, data.validation, subnets, config, journal, "candidates")
     return {id_: accuracy(found, data.validation.groups) for id_, found in right.items()}
 
 
-def _evaluate_all(
+def evaluate(
     net: SuperNet,
     data: DataSplits,
     images: EvaluationSet,
@@ -167,7 +181,20 @@ def _evaluate_all(
     path: Path,
     title: str,
 ) -> dict[str, BoolArray]:
-    """Correctness by SubNet id, after recalibration; SubNets in the journal are not evaluated again."""
+    """Right answers of SubNets, image by image, after recalibration; SubNets in the journal are not evaluated again.
+
+    Args:
+        net: the SuperNet.
+        data: the splits; the training stream recalibrates.
+        images: the evaluation set.
+        subnets: of the SuperNet's space.
+        config: parameters.
+        path: of the journal.
+        title: what the evaluations are for; a journal is not read for another title.
+
+    Returns:
+        Id of each SubNet to whether it is right about each image ``[n]``.
+    """
     wanted = {subnet.id: subnet for subnet in subnets}
     if any(subnet.space != net.space for subnet in wanted.values()):
         raise SensitivityError(f"{title}: a SubNet does not belong to the space of {net.name}; sample it from this net")

@@ -1,0 +1,101 @@
+"""A trained SuperNet, and evaluations of its SubNets that are kept in journals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from sampled.training import Run, train
+
+from autotailor import sensitivity
+from autotailor.data.splits import DataSplits
+from autotailor.ir.space.subnet import SubNet, sample_distinct
+from autotailor.ir.supernet import SuperNet
+from autotailor.prediction import Outcomes
+from autotailor.prediction.outcomes import BoolArray
+
+STRATEGY = "alternating"
+JOURNAL = "accuracy_predictor"
+
+
+@dataclass(frozen=True)
+class Network:
+    """One model and seed.
+
+    Attributes:
+        directory: of trained networks and journals, as ``sampling.py`` lays it out.
+        model: name in conf/model.
+        seed: of data and training.
+        held_out: random SubNets that every predictor is judged by.
+        pool: further random SubNets, which predictors learn from.
+    """
+
+    directory: Path
+    model: str
+    seed: int
+    held_out: int
+    pool: int
+
+    @cached_property
+    def run(self) -> Run:
+        """Its training."""
+        return Run(self.directory, self.model, STRATEGY, self.seed, (), 0)
+
+    @cached_property
+    def net(self) -> SuperNet:
+        """The SuperNet, which is trained if it is not there."""
+        return train(self.run)[0]
+
+    @property
+    def data(self) -> DataSplits:
+        """The splits of the seed."""
+        return self.run.data
+
+    @cached_property
+    def drawn(self) -> tuple[tuple[SubNet, ...], tuple[SubNet, ...]]:
+        """The held-out SubNets and the pool: distinct, uniform over the space."""
+        found = sample_distinct(self.net.space, self.held_out + self.pool, np.random.default_rng(0))
+        return found[: self.held_out], found[self.held_out :]
+
+    def on_validation(self, subnets: Sequence[SubNet]) -> dict[str, BoolArray]:
+        """Right answers on the validation set, which predictors learn from."""
+        return self._evaluate(subnets, "validation")
+
+    def on_test(self, subnets: Sequence[SubNet]) -> dict[str, BoolArray]:
+        """Right answers on the test set, which judges predictors."""
+        return self._evaluate(subnets, "test")
+
+    def outcomes(self, subnets: Sequence[SubNet]) -> Outcomes:
+        """SubNets as evaluated on the validation set."""
+        right = self.on_validation([self.net.largest(), *subnets])
+        return Outcomes.of(self.net.space, subnets, right, self.data.validation.groups)
+
+    def test_outcomes(self, subnets: Sequence[SubNet]) -> Outcomes:
+        """SubNets as evaluated on the test set."""
+        right = self.on_test([self.net.largest(), *subnets])
+        return Outcomes.of(self.net.space, subnets, right, self.data.test.groups)
+
+    def one_hot(self, subnets: Sequence[SubNet]) -> npt.NDArray[np.float64]:
+        """Choices as indicators ``[n, modifications]``."""
+        return np.array(
+            [
+                [
+                    float(i == k)
+                    for v, i in zip(self.net.space, subnet.indices, strict=True)
+                    for k in range(len(v.choices))
+                ]
+                for subnet in subnets
+            ]
+        )
+
+    def _evaluate(self, subnets: Sequence[SubNet], split: str) -> dict[str, BoolArray]:
+        calibration = self.run.configuration["finetune"]["calibration"]
+        section = {**self.run.configuration["sensitivity"], "calibration": calibration, "workers": 1}
+        config = sensitivity.SensitivityConfig.from_section(section)
+        images = self.data.validation if split == "validation" else self.data.test
+        journal = self.run.folder / f"{JOURNAL}_{split}.jsonl"
+        return sensitivity.evaluate(self.net, self.data, images, subnets, config, journal, JOURNAL)

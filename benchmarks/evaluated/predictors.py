@@ -1,0 +1,90 @@
+"""The predictors that are compared: from evaluated SubNets to log-odds against the largest SubNet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.prediction import Outcomes, d_optimal, ends, fit
+from autotailor.prediction.functions import groups
+from evaluated.network import Network
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predicted log-odds against the largest SubNet ``[n]``; its variance where the predictor knows one."""
+
+    values: FloatArray
+    variance: FloatArray | None = None
+
+
+Predictor = Callable[[Network, Sequence[SubNet], Sequence[SubNet]], Prediction]
+"""From single modifications and further evaluated SubNets, and the SubNets to predict."""
+
+
+def single_drops(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
+    """The sum of single drops (paper, eq. 3)."""
+    offered = groups(network.net.space, network.outcomes(learnt).drops(), network.net.macs())
+    drops = next(group for group in offered if group.name == "drops")
+    return Prediction(drops.columns(network.net.space, stack(asked))[:, 0])
+
+
+def ours(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
+    """The model of ``autotailor.prediction``."""
+    model = fit(network.outcomes(learnt), network.net.macs())
+    rows = stack(asked)
+    metric, share = model.metric(), model.metric().predict(rows) / 100
+    errors = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
+    return Prediction(metric.linear(rows) - model.outcomes.baseline, np.square(errors))
+
+
+def perceptron(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
+    """A multilayer perceptron of three layers with 400 units over one-hot choices, as in Once-for-All."""
+    from sklearn.neural_network import MLPRegressor
+
+    return _regressed(
+        network, learnt, asked, MLPRegressor(hidden_layer_sizes=(400, 400, 400), max_iter=300, random_state=0)
+    )
+
+
+def boosting(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
+    """Gradient boosting over one-hot choices."""
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    return _regressed(network, learnt, asked, GradientBoostingRegressor(random_state=0))
+
+
+def _regressed(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet], model: object) -> Prediction:
+    """A regression of scikit-learn on targets with mean 0 and deviation 1; the largest SubNet is among them."""
+    found: Outcomes = network.outcomes(learnt)
+    subnets, targets = [network.net.largest(), *found.subnets], np.append(0.0, found.target)
+    mean, deviation = targets.mean(), targets.std()
+    model.fit(network.one_hot(subnets), (targets - mean) / deviation)  # type: ignore[attr-defined]
+    values = model.predict(network.one_hot(asked)) * deviation + mean  # type: ignore[attr-defined]
+    return Prediction(np.asarray(values, dtype=np.float64))
+
+
+def designed(network: Network, count: int, seed: int) -> list[SubNet]:
+    """The SubNets that ours evaluates: both ends at each resolution, then a D-optimal set, without held-out ones."""
+    net = network.net
+    singles = network_singles(network)
+    first = [subnet for subnet in ends(net.space) if subnet not in singles][:count]
+    offered = groups(net.space, network.outcomes(singles).drops(), net.macs())
+    held = set(network.drawn[0])
+    known = stack([*singles, *first, *held])
+    return [*first, *d_optimal(net.space, offered, net.macs(), known, count - len(first), np.random.default_rng(seed))]
+
+
+def network_singles(network: Network) -> list[SubNet]:
+    """The largest SubNet and every single modification of it."""
+    from autotailor.ir.space.variable import Modification
+
+    base = network.net.largest()
+    found = [base.transform(Modification(v.name, c)) for v in network.net.space for c in v.choices]
+    return list(dict.fromkeys([base, *found]))

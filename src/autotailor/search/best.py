@@ -1,0 +1,49 @@
+"""The best SubNet at each budget, for one metric of accuracy after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import IntArray
+from autotailor.search.budgets import Budgets, latency_budgets
+from autotailor.search.config import SearchConfig
+from autotailor.search.elimination import exact_front
+from autotailor.search.errors import SearchError
+from autotailor.search.front import Front, Objectives
+
+
+def best_at(latency: Metric, budgets: Budgets, config: SearchConfig) -> Callable[[Metric], IntArray]:
+    """A function from a metric of accuracy to choice indices of the most accurate SubNet at each budget.
+
+    Args:
+        latency: that the budgets limit.
+        budgets: see ``latency_budgets``.
+        config: the front is exact where the configuration and the space allow it, else that of the genetic search.
+
+    Returns:
+        The function; its result has the shape ``[budgets, variables]``.
+    """
+
+    def best(accuracy: Metric) -> IntArray:
+        objectives = Objectives(accuracy, latency)
+        front = _front(objectives, config)
+        limits = latency_budgets(objectives, front, budgets)
+        rows = [front.position(limit, name) for name, limit in limits.items()]
+        return np.asarray(front.indices[rows], dtype=np.int64)
+
+    return best
+
+
+def _front(objectives: Objectives, config: SearchConfig) -> Front:
+    if config.exact != "never":
+        try:
+            return exact_front(objectives, config.exact_points, config.exact_table).front
+        except SearchError:
+            if config.exact == "always":
+                raise
+    from autotailor.search.genetic import genetic_front
+
+    return genetic_front(objectives, config)

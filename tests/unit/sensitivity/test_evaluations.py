@@ -1,0 +1,89 @@
+"""Evaluations of SubNets beside the single modifications."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autotailor
+import tiny_data
+from autotailor import prediction, sensitivity
+from autotailor.accuracy import CalibrationConfig, side_by_side
+from autotailor.prediction import Outcomes
+from autotailor.prediction.design import ends
+from autotailor.sensitivity import SensitivityConfig
+from autotailor.sensitivity.evaluations import singles
+
+CONFIG = SensitivityConfig(batch_size=20, evaluations=9, validate_subnets=5, calibration=CalibrationConfig(16, 16))
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("evaluations") / "journal.jsonl"
+
+
+@pytest.fixture(scope="module")
+def outcomes(resnet_net: autotailor.SuperNet, journal: Path) -> Outcomes:
+    sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, journal)
+    return sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), CONFIG, journal)
+
+
+def test_singles_then_both_ends_at_each_resolution_then_others_are_evaluated(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes
+) -> None:
+    alone = singles(resnet_net.space)[1:]
+    assert outcomes.subnets[: len(alone)] == tuple(alone)
+    more = outcomes.subnets[len(alone) :]
+    assert len(set(more)) == 9
+    corners = [s for s in ends(resnet_net.space) if s not in singles(resnet_net.space)]
+    assert list(more[: len(corners)]) == corners
+    assert len(more) > len(corners)
+
+
+def test_the_same_images_are_right_as_in_the_sensitivities(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, journal: Path
+) -> None:
+    measured = sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, journal)
+    assert 100 * outcomes.reference.mean() == pytest.approx(measured.baseline)
+
+
+def test_a_second_run_evaluates_nothing_again(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("evaluated again")
+
+    monkeypatch.setattr(side_by_side.Evaluator, "_group", refuse)
+    again = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), CONFIG, journal)
+    assert again.subnets == outcomes.subnets
+    np.testing.assert_array_equal(again.right, outcomes.right)
+
+
+def test_without_further_evaluations_the_singles_remain(resnet_net: autotailor.SuperNet, journal: Path) -> None:
+    found = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), replace(CONFIG, evaluations=0), journal)
+    assert found.subnets == tuple(singles(resnet_net.space)[1:])
+
+
+def test_predictions_of_the_model_are_compared_on_the_test_set(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, tmp_path: Path
+) -> None:
+    model, data = prediction.fit(outcomes, resnet_net.macs()), tiny_data.splits()
+    subnets = sensitivity.validation_subnets(resnet_net, CONFIG)
+    table = sensitivity.validate_accuracy(resnet_net, data, model, subnets, CONFIG, tmp_path / "j")
+    right = sensitivity.evaluate(
+        resnet_net, data, data.test, [resnet_net.largest()], CONFIG, tmp_path / "other", "largest"
+    )[resnet_net.largest().id]
+    expected = model.metric(right).predict(np.stack([subnet.to_array() for subnet in subnets]))
+    np.testing.assert_allclose(table.predicted, expected)
+    assert not np.allclose(table.predicted, model.metric(~right).predict(np.stack([s.to_array() for s in subnets])))
+
+
+def test_a_part_of_the_images_is_enough(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    config = replace(CONFIG, images=10, evaluations=0)
+    found = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), config, tmp_path / "j")
+    assert found.right.shape[1] == 10
+    measured = sensitivity.measure(resnet_net, tiny_data.splits(), config, tmp_path / "j")
+    assert 100 * found.reference.mean() == pytest.approx(measured.baseline)
