@@ -13,16 +13,23 @@ def is_for_the_console(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OWN
 
 
-def send_to(path: str | None) -> None:
+def send_to(path: str | None, mode: str = "w") -> None:
     """Sends messages of level INFO and above to the console and to a file.
 
     Args:
-        path: of the file, which is overwritten; None writes no file.
+        path: of the file; None writes no file.
+        mode: ``w`` overwrites the file, ``a`` goes on behind its end.
     """
     console = logging.StreamHandler()
     console.addFilter(is_for_the_console)
     handlers: list[logging.Handler] = [console]
     if path:
-        handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+        handlers.append(logging.FileHandler(path, mode=mode, encoding="utf-8"))
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
+    logging.captureWarnings(True)
+
+
+def silence() -> None:
+    """Shows no messages: another process of the same rule shows them."""
+    logging.basicConfig(level=logging.CRITICAL, handlers=[logging.NullHandler()], force=True)
     logging.captureWarnings(True)

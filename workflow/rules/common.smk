@@ -82,8 +82,18 @@ MEASURING_THREADS = (
     if CONFIG["device"]["transport"] == "local"
     else 1
 )
-PRETRAINING_THREADS = (CONFIG["model"]["pretrain"] or CONFIG)["threads"]
+
+
+def together(section):
+    """The threads of all processes of a machine that train together."""
+    return section["threads"] * section.get("processes", 1)
+
+
+PRETRAINING_THREADS = together(
+    CONFIG["model"]["pretrain"] or {"threads": CONFIG["threads"]}
+)
 SHARING_THREADS = CONFIG["threads"] * CONFIG["workers"]
+FINETUNING_THREADS = max(SHARING_THREADS, together(CONFIG["finetune"]))
 workflow.global_resources[f"device_{DEVICE}"] = 1
 
 # The scripts read these settings; a change of them does not run a rule again.

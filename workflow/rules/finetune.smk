@@ -12,7 +12,9 @@ rule finetune:
         "logs/{model}/finetune.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: SHARING_THREADS
+    threads: FINETUNING_THREADS
+    resources:
+        nodes=CONFIG["finetune"].get("nodes", 1),
     params:
         sections=sections("data", "finetune", "threads"),
         code=code("finetune"),

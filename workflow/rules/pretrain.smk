@@ -11,6 +11,8 @@ rule pretrain:
     conda:
         "../envs/autotailor.yaml"
     threads: PRETRAINING_THREADS
+    resources:
+        nodes=(CONFIG["model"]["pretrain"] or {}).get("nodes", 1),
     params:
         sections=sections("network", "pretrain", "data", "threads"),
         code=code("pretrain"),

@@ -11,9 +11,10 @@ with stage(snakemake, is_training=True) as this:
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     result = finetuning.finetune(net, splits, config, this.work, this.run.metrics)
-    this.run.metrics(result.metrics)
-    with artifacts.atomic(snakemake.output.supernet) as path:
-        result.net.save(path)
-    with artifacts.atomic(snakemake.output.history) as path:
-        pd.DataFrame(result.history).to_csv(path, index=False)
-    artifacts.write_json(snakemake.output.metrics, result.metrics)
+    if this.is_first:
+        this.run.metrics(result.metrics)
+        with artifacts.atomic(snakemake.output.supernet) as path:
+            result.net.save(path)
+        with artifacts.atomic(snakemake.output.history) as path:
+            pd.DataFrame(result.history).to_csv(path, index=False)
+        artifacts.write_json(snakemake.output.metrics, result.metrics)

@@ -12,9 +12,10 @@ with stage(snakemake, is_training=True) as this:
     splits = data.load(this.params["data"])
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])
     result = finetuning.pretrain(network, splits, config, this.work, this.run.metrics)
-    this.run.metrics(result.metrics)
-    with artifacts.atomic(snakemake.output.weights) as path:
-        torch.save(result.state_dict, path)
-    with artifacts.atomic(snakemake.output.history) as path:
-        pd.DataFrame(result.history).to_csv(path, index=False)
-    artifacts.write_json(snakemake.output.metrics, result.metrics)
+    if this.is_first:
+        this.run.metrics(result.metrics)
+        with artifacts.atomic(snakemake.output.weights) as path:
+            torch.save(result.state_dict, path)
+        with artifacts.atomic(snakemake.output.history) as path:
+            pd.DataFrame(result.history).to_csv(path, index=False)
+        artifacts.write_json(snakemake.output.metrics, result.metrics)

@@ -13,6 +13,7 @@ import psutil
 
 from autotailor import artifacts, logs, tracking
 from autotailor.code import changed_modules, rule_code, rule_modules
+from autotailor.compute import launch
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import flatten
 from autotailor.work import Work
@@ -30,11 +31,20 @@ class Stage:
         params: the rule's configuration sections.
         work: directory of checkpoints and journals, for this configuration and these inputs only.
         run: the rule's child run in MLflow.
+        is_first: whether this process writes the rule's outputs; several may train together.
     """
 
     params: dict
     work: Path
     run: tracking.Child
+    is_first: bool = True
+
+
+class _NoRun:
+    """In the place of a child run for processes that train together with the first one."""
+
+    def metrics(self, values, step=0):
+        """Keeps nothing."""
 
 
 def _watch(process: psutil.Process) -> None:
@@ -50,9 +60,12 @@ def _watch(process: psutil.Process) -> None:
 
 
 def _follow_snakemake() -> None:
-    """Starts a thread that watches the nearest Snakemake among this process's ancestors."""
+    """Starts a thread that watches the nearest Snakemake among this process's ancestors.
+
+    A process that trains together with others watches the process that has started it.
+    """
     for ancestor in psutil.Process().parents():
-        if any("snakemake" in part for part in ancestor.cmdline()[:3]):
+        if launch.is_worker() or any("snakemake" in part for part in ancestor.cmdline()[:3]):
             threading.Thread(target=_watch, args=(ancestor,), daemon=True).start()
             return
 
@@ -78,11 +91,49 @@ def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> 
     return Work.of(WORK, snakemake.rule, list(snakemake.wildcards), key, code, is_training=is_training)
 
 
+def _train_together(snakemake):
+    """Runs the rule's script in several processes, where its section asks for them, and ends this process.
+
+    The workers write the log; what their agent has to say stands behind it.
+    """
+    asked = launch.Processes.of(snakemake.params.sections.get(snakemake.rule))
+    if asked.count == 1 or launch.is_worker():
+        return
+    logs.send_to(None)
+    try:
+        launch.launch(asked, snakemake.rule)
+    except AutoTailorError as error:
+        logs.send_to(snakemake.log[0] if snakemake.log else None, mode="a")
+        logging.error("Error in rule %s: %s", snakemake.rule, error)
+        sys.exit(launch.status_of(error))
+    sys.exit(0)
+
+
+@contextmanager
+def _helper(snakemake):
+    """The stage of a process that trains together with the first one, and writes nothing.
+
+    The work folder is read after the training has connected the processes, and thus after the first one has begun it.
+    """
+    logs.silence()
+    params = snakemake.params.sections
+    try:
+        provenance = artifacts.Provenance(snakemake.rule, params, [Path(path) for path in snakemake.input])
+        work = _work(snakemake, provenance, is_training=True)
+        yield Stage(params, work.folder, _NoRun(), is_first=False)
+    except Exception as error:
+        launch.tell(error)
+        sys.exit(launch.status_of(error))
+
+
 @contextmanager
 def stage(snakemake, *, computes=True, is_training=False):
     """Runs the block as a rule: with console, log, work directory, child run and provenance.
 
     PyTorch gets the number of threads in the rule's configuration, or one, because floating-point sums depend on it.
+
+    Where the section of a rule that trains asks for several processes, the script runs once in each of them. Only the
+    first one writes: messages, metrics, checkpoints and, where ``Stage.is_first`` says so, outputs.
 
     Args:
         snakemake: Snakemake's object for the script.
@@ -91,12 +142,18 @@ def stage(snakemake, *, computes=True, is_training=False):
             belong to.
     """
     _follow_snakemake()
-    logs.send_to(snakemake.log[0] if snakemake.log else None)
     params = snakemake.params.sections
+    if is_training:
+        _train_together(snakemake)
     if computes:
         import torch
 
         torch.set_num_threads(params.get("threads", 1))
+    if launch.rank():
+        with _helper(snakemake) as helper:
+            yield helper
+        return
+    logs.send_to(snakemake.log[0] if snakemake.log else None)
     record = Path(snakemake.output.provenance)
     outputs = [Path(path) for path in snakemake.output if Path(path) != record]
     for output in (*outputs, record):
@@ -115,7 +172,9 @@ def stage(snakemake, *, computes=True, is_training=False):
                     run.artifact(path)
     except AutoTailorError as error:
         logging.error("Error in rule %s: %s", snakemake.rule, error)
-        sys.exit(1)
-    except Exception:
+        launch.tell(error)
+        sys.exit(launch.status_of(error))
+    except Exception as error:
         logging.exception("Error in rule %s", snakemake.rule)
+        launch.tell(error)
         sys.exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,28 @@ from autotailor.data.labels import ACCURACY, AGREEMENT, UNKNOWN, Score
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 READ = 256  # images that are read at once
+Items = TypeVar("Items", torch.Tensor, range, list[Any])
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part of each batch that one of several processes reads.
+
+    Attributes:
+        number: of the part, from 0.
+        count: of parts, which are equally large and lie one behind the other in the batch.
+    """
+
+    number: int = 0
+    count: int = 1
+
+    def of(self, items: Items) -> Items:
+        """The part of a batch of n items; the last n modulo ``count`` items belong to no part."""
+        size = len(items) // self.count
+        return items[self.number * size : (self.number + 1) * size]
+
+
+WHOLE = Shard()
 
 
 class TrainStream(ABC):
@@ -37,6 +60,20 @@ class TrainStream(ABC):
         Yields:
             Normalised images float32 ``[b, 3, R, R]`` and labels int64 ``[b]``.
         """
+
+    def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
+        """A part of each batch: images and labels as ``batches`` yields them, augmentations included.
+
+        A stream that opens files overrides this method, so that it opens the files of the part alone.
+
+        Args:
+            epoch: see ``batches``.
+            batch_size: of the whole batches.
+            start: see ``batches``.
+            shard: the part.
+        """
+        for images, labels in self.batches(epoch, batch_size, start):
+            yield shard.of(images), shard.of(labels)
 
     def num_batches(self, batch_size: int) -> int:
         """Batches in one epoch."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
+import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import Calibrator
@@ -15,6 +16,7 @@ from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data.excerpt import excerpt
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
+from autotailor.finetuning.training.processes.group import Group, join
 from autotailor.finetuning.training.watch import Accuracies, Record, Watch
 from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, smallest
@@ -45,13 +47,18 @@ def watch_subnets(module: ElasticModule, data: DataSplits, config: FinetuneConfi
     def measure(trained: nn.Module) -> Accuracies:
         assert isinstance(trained, ElasticModule)
         evaluator.look_at(trained)
-        return _accuracies(evaluator, members)
+        return _accuracies(evaluator, members, join(config))
 
     return Watch(measure, panel.every, record, config.keep == "best")
 
 
-def _accuracies(evaluator: Evaluator, members: dict[str, SubNet]) -> Accuracies:
-    right = {subnet: percent(found) for subnet, found in evaluator.all(list(dict.fromkeys(members.values())))}
+def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) -> Accuracies:
+    subnets = list(dict.fromkeys(members.values()))
+    found = torch.zeros(len(subnets), dtype=torch.float64)
+    places = range(group.rank, len(subnets), group.size)  # each process evaluates SubNets of its own
+    for place, (_, correct) in zip(places, evaluator.all([subnets[place] for place in places]), strict=True):
+        found[place] = percent(correct)
+    right = dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
     columns = {f"{name}_accuracy": right[subnet] for name, subnet in members.items()}
     columns[MEAN] = fmean(value for name, value in columns.items() if name.startswith("panel_"))
     shown = {"largest": "largest_accuracy", "smallest": "smallest_accuracy", "panel": MEAN}

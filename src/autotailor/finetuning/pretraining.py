@@ -21,6 +21,7 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.panel import watch_network
 from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 
@@ -59,6 +60,7 @@ def pretrain(
     Raises:
         TrainingError: the network does not fit the data, or training cannot go on.
     """
+    join(config)
     check_network(network, data)
     if not data.labelled:
         raise TrainingError(

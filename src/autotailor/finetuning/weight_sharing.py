@@ -14,7 +14,7 @@ from autotailor.accuracy.evaluation import correctness, evaluate, percent
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import device_of, place
-from autotailor.compute.turns import executor
+from autotailor.compute.turns import InTurn, executor
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, sized
@@ -30,6 +30,7 @@ from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
 from autotailor.finetuning.training.loop import Row, train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.executor import ElasticModule
@@ -73,6 +74,7 @@ def finetune(
             is unknown, or the loss is no longer a finite number.
     """
     config = teacher_alone(config, data)
+    join(config)
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
     device = resolve(config.accelerator)
@@ -124,9 +126,10 @@ def _teacher(
 class WeightSharing:
     """One step of training: averages the gradients of all SubNets that the strategy draws.
 
-    On the processor SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters; on
-    an accelerator they run in turn. Gradients are added in the order of the draw, so that the result does not depend
-    on the number of workers.
+    On the processor SubNets run side by side in ``config.workers`` threads, each on its own view of the parameters. On
+    an accelerator they run in turn, and so they do where several processes train together, because these exchange the
+    statistics of BatchNorm in the order of the layers. Gradients are added in the order of the draw, so that the result
+    does not depend on the number of workers.
 
     Args:
         module: the SuperNet, on the device that trains.
@@ -150,7 +153,7 @@ class WeightSharing:
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
         self._last: list[tuple[SubNet, float]] = []
-        self._pool = executor(config.workers, device_of(module), "subnet")
+        self._pool = InTurn() if config.world > 1 else executor(config.workers, device_of(module), "subnet")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets."""

@@ -7,8 +7,10 @@ import pytest
 import torch
 from PIL import Image
 
+import tiny_data
 from autotailor.data import DataError, resize
-from autotailor.data.splits import TensorEvaluationSet, check_batches
+from autotailor.data.splits import Shard, TensorEvaluationSet, TrainStream, check_batches
+from autotailor.finetuning.polishing.stream import LaterEpochs
 
 IMAGES = torch.arange(7 * 3 * 4 * 4, dtype=torch.float32).reshape(7, 3, 4, 4)
 
@@ -19,6 +21,25 @@ def test_batches_are_all_images_in_their_order(batch_size: int) -> None:
     assert torch.equal(torch.cat(images), IMAGES)
     assert torch.cat(labels).tolist() == list(range(7))
     assert {len(batch) for batch in labels[:-1]} <= {batch_size}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_shards_are_equally_large_and_lie_one_behind_the_other(count: int) -> None:
+    parts = [Shard(number, count).of(range(7)) for number in range(count)]
+    assert {len(part) for part in parts} == {7 // count}
+    assert [item for part in parts for item in part] == list(range(7 - 7 % count))
+
+
+@pytest.mark.parametrize(
+    "stream", [tiny_data.TinyStream(), LaterEpochs(tiny_data.TinyStream(), 3)], ids=["any", "later"]
+)
+def test_shards_of_a_batch_have_its_images(stream: TrainStream) -> None:
+    whole = list(stream.batches(1, 16, start=1))
+    parts = [list(stream.shards(1, 16, 1, Shard(number, 4))) for number in range(4)]
+    for place, (images, labels) in enumerate(whole):
+        assert torch.equal(torch.cat([part[place][0] for part in parts]), images)
+        assert torch.equal(torch.cat([part[place][1] for part in parts]), labels)
+    assert [len(part) for part in parts] == [len(whole)] * 4 == [2] * 4
 
 
 def test_labels_and_groups_are_as_many_as_images() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.policy import Policy
-from autotailor.data.splits import Batch, DataSplits, TrainStream
+from autotailor.data.splits import WHOLE, Batch, DataSplits, Shard, TrainStream
 
 
 @runtime_checkable
@@ -48,9 +48,14 @@ class _AugmentedStream(TrainStream):
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
+        return self.shards(epoch, batch_size, start)
+
+    def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
+        """See TrainStream; the images of the part alone are changed."""
         size = min(batch_size, len(self))
-        for number, (images, labels) in enumerate(self._stream.batches(epoch, batch_size, start), start):
-            changed = [self._changed(image, epoch, number * size + index) for index, image in enumerate(images)]
+        for number, (images, labels) in enumerate(self._stream.shards(epoch, batch_size, start, shard), start):
+            first = number * size + shard.number * len(images)
+            changed = [self._changed(image, epoch, first + index) for index, image in enumerate(images)]
             yield torch.stack(changed), labels
 
     def _changed(self, image: torch.Tensor, epoch: int, position: int) -> torch.Tensor:

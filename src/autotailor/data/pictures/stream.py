@@ -18,9 +18,11 @@ from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.cache import keep
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.splits import (
+    WHOLE,
     Batch,
     DataSplits,
     EvaluationSet,
+    Shard,
     TensorEvaluationSet,
     TrainStream,
     check_batches,
@@ -173,11 +175,15 @@ class PictureStream(TrainStream):
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
+        return self.shards(epoch, batch_size, start)
+
+    def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
+        """See TrainStream."""
         check_batches(batch_size, epoch, start)
         order = np.random.default_rng([self.config.seed, ORDER, epoch]).permutation(len(self))
         size = min(batch_size, len(self))
         places = (range(number * size, (number + 1) * size) for number in range(start, self.num_batches(batch_size)))
-        keys = ([(epoch, place, int(order[place])) for place in part] for part in places)
+        keys = ([(epoch, place, int(order[place])) for place in shard.of(part)] for part in places)
         yield from self._loader.batches(keys)
 
 

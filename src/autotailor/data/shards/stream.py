@@ -23,7 +23,7 @@ from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.listing import is_picture
 from autotailor.data.pictures.reading import PictureError, read_picture
 from autotailor.data.pictures.stream import training_image
-from autotailor.data.splits import Batch, TrainStream, check_batches
+from autotailor.data.splits import WHOLE, Batch, Shard, TrainStream, check_batches
 from autotailor.data.workers import prepared
 
 SHARDS, BUFFER = 10, 11  # seed words that keep the random streams apart
@@ -63,6 +63,10 @@ class ShardStream(TrainStream):
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
+        return self.shards(epoch, batch_size, start)
+
+    def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
+        """See TrainStream; all samples are read, and those of the part are decoded."""
         check_batches(batch_size, epoch, start)
         size = min(batch_size, len(self))
         wanted = range(start * size, self.num_batches(batch_size) * size)
@@ -73,7 +77,7 @@ class ShardStream(TrainStream):
                 yield group
 
         def prepare(group: list[tuple[int, Any]]) -> Batch:
-            batch: Batch = default_collate([self._item(epoch, position, sample) for position, sample in group])
+            batch: Batch = default_collate([self._item(epoch, *each) for each in shard.of(group)])
             return batch[0], batch[1]
 
         yield from prepared(groups(), prepare, self.config.workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autotailor.data.splits import Batch, TrainStream
+from autotailor.data.splits import WHOLE, Batch, Shard, TrainStream
 
 FIRST_EPOCH = 10_000
 """Number of the first epoch that polishing reads; no other training reads so many."""
@@ -27,3 +27,7 @@ class LaterEpochs(TrainStream):
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
         return self._stream.batches(self._first + epoch, batch_size, start)
+
+    def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
+        """See TrainStream."""
+        return self._stream.shards(self._first + epoch, batch_size, start, shard)

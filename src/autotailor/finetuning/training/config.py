@@ -62,7 +62,13 @@ class LoopConfig:
         precision: ``fp32``, ``bf16``, ``fp16`` (both mixed, see ``autotailor.finetuning.training.precision``), or
             ``auto``, which chooses the faster precision for the device.
         accelerator: that trains and evaluates (``autotailor.compute.accelerator``).
-        micro_batch: images in one forward pass; 0 passes the whole batch. Gradients of a step's passes are added up.
+        processes: that train together on each machine (``training.processes``), each with a part of every batch and,
+            on CUDA, with a GPU of its own. Sums of gradients depend on their number, up to rounding.
+        nodes: machines with so many processes each.
+        sync_batch_norm: whether BatchNorm in training computes with the whole batch of all processes, as one process
+            does, or each process with its own part.
+        micro_batch: images in one forward pass of a process; 0 passes its whole part of the batch. Gradients of the
+            passes of a step are added up.
         ema: decay of the exponential moving average of the weights (``averaging``), which is what the training ends
             with; 0 ends with the weights themselves.
         augmentation: of the training images, beside crop and flip.
@@ -86,6 +92,9 @@ class LoopConfig:
     threads: int = 1
     precision: str = "fp32"
     accelerator: str = "cpu"
+    processes: int = 1
+    nodes: int = 1
+    sync_batch_norm: bool = True
     micro_batch: int = 0
     ema: float = 0.0
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
@@ -93,7 +102,7 @@ class LoopConfig:
     spike: float = field(default=0.0, repr=False)  # not part of ``identity``
 
     def __post_init__(self) -> None:
-        at_least(self, epochs=0, batch_size=2, seed=0, threads=1, micro_batch=0)
+        at_least(self, epochs=0, batch_size=2, seed=0, threads=1, micro_batch=0, processes=1, nodes=1)
         not_negative(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm")
         not_negative(self, "checkpoint_seconds", "spike", "ema")
         if self.optimizer not in names():
@@ -105,8 +114,31 @@ class LoopConfig:
         accelerator.check_name(self.accelerator, f"{type(self).__name__}.accelerator")
         if self.ema >= 1:
             raise TrainingError(f"{type(self).__name__}.ema: expected a decay from 0 to below 1, not {self.ema}")
+        self._check_processes()
         if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
             raise TrainingError("training needs lr > 0, warmup <= 1 and label_smoothing < 1")
+
+    @property
+    def world(self) -> int:
+        """Number of all processes that train together."""
+        return self.processes * self.nodes
+
+    def _check_processes(self) -> None:
+        where = type(self).__name__
+        if not isinstance(self.sync_batch_norm, bool):
+            raise TrainingError(f"{where}.sync_batch_norm: expected true or false, not {self.sync_batch_norm!r}")
+        if self.world > 1 and self.accelerator not in ("auto", "cpu", "cuda"):
+            raise TrainingError(
+                f"{where}.accelerator: {self.accelerator} is one device, and {self.world} processes need one each; "
+                f"write cuda, cpu or auto"
+            )
+        multiple = self.world if self.world == 1 or not self.augmentation.mixes else 2 * self.world
+        if self.batch_size % multiple:
+            pairs = "pairs of images that are mixed" if multiple > self.world else "images"
+            raise TrainingError(
+                f"{where}.batch_size: the {pairs} among {self.batch_size} cannot be divided equally among {self.world} "
+                f"processes; choose a multiple of {multiple}"
+            )
 
     @property
     def identity(self) -> str:
@@ -120,12 +152,20 @@ class LoopConfig:
     def _identified(self: Config) -> Config:
         """The same parameters as they act here, and without parameters that do not influence the result.
 
-        The kind of the accelerator counts and its number does not. A micro-batch as large as the batch is none.
+        The kind of the accelerator counts and its number does not; the number of processes counts, and on how many
+        machines they run does not. A micro-batch as large as a process's part of the batch is none.
         """
         kind = accelerator.resolve(self.accelerator).type
-        micro_batch = self.micro_batch if self.micro_batch < self.batch_size else 0
-        precision = resolve(self.precision, kind)
-        return replace(self, checkpoint_seconds=0.0, precision=precision, accelerator=kind, micro_batch=micro_batch)
+        return replace(
+            self,
+            checkpoint_seconds=0.0,
+            precision=resolve(self.precision, kind),
+            accelerator=kind,
+            micro_batch=self.micro_batch if self.micro_batch < self.batch_size // self.world else 0,
+            processes=self.world,
+            nodes=1,
+            sync_batch_norm=self.sync_batch_norm or self.world == 1,
+        )
 
     @classmethod
     def from_section(cls: type[Config], section: Mapping[str, Any]) -> Config:

@@ -24,6 +24,10 @@ class Interruption:
         if threading.current_thread() is threading.main_thread():  # other threads cannot receive signals
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
 
+    def arrived(self) -> int:
+        """The signal that was noted; 0 for none."""
+        return self.number or 0
+
     def restore(self) -> None:
         """Restores the handlers that were set before ``listen``."""
         for number, handler in self._before.items():
@@ -31,7 +35,7 @@ class Interruption:
         self._before = {}
 
     def act(self) -> None:
-        """Ends the process if a signal was noted.
+        """Ends the process if a signal was noted, here or in a process that trains together with this one.
 
         Raises:
             KeyboardInterrupt: the signal was SIGINT (Ctrl-C).

@@ -2,6 +2,8 @@
 
 No random state is carried from step to step: the images depend on (seed, epoch, index), and all other random numbers of
 a step depend on (seed, step). A checkpoint therefore only holds weights, optimizer, position and the losses so far.
+
+Several processes may train together (``processes``). All of them take the same steps; the first one writes files.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +26,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import place, put, put_images
 from autotailor.data.augmentation.mixing import Mixing
-from autotailor.data.splits import TrainStream
+from autotailor.data.splits import Batch, TrainStream
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
 from autotailor.finetuning.training.divergence import Guard, usual_loss
@@ -33,6 +35,8 @@ from autotailor.finetuning.training.micro_batches import MicroBatches
 from autotailor.finetuning.training.optimizers import make_optimizer
 from autotailor.finetuning.training.pace import Pace
 from autotailor.finetuning.training.precision import LossScaler
+from autotailor.finetuning.training.processes.group import Group, join
+from autotailor.finetuning.training.processes.team import Team
 from autotailor.finetuning.training.schedule import learning_rate
 from autotailor.finetuning.training.states.averaging import Average
 from autotailor.finetuning.training.states.best import Best
@@ -98,8 +102,10 @@ def train(
         TrainingError: the loss is no longer a finite number or jumped further than ``config.spike`` allows, the module
             has no trainable parameters, or training cannot go on from ``resume_from``.
     """
+    group = join(config)
     with deterministic(config.threads, resolve(config.accelerator)):
-        loop = _Loop(module, stream, config, step, Checkpoint(path, identity), title, watch or Watch(), scales, mix)
+        checkpoint = Checkpoint(path, group.text_of_first(identity))
+        loop = _Loop(module, stream, config, step, checkpoint, title, watch or Watch(), scales, mix, group)
         return loop.run(resume_from)
 
 
@@ -115,12 +121,15 @@ class _Loop:
         watch: Watch,
         scales: Mapping[str, float] | None,
         mix: Mixing | None,
+        group: Group,
     ) -> None:
         self._module, self._stream, self._config, self._mix = module, stream, config, mix
         self._step, self._checkpoint, self._title, self._watch = step, checkpoint, title, watch
         self._device = resolve(config.accelerator)
         place(module, self._device)
-        self._micro_batches = MicroBatches(module, step, config.micro_batch, title)
+        group.copy_first(module)
+        self._group, self._team = group, Team(group, module, self._device, config.sync_batch_norm)
+        self._micro_batches = MicroBatches(module, step, config.micro_batch, title, self._team)
         self._scaler = LossScaler(config.precision, self._device)
         self._optimizer = make_optimizer(module, config.optimizer, config.lr, config.weight_decay, scales)
         self._batches = stream.num_batches(config.batch_size)
@@ -132,31 +141,38 @@ class _Loop:
     def run(self, resume_from: str | None) -> list[Row]:
         """Runs the remaining epochs."""
         self._restore(resume_from)
+        self._check_processes()
         at = self._position
         done = at.epoch * self._batches + at.batch
         self._saved, pace = time.monotonic(), Pace(self._steps - done)
-        with _progress() as progress, interruptible() as interruption:
+        with _progress(self._group.is_first) as progress, interruptible() as interruption:
             task = progress.add_task(self._title, total=self._steps, completed=done)
             while at.epoch < self._config.epochs:
                 pace.resume()
-                for images, labels in self._stream.batches(at.epoch, self._config.batch_size, start=at.batch):
-                    self._one_step(images, labels)
+                for images, labels in self._batches_from(at.epoch, at.batch):
+                    signal = self._one_step(images, labels, interruption.arrived)
                     progress.advance(task)
-                    pace.step(len(images))
+                    pace.step(len(images) * self._group.size)
                     self._save_after(self._config.checkpoint_seconds)
-                    self._act_on(interruption)
+                    self._act_on(interruption, signal)
                 self._end_epoch(pace)
                 self._save_after(EPOCH_SHARE * self._config.checkpoint_seconds)
-                self._act_on(interruption)
+                self._act_on(interruption, self._team.signal(interruption.arrived()))
         self._save()
+        self._team.signal(0)  # all processes wait here until the first one has written its files
         is_best = self._watch.keeps_best and self._best.load(self._module, self._title)
         if self._average and not is_best:
             self._average.apply()
         return at.history
 
-    def _act_on(self, interruption: Interruption) -> None:
-        """Writes a checkpoint and ends the process if a signal has arrived."""
-        if interruption.number:
+    def _batches_from(self, epoch: int, start: int) -> Iterator[Batch]:
+        """This process's part of the batches."""
+        return self._stream.shards(epoch, self._config.batch_size, start, self._group.shard)
+
+    def _act_on(self, interruption: Interruption, signal: int) -> None:
+        """Writes a checkpoint and ends the process if a signal has arrived in one of the processes."""
+        if signal:
+            interruption.number = signal
             self._save()
             logger.warning("%s was interrupted; the next run continues at this step", self._title)
             interruption.act()
@@ -166,7 +182,8 @@ class _Loop:
         if time.monotonic() - self._saved >= seconds:
             self._save()
 
-    def _one_step(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+    def _one_step(self, images: torch.Tensor, labels: torch.Tensor, signal: Callable[[], int]) -> int:
+        """Takes one step; returns the signal that has arrived before its end in one of the processes."""
         at, config = self._position, self._config
         number = at.epoch * self._batches + at.batch
         random = np.random.default_rng([config.seed, number])
@@ -177,8 +194,9 @@ class _Loop:
         images, labels = put_images(images, self._device), put(labels, self._device)
         if self._mix:
             images, labels = self._mix(images, labels, number)
-        step = Step(images, labels, number / self._steps, random, self._scaler.factor)
-        loss = self._micro_batches.gradients(step, seed)
+        step = Step(images, labels, number / self._steps, random, self._scaler.factor / self._group.size)
+        agreed = self._micro_batches.gradients(step, seed + self._group.rank, signal)
+        loss = agreed.loss if agreed.loss is not None else math.nan
         before = at.history[-1]["loss"] if at.history else None
         self._guard.check(loss, usual_loss(at.loss_sum, at.batch, before), (at.epoch, at.batch), self._healthy())
         self._scaler.unscale(self._optimizer)
@@ -188,6 +206,7 @@ class _Loop:
             self._average.update(number + 1)
         at.batch += 1
         at.loss_sum += loss
+        return agreed.signal
 
     def _clip(self) -> None:
         if isinstance(self._step, Clipping):
@@ -220,7 +239,8 @@ class _Loop:
             found = self._watch.accuracies(self._module, at.epoch, self._config.epochs)
             if found is not None and found.score > at.best:
                 at.best = found.score
-                self._best.write(self._module, at.epoch, at.best)
+                if self._group.is_first:
+                    self._best.write(self._module, at.epoch, at.best)
         return found
 
     def _healthy(self) -> Path | None:
@@ -230,6 +250,11 @@ class _Loop:
         return path if path.is_file() else None
 
     def _save(self) -> None:
+        if self._group.is_first:
+            self._write()
+        self._saved, self._saved_at = time.monotonic(), (self._position.epoch, self._position.batch)
+
+    def _write(self) -> None:
         self._checkpoint.keep()
         self._checkpoint.write(
             {
@@ -241,7 +266,21 @@ class _Loop:
                 "micro_batch": self._micro_batches.size,
             }
         )
-        self._saved, self._saved_at = time.monotonic(), (self._position.epoch, self._position.batch)
+
+    def _check_processes(self) -> None:
+        """Raises TrainingError where the processes would not take the same steps."""
+        size = min(self._config.batch_size, len(self._stream))
+        if size % self._group.size:
+            raise TrainingError(
+                f"{self._title}: the {size} images of an epoch cannot be divided equally among {self._group.size} "
+                f"processes; choose fewer processes"
+            )
+        at = self._position
+        self._team.check_same(
+            "(images, epoch, step, micro_batch)",
+            (len(self._stream), at.epoch, at.batch, self._micro_batches.size),
+            "all machines must see the same data and, in the same folder, the same checkpoint",
+        )
 
     def _restore(self, other: str | None) -> None:
         state = self._checkpoint.read()
@@ -280,6 +319,6 @@ class _Loop:
         )
 
 
-def _progress() -> Progress:
+def _progress(is_shown: bool) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns)
+    return Progress(*columns, disable=not is_shown)

@@ -6,22 +6,34 @@ The loss of a batch is the mean over its n images. With n_i images in the micro-
 
 and the same holds for the gradients. A network with BatchNorm computes another function of each L_i: the statistics of
 training are those of a micro-batch, and not those of the batch.
+
+Where several processes train together, n is the number of images of one process. Where the memory of one of them is too
+small, all of them halve their micro-batches.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 from torch import nn
 
 from autotailor.compute.memory import free_memory, is_out_of_memory
+from autotailor.compute.placement import CPU
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.training.processes.group import Group
+from autotailor.finetuning.training.processes.team import Agreed, Team
 from autotailor.finetuning.training.steps import Step, StepFunction
 
 logger = logging.getLogger(__name__)
+
+
+def no_signal() -> int:
+    """Where no signal is listened to."""
+    return 0
 
 
 class MicroBatches:
@@ -32,39 +44,53 @@ class MicroBatches:
         step: computes the gradients of one micro-batch.
         size: most images in one forward pass; 0 passes the whole batch.
         title: of messages.
+        team: the processes that train together; None for this process alone.
 
     Attributes:
         size: as it is now.
     """
 
-    def __init__(self, module: nn.Module, step: StepFunction, size: int, title: str) -> None:
+    def __init__(self, module: nn.Module, step: StepFunction, size: int, title: str, team: Team | None = None) -> None:
         self._module, self._step, self._title = module, step, title
+        self._team = team or Team(Group(), module, CPU)
         self.size = size
 
-    def gradients(self, step: Step, seed: int) -> float:
-        """Sets the gradients of one step, and returns the mean loss over the step's images.
+    def gradients(self, step: Step, seed: int, signal: Callable[[], int] = no_signal) -> Agreed:
+        """Sets the gradients of one step, those of all processes.
 
         Args:
-            step: with the whole batch.
+            step: with this process's part of the batch.
             seed: of PyTorch's random numbers in the step.
+            signal: gives the signal that has arrived in this process so far; 0 for none.
+
+        Returns:
+            The mean loss over the whole batch, and the signal of all processes.
 
         Raises:
             TrainingError: memory is too small for one image.
         """
         buffers = [buffer.clone() for buffer in self._module.buffers()]
         while True:
-            try:
-                return self._attempt(step, seed)
-            except Exception as error:
-                if not is_out_of_memory(error):
-                    raise
-            # Here, behind the except clause, nothing refers to the failed attempt's frames and tensors any more.
+            agreed = self._team.agree(self._tried(step, seed), signal())
+            if agreed.loss is not None:
+                self._team.add_gradients()
+                return agreed
             self._module.zero_grad(set_to_none=True)
             with torch.no_grad():
                 for buffer, before in zip(self._module.buffers(), buffers, strict=True):
                     buffer.copy_(before)  # BatchNorm's running averages had seen a part of the images
             free_memory(step.images.device)
             self._halve(len(step.images))
+
+    def _tried(self, step: Step, seed: int) -> float | None:
+        """The loss; None where memory was too small. Nothing refers to the failed attempt's tensors any more."""
+        try:
+            with self._team.statistics():
+                return self._attempt(step, seed)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+        return None
 
     def _attempt(self, step: Step, seed: int) -> float:
         torch.manual_seed(seed)

@@ -12,6 +12,7 @@ from autotailor import data
 from autotailor.data import DataSplits
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.stream import Augmentable, augmented
+from autotailor.data.splits import Shard
 from picture_files import encoded, photo
 
 CONFIGS = [
@@ -74,6 +75,17 @@ def test_crops_are_those_without_a_policy(pictures: Path) -> None:
     changed = (plain != erased).any(1, keepdim=True).expand_as(plain)
     assert 0.01 < changed.float().mean() < 0.5
     assert not erased[changed].any()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_parts_of_a_batch_have_the_images_of_the_whole(config: AugmentationConfig, pictures: Path) -> None:
+    for splits in (digits(), folder(pictures)):
+        stream = augmented(splits, config, 7)
+        whole = [image for image, _ in stream.batches(1, 4, start=1)]
+        parts = [[image for image, _ in stream.shards(1, 4, 1, Shard(number, 2))] for number in range(2)]
+        assert len(whole) == len(parts[0]) == len(parts[1])
+        for expected, *found in zip(whole, *parts, strict=True):
+            assert torch.equal(torch.cat(found), expected)
 
 
 def test_without_a_policy_the_stream_is_the_datas() -> None:

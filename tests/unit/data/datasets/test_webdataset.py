@@ -14,6 +14,7 @@ from autotailor import data
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.labels import UNKNOWN
+from autotailor.data.splits import Shard
 from picture_files import encoded, photo
 
 
@@ -70,6 +71,15 @@ def test_an_epoch_has_every_sample_once_in_an_order_of_its_own(shards: Path) -> 
     assert torch.cat(epochs[0]).bincount().tolist() == [8, 8, 8]
     means = torch.cat([images.mean((1, 2, 3)) for images, _ in stream.batches(0, 4)])
     assert len(means.unique()) == 24
+
+
+def test_parts_of_a_batch_have_the_images_of_the_whole(shards: Path) -> None:
+    stream = load(shards).train
+    whole = [images for images, _ in stream.batches(2, 4, start=1)]
+    parts = [[images for images, _ in stream.shards(2, 4, 1, Shard(number, 2))] for number in range(2)]
+    assert [len(images) for images in parts[0]] == [2] * len(whole)
+    for expected, *found in zip(whole, *parts, strict=True):
+        assert torch.equal(torch.cat(found), expected)
 
 
 @pytest.mark.parametrize("workers", [0, 3])

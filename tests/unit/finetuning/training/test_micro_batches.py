@@ -61,8 +61,8 @@ def gradients(network: nn.Module) -> list[torch.Tensor]:
 @pytest.mark.parametrize(("size", "passes"), [(4, [4, 3, 3]), (9, [5, 5]), (1, [1] * 10), (10, [10]), (0, [10])])
 def test_the_gradients_are_those_of_the_whole_batch(size: int, passes: list[int]) -> None:
     whole, parts = Small(), Small()
-    expected = micro_batches(whole, 0).gradients(batch(), seed=0)
-    assert micro_batches(parts, size).gradients(batch(), seed=0) == pytest.approx(expected, rel=1e-5)
+    expected = micro_batches(whole, 0).gradients(batch(), seed=0).loss
+    assert micro_batches(parts, size).gradients(batch(), seed=0).loss == pytest.approx(expected, rel=1e-5)
     assert parts.seen == passes
     for found, wanted in zip(gradients(parts), gradients(whole), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
@@ -89,10 +89,10 @@ def test_where_memory_is_too_small_the_step_is_repeated_with_half_of_the_images(
     small, fitting = Small(most=3, norm=True), Small(norm=True)
     steps = micro_batches(small, 0)
     with caplog.at_level(logging.WARNING):
-        loss = steps.gradients(batch(), seed=0)
+        loss = steps.gradients(batch(), seed=0).loss
     assert steps.size == 2  # 10, 5, 2
     assert [record.args[1:] for record in caplog.records if record.args] == [(10, 5), (5, 2)]
-    assert loss == micro_batches(fitting, 2).gradients(batch(), seed=0)
+    assert loss == micro_batches(fitting, 2).gradients(batch(), seed=0).loss
     for found, wanted in zip(gradients(small), gradients(fitting), strict=True):
         assert torch.equal(found, wanted)
     assert equal(small.state_dict(), fitting.state_dict())

@@ -1,0 +1,1 @@
+"""Several processes that train one network together, each on its part of every batch (torchrun)."""

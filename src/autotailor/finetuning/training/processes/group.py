@@ -1,0 +1,172 @@
+"""The processes that train one network together, and how they exchange tensors (``torch.distributed``).
+
+Tensors on the processor go through gloo, those on CUDA through NCCL. What several processes have computed is added up
+in the same order each time, so that a training is repeated bit by bit with the same number of processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import chain
+from typing import Protocol
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from autotailor.compute.accelerator import resolve
+from autotailor.compute.launch import PeerLostError
+from autotailor.data.splits import Shard
+from autotailor.finetuning.errors import TrainingError
+
+TIMEOUT = timedelta(hours=1)
+"""Longest time that a process waits for another; a process that has ended is noticed earlier, by its connections."""
+
+
+class Asked(Protocol):
+    """The parameters that say how many processes train together."""
+
+    @property
+    def processes(self) -> int: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def accelerator(self) -> str: ...
+
+
+class Group:
+    """One process alone, for which there is nothing to exchange.
+
+    Attributes:
+        rank: number of this process, from 0.
+        size: number of processes.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and messages."""
+        return self.rank == 0
+
+    @property
+    def shard(self) -> Shard:
+        """The part of each batch that this process trains on."""
+        return Shard(self.rank, self.size)
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensors of all processes, ``[size, *shape]``; they have one shape and lie on one kind of device."""
+        return tensor.unsqueeze(0)
+
+    def add_up(self, tensor: torch.Tensor) -> None:
+        """Replaces a contiguous tensor by the sum over all processes."""
+
+    def text_of_first(self, text: str) -> str:
+        """The text that the first process has given."""
+        return text
+
+    def copy_first(self, module: nn.Module) -> None:
+        """Gives the module of each process the parameters and buffers of the first process."""
+
+
+class Processes(Group):
+    """Processes that ``torch.distributed`` has connected."""
+
+    def __init__(self) -> None:
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        """See Group."""
+        found = tensor.new_empty(self.size * tensor.numel())
+        with _connected():
+            dist.all_gather_into_tensor(found, tensor.reshape(-1).contiguous())
+        return found.view(self.size, *tensor.shape)
+
+    def add_up(self, tensor: torch.Tensor) -> None:
+        """See Group."""
+        with _connected():
+            dist.all_reduce(tensor)
+
+    def text_of_first(self, text: str) -> str:
+        """See Group."""
+        texts = [text]
+        with _connected():
+            dist.broadcast_object_list(texts, src=0, device=torch.device("cpu"))
+        return texts[0]
+
+    @torch.no_grad()
+    def copy_first(self, module: nn.Module) -> None:
+        """See Group."""
+        for tensor in chain(module.parameters(), module.buffers()):
+            dense = tensor.detach().clone(memory_format=torch.contiguous_format)
+            with _connected():
+                dist.broadcast(dense, src=0)
+            if self.rank:
+                tensor.copy_(dense)
+
+
+@contextmanager
+def _connected() -> Iterator[None]:
+    """Turns the errors of a broken connection into one that says where to look."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise PeerLostError(
+            f"another process of the training has ended or cannot be reached ({str(error).splitlines()[0][:200]})"
+        ) from error
+
+
+def join(asked: Asked) -> Group:
+    """The group of processes that a configuration asks for; connects this process at the first call.
+
+    On CUDA the process gets the GPU with its number on this machine.
+
+    Raises:
+        TrainingError: the process was not started together with others, there are more or fewer than asked for, or this
+            machine has too few GPUs.
+    """
+    size = asked.processes * asked.nodes
+    if size == 1:
+        return Group()
+    if not dist.is_initialized():
+        _connect(asked, size)
+    if dist.get_world_size() != size:
+        raise TrainingError(
+            f"processes {asked.processes} on nodes {asked.nodes}: expected {size} processes, and "
+            f"{dist.get_world_size()} were started; start as many as the configuration says"
+        )
+    return Processes()
+
+
+def leave() -> None:
+    """Ends the connections of this process."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _connect(asked: Asked, size: int) -> None:
+    if "RANK" not in os.environ:
+        raise TrainingError(
+            f"processes {asked.processes} on nodes {asked.nodes}: this process was started alone. The rules of the "
+            f"workflow start all {size}; start a program of your own with torchrun --nproc-per-node {asked.processes}"
+        )
+    kind, local = resolve(asked.accelerator).type, int(os.environ["LOCAL_RANK"])
+    if kind not in ("cpu", "cuda"):
+        raise TrainingError(f"processes {asked.processes} cannot train on {kind}; set accelerator to cpu")
+    if kind == "cuda" and (count := torch.cuda.device_count()) <= local:
+        raise TrainingError(
+            f"processes {asked.processes}: each needs a GPU of its own, and this machine has {count}; set processes to "
+            f"{count}, or accelerator to cpu"
+        )
+    if kind == "cuda":
+        torch.cuda.set_device(local)
+    device = torch.device(kind, local) if kind == "cuda" else None
+    backend = "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"
+    with _connected():
+        dist.init_process_group(backend, timeout=TIMEOUT, device_id=device)

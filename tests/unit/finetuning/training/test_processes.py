@@ -1,0 +1,77 @@
+"""Two processes train as one does; what interrupts one of them interrupts both, and they go on in the same bits."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import team_work
+import together
+from training import close, equal
+
+KINDS = {"pretrain": team_work.pretrained, "finetune": team_work.finetuned}
+Train = Callable[..., Any]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def train(request: pytest.FixtureRequest) -> Train:
+    """A kind of training."""
+    return KINDS[request.param]
+
+
+@pytest.fixture(scope="module")
+def both(train: Train, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Weights, history and metrics of two processes. Without common statistics they are 0.2 off and more."""
+    first, second = together.results(train, tmp_path_factory.mktemp("both"), 2)
+    assert equal(first[0], second[0])
+    assert first[1:] == second[1:]
+    return first
+
+
+def test_two_processes_give_the_curve_of_one(train: Train, both: Any, tmp_path: Path) -> None:
+    weights, history, metrics = train(tmp_path, 1)
+    assert len(both[1]) == len(history)
+    for found, expected in zip(both[1], history, strict=True):
+        assert found == pytest.approx(expected, abs=5.1)  # accuracies move by single images of 40
+        assert found["loss"] == pytest.approx(expected["loss"], rel=2e-4)  # AdamW divides gradients by their size
+    assert max(distance(both[0][name], weight) for name, weight in weights.items()) < 0.02
+    assert both[2]["images"] == metrics["images"]
+
+
+def distance(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Norm of a difference, as a share of the norm."""
+    return float((a - b).float().norm() / b.float().norm().clamp_min(1e-9))
+
+
+def test_a_killed_process_ends_both_and_they_go_on_in_the_same_bits(train: Train, both: Any, tmp_path: Path) -> None:
+    at = (1, int(torch.randint(0, 3, ())))
+    survivor, killed = together.run(train, tmp_path, 2, team_work.data(at, rank=1))
+    assert killed.status == -signal.SIGKILL
+    assert survivor.result[0] == "PeerLostError"
+    assert "another process of the training has ended" in survivor.result[1]
+    again = together.results(train, tmp_path, 2)
+    assert equal(again[0][0], both[0])
+    assert again[0][1] == both[1]
+
+
+def test_a_terminated_process_stops_both_at_one_step(both: Any, train: Train, tmp_path: Path) -> None:
+    ended = together.results(train, tmp_path, 2, team_work.data((1, 1), rank=1, number=signal.SIGTERM))
+    assert [each[0] for each in ended] == ["SystemExit", "SystemExit"]
+    (checkpoint,) = (path for path in tmp_path.glob("*.ckpt") if path.name.count(".") == 1)
+    position = torch.load(checkpoint)["state"]["position"]
+    assert (position["epoch"], position["batch"]) == (1, 2)  # the step with the batch is finished
+    again = together.results(train, tmp_path, 2)
+    assert equal(again[1][0], both[0])
+
+
+def test_another_number_of_processes_begins_anew(tmp_path: Path) -> None:
+    first, _ = together.results(team_work.pretrained, tmp_path, 2)
+    assert equal(first[0], together.results(team_work.pretrained, tmp_path, 2)[1][0])
+    alone = team_work.pretrained(tmp_path, 1)
+    assert not equal(alone[0], first[0])
+    assert close(alone[0], first[0])
