@@ -208,7 +208,8 @@ def _explain(failures: Mapping[int, ProcessFailure], count: int, title: str) -> 
         raise LaunchError(f"{title}: {who} has lost the connection to a process on another machine; {remedy}")
     if number == 0:  # the first process has said it, on the console and in the log
         sys.exit(first.exitcode)
-    raise LaunchError(f"{title}: {who} failed: {first.message}")
+    message: Any = first.message  # what ``tell`` has left, or PyTorch's own text
+    raise LaunchError(f"{title}: {who} failed: {message['message'] if isinstance(message, Mapping) else message}")
 
 
 def _cause(failures: Mapping[int, ProcessFailure]) -> tuple[int, ProcessFailure]:

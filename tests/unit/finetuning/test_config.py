@@ -30,6 +30,8 @@ def read(path: Path) -> dict[str, object]:
         ("seed", "0"),
         ("threads", "1"),
         ("workers", "1"),
+        ("processes", "1"),
+        ("nodes", "1"),
         ("precision", "auto"),
         ("accelerator", "auto"),
     ):
@@ -82,6 +84,15 @@ def test_identity_names_a_micro_batch_that_divides_the_batch() -> None:
     assert configs[0] == configs[16] == configs[32] != configs[8]
 
 
+def test_identity_names_the_number_of_all_processes() -> None:
+    alone = PretrainConfig(epochs=1, batch_size=16)
+    assert replace(alone, sync_batch_norm=False).identity == alone.identity
+    four = replace(alone, processes=4)
+    assert four.identity == replace(alone, processes=2, nodes=2).identity != alone.identity
+    assert replace(four, sync_batch_norm=False).identity != four.identity
+    assert replace(four, micro_batch=4).identity == four.identity != replace(four, micro_batch=2).identity
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -99,6 +110,13 @@ def test_identity_names_a_micro_batch_that_divides_the_batch() -> None:
         ({"precision": "fp8"}, "auto, fp32, bf16, fp16"),
         ({"accelerator": "gpu"}, "auto, cpu, cuda"),
         ({"micro_batch": -1}, "micro_batch"),
+        ({"processes": 0}, "processes"),
+        ({"nodes": 1.5}, "nodes"),
+        ({"sync_batch_norm": "yes"}, "expected true or false"),
+        ({"processes": 3, "batch_size": 64}, "choose a multiple of 3"),
+        ({"processes": 2, "nodes": 2, "batch_size": 6}, "divided equally among 4 processes"),
+        ({"processes": 2, "batch_size": 6, "augmentation": {"mixup": 0.2}}, "choose a multiple of 4"),
+        ({"processes": 2, "accelerator": "cuda:1"}, "write cuda, cpu or auto"),
         ({"subnets": 0}, "subnets"),
         ({"calibration": {"images": 0}}, "images"),
         ({"augmentation": {"policy": "augmix"}}, "none, randaugment, trivialaugment"),

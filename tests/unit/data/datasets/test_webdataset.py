@@ -74,7 +74,7 @@ def test_an_epoch_has_every_sample_once_in_an_order_of_its_own(shards: Path) -> 
 
 
 def test_parts_of_a_batch_have_the_images_of_the_whole(shards: Path) -> None:
-    stream = load(shards).train
+    stream = data.load(section(shards)).train
     whole = [images for images, _ in stream.batches(2, 4, start=1)]
     parts = [[images for images, _ in stream.shards(2, 4, 1, Shard(number, 2))] for number in range(2)]
     assert [len(images) for images in parts[0]] == [2] * len(whole)
