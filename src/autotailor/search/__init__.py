@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from autotailor.search.budgets import budget_names, latency_budgets, read_budgets, write_budgets
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
+    from autotailor.search.constrained.constraint import Constraint, Solution
+    from autotailor.search.constrained.solve import solve
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Candidates",
     "Choice",
+    "Constraint",
     "ExactFront",
     "Front",
     "Objectives",
     "SearchConfig",
     "SearchError",
     "SearchResult",
+    "Solution",
     "Yardstick",
     "best_at",
     "budget_names",
@@ -39,18 +43,21 @@ __all__ = [
     "read_budgets",
     "read_candidates",
     "search",
+    "solve",
     "write_budgets",
 ]
 
 _HOMES = {
     "Candidates": "autotailor.search.choice",
     "Choice": "autotailor.search.choice",
+    "Constraint": "autotailor.search.constrained.constraint",
     "ExactFront": "autotailor.search.elimination",
     "Front": "autotailor.search.front",
     "Objectives": "autotailor.search.front",
     "SearchConfig": "autotailor.search.config",
     "SearchError": "autotailor.search.errors",
     "SearchResult": "autotailor.search.optimizer",
+    "Solution": "autotailor.search.constrained.constraint",
     "Yardstick": "autotailor.search.optimizer",
     "best_at": "autotailor.search.best",
     "budget_names": "autotailor.search.budgets",
@@ -60,6 +67,7 @@ _HOMES = {
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",
     "search": "autotailor.search.optimizer",
+    "solve": "autotailor.search.constrained.solve",
     "write_budgets": "autotailor.search.budgets",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -13,6 +13,8 @@ from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 
+_SHARE, _RATE = r"\s*(\d+(?:\.\d+)?)\s*%\s*", r"\s*(\d+(?:\.\d+)?)\s*/\s*s\s*"
+
 Budgets = int | Sequence[float | str]
 
 
@@ -30,7 +32,8 @@ def latency_budgets(objectives: Objectives, front: Front, budgets: Budgets) -> d
         front: its fastest SubNet is the lower end of the range.
         budgets: a number n spreads n budgets evenly from the fastest SubNet to the largest SubNet, the tightest first.
             The fastest SubNet is included; the largest is left out, because it is always exported. A list gives each
-            budget in ms, or as a share such as ``"50%"`` of the largest SubNet's latency.
+            budget in ms, as a share such as ``"50%"`` of the largest SubNet's latency, or as a throughput such as
+            ``"30/s"``.
 
     Raises:
         SearchError: ``budgets`` is neither a number nor a list of budgets above 0.
@@ -41,21 +44,35 @@ def latency_budgets(objectives: Objectives, front: Front, budgets: Budgets) -> d
     if isinstance(budgets, int):
         values = [low + (high - low) * k / budgets for k in range(budgets)]
     else:
-        values = [_budget_ms(budget, high) for budget in budgets]
+        values = [read_budget(budget, high, "ms") for budget in budgets]
     return dict(zip(budget_names(budgets), values, strict=True))
 
 
-def _budget_ms(budget: float | str, largest_ms: float) -> float:
-    """One budget of the configuration in ms."""
+def read_budget(budget: float | str, largest: float, unit: str) -> float:
+    """One budget in a metric's unit.
+
+    Args:
+        budget: a number in ``unit``; a share such as ``"50%"`` of the largest SubNet's value; or a throughput such as
+            ``"30/s"``, runs of the network in a second, where the unit is ms.
+        largest: the value of the largest SubNet.
+        unit: of the metric.
+
+    Raises:
+        SearchError: the budget is none of these, or not above 0.
+    """
     if isinstance(budget, str):
-        if match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", budget):
-            return largest_ms * float(match[1]) / 100
+        share, rate = re.fullmatch(_SHARE, budget), re.fullmatch(_RATE, budget)
+        if share and float(share[1]) > 0:
+            return largest * float(share[1]) / 100
+        if rate and unit == "ms" and float(rate[1]) > 0:
+            return 1000.0 / float(rate[1])
     elif not isinstance(budget, bool) and math.isfinite(budget) and budget > 0:
         return float(budget)
+    rates = ", or a throughput such as '30/s'" if unit == "ms" else ""
     raise SearchError(
-        f"latency budget {budget!r}: expected a positive number of ms, or a share of the largest SubNet "
-        f"such as '50%'; "
-        "correct export.budgets in the configuration"
+        f"budget {budget!r}: expected a positive number of {unit}, or a share of the largest SubNet such as '50%'"
+        f"{rates}; "
+        "correct export.budgets in the configuration, or the budgets that the search was asked for"
     )
 
 

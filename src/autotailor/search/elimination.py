@@ -78,7 +78,7 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
     """
     space = objectives.space
     tables = _tables(space, objectives, max_table)
-    order = _elimination_order(space, tables, max_table)
+    order = elimination_order(space, [t.scope for t in tables], max_table)
     messages: list[_Message] = []
     for variable in order:
         touching = [t for t in tables if variable in t.scope]
@@ -103,7 +103,7 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
         values[scope][..., column] += table
 
     for column, metric, sign in ((LATENCY, objectives.latency, 1.0), (LOSS, objectives.accuracy, -1.0)):
-        for scope, table in _metric_tables(metric, max_table):
+        for scope, table in metric_tables(metric, max_table):
             add(scope, column, sign * table)
     for position, variable in enumerate(space):
         if variable.gate is not None:
@@ -115,7 +115,7 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
     return [_Table(scope, table) for scope, table in values.items()]
 
 
-def _metric_tables(metric: Metric, max_table: int) -> Iterable[tuple[tuple[int, ...], FloatArray]]:
+def metric_tables(metric: Metric, max_table: int) -> Iterable[tuple[tuple[int, ...], FloatArray]]:
     """Scope (sorted columns, including the gate's) and values of each term; constant terms are left out."""
     space = metric.space
     for term in metric.terms:
@@ -143,12 +143,12 @@ def _grid(space: Space, scope: tuple[int, ...]) -> IntArray:
     return grid
 
 
-def _elimination_order(space: Space, tables: Iterable[_Table], max_table: int) -> list[int]:
+def elimination_order(space: Space, scopes: Iterable[tuple[int, ...]], max_table: int) -> list[int]:
     """The order of elimination; each step takes the variable with the smallest table (greedy)."""
     linked: dict[int, set[int]] = {v: set() for v in range(len(space))}
-    for table in tables:
-        for v in table.scope:
-            linked[v] |= set(table.scope) - {v}
+    for scope in scopes:
+        for v in scope:
+            linked[v] |= set(scope) - {v}
     order = []
     while linked:
         sizes = {v: int(np.prod(_shape(space, [v, *others]), dtype=object)) for v, others in linked.items()}
