@@ -35,6 +35,16 @@ def test_every_file_of_a_group_can_be_chosen(group: str) -> None:
         assert composed[group]["name"] == name
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_only_the_embedded_networks_are_trained_at_a_high_rate_whatever_the_strategy(model: str) -> None:
+    """A network that arrives trained forgets at the rates of the embedded ones."""
+    rates = {"resnet_digits": 1.6e-2, "mobilenet_digits": 1.6e-2, "vit_digits": 4e-3}
+    for overrides in ([], ["finetune=sandwich"], ["finetune=compofa"]):
+        composed = config.compose(CONF, model, "host", overrides)
+        assert composed["finetune"]["lr"] == rates.get(model, 2e-3)
+    assert config.compose(CONF, model, "host", ["finetune.lr=0.5"])["finetune"]["lr"] == 0.5
+
+
 def test_an_override_changes_one_value_and_what_refers_to_it() -> None:
     base = config.compose(CONF, "resnet_digits", "host")
     changed = config.compose(CONF, "resnet_digits", "host", ["finetune.epochs=1"])

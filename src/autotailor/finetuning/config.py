@@ -35,7 +35,7 @@ class WatchConfig:
     """Accuracy of a network during its training; it does not influence the result.
 
     Attributes:
-        every: epochs between two measurements, and the last epoch is measured, too; 0 measures nothing.
+        every: epochs between two measurements; the first and the last epoch are measured, too. 0 measures nothing.
         images: of the validation set, spread evenly over it.
     """
 

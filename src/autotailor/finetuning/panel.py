@@ -11,11 +11,12 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import Calibrator
-from autotailor.accuracy.evaluation import correctness, percent
+from autotailor.accuracy.evaluation import BoolArray, correctness, percent
 from autotailor.accuracy.side_by_side import Evaluator
-from autotailor.data.excerpt import excerpt
+from autotailor.data.excerpt import excerpt, spread
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
+from autotailor.finetuning.forgetting import EarlyWarning
 from autotailor.finetuning.training.processes.group import Group, join
 from autotailor.finetuning.training.watch import Accuracies, Record, Watch
 from autotailor.ir.execution.executor import ElasticModule
@@ -26,12 +27,21 @@ PANEL = 1  # seed word that keeps the draw of the panel apart from other draws
 MEAN = "panel_accuracy"
 
 
-def watch_subnets(module: ElasticModule, data: DataSplits, config: FinetuneConfig, record: Record) -> Watch:
+def watch_subnets(
+    module: ElasticModule, data: DataSplits, config: FinetuneConfig, known: BoolArray, record: Record
+) -> Watch:
     """Watches the largest and the smallest SubNet and ``config.panel.subnets`` random ones.
 
     The columns are ``largest_accuracy``, ``smallest_accuracy``, ``panel_accuracy`` (mean of the random SubNets) and
     ``panel_1_accuracy``, ``panel_2_accuracy`` ... Every SubNet is recalibrated each time, on the first images of
-    ``config.calibration``.
+    ``config.calibration``. A warning is given where the largest SubNet falls far below the original network.
+
+    Args:
+        module: the SuperNet in training.
+        data: the splits.
+        config: of the training.
+        known: whether the original network is right, for each image of the validation set ``[n]``.
+        record: takes the metrics of each epoch.
     """
     panel = config.panel
     if not panel.every:
@@ -42,6 +52,7 @@ def watch_subnets(module: ElasticModule, data: DataSplits, config: FinetuneConfi
     members |= {f"panel_{number}": subnet for number, subnet in enumerate(drawn, 1)}
     logger.info("finetune: the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
     calibrator = Calibrator(data, replace(config.calibration, images=min(config.calibration.images, panel.images)))
+    early = EarlyWarning(record, known[spread(len(known), panel.images)], data.num_classes, config.lr)
     evaluator = Evaluator(module, calibrator, excerpt(data.validation, panel.images), config.workers)
 
     def measure(trained: nn.Module) -> Accuracies:
@@ -49,7 +60,7 @@ def watch_subnets(module: ElasticModule, data: DataSplits, config: FinetuneConfi
         evaluator.look_at(trained)
         return _accuracies(evaluator, members, join(config))
 
-    return Watch(measure, panel.every, record, config.keep == "best")
+    return Watch(measure, panel.every, early, config.keep == "best")
 
 
 def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) -> Accuracies:

@@ -10,7 +10,7 @@ import torch
 
 from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import correctness, evaluate, percent
+from autotailor.accuracy.evaluation import BoolArray, correctness, evaluate, percent
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import device_of, place
@@ -22,6 +22,7 @@ from autotailor.finetuning import sampling
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.external_teacher import Teacher, load_teacher
+from autotailor.finetuning.forgetting import warn_if_worse
 from autotailor.finetuning.layer_decay import learning_rate_scales
 from autotailor.finetuning.loss import Loss, make_loss
 from autotailor.finetuning.panel import watch_subnets
@@ -97,14 +98,14 @@ def finetune(
     )
     loss = make_loss(config, data.num_classes, net.head.independent, data.labelled)
     step = WeightSharing(module, teaching, strategy, config, loss)
-    path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, record)
+    path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, known, record)
     scales = learning_rate_scales(net, module, config.layer_decay)
     stream = augmented(data, config.augmentation, config.seed)
     mix = mixing(data, config.augmentation, config.seed)
     history = train(module, stream, config, step, path, identity, "finetune", watch, config.resume_from, scales, mix)
     with deterministic(config.threads, device):
         statistics = calibrator.statistics(module.eval(), net.largest())
-    metrics = _metrics(module, data, calibrator, config, net.largest(), net.smallest())
+    metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
     with deterministic(config.threads, device):
         metrics["original_validation_accuracy"] = percent(known)
         metrics["original_test_accuracy"] = percent(correctness(teacher, data.test, resolution))
@@ -207,13 +208,21 @@ def _named(subnet: SubNet) -> str:
 
 
 def _metrics(
-    module: ElasticModule, data: DataSplits, calibrator: Calibrator, config: FinetuneConfig, *ends: SubNet
+    module: ElasticModule,
+    data: DataSplits,
+    calibrator: Calibrator,
+    config: FinetuneConfig,
+    known: BoolArray,
+    *ends: SubNet,
 ) -> dict[str, float]:
-    """Accuracies of the largest and the smallest SubNet."""
+    """Accuracies of the largest and the smallest SubNet; warns where the largest is below the original network."""
     found = {}
     with deterministic(config.threads, device_of(module)):
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             statistics = calibrator.statistics(module.eval(), subnet)
             for split, images in (("validation", data.validation), ("test", data.test)):
-                found[f"{name}_{split}_accuracy"] = percent(evaluate(module, subnet, images, statistics))
+                right = evaluate(module, subnet, images, statistics)
+                found[f"{name}_{split}_accuracy"] = percent(right)
+                if (name, split) == ("largest", "validation"):
+                    warn_if_worse(known, right, images.groups, config.lr)
     return found

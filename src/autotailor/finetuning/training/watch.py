@@ -40,7 +40,7 @@ class Watch:
     Attributes:
         measure: accuracies of the module as it is now; None measures nothing. It may change the module's mode, and
             neither its weights nor its active SubNet.
-        every: epochs between two measurements; the last epoch is measured, too. 0 measures nothing.
+        every: epochs between two measurements; the first and the last epoch are measured, too. 0 measures nothing.
         record: takes the metrics of each epoch. After an interruption it takes those of the earlier epochs again.
         keeps_best: whether the training ends in the state with the highest score, instead of in its last state.
     """
@@ -54,5 +54,5 @@ class Watch:
         """Accuracies after an epoch (from 0); None where this epoch is not measured."""
         if self.measure is None or not self.every:
             return None
-        is_due = (epoch + 1) % self.every == 0 or epoch + 1 == epochs
+        is_due = (epoch + 1) % self.every == 0 or epoch in (0, epochs - 1)
         return self.measure(module) if is_due else None

@@ -1,0 +1,81 @@
+"""Whether shared weights have forgotten what the original network knew; a lower learning rate is the remedy.
+
+A trained network that meets too high a rate loses its accuracy within an epoch, and a short training does not win it
+back. The largest SubNet computes what the original network computes before training, so that each point it loses on the
+same images is a loss of the training.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy.typing as npt
+
+from autotailor.accuracy.evaluation import BoolArray, percent
+from autotailor.finetuning.training.watch import Record
+from autotailor.statistics import accuracy_drop
+
+logger = logging.getLogger(__name__)
+POINTS = 2.0
+"""Loss of accuracy after the training from which a warning is worth a second training, points."""
+ERRORS = 2.0
+"""Standard errors that this loss must exceed."""
+LEFT = 0.5
+"""Share of the original network's accuracy above chance that must be left during the training. A good training loses
+part of it while its rate is high, and wins it back while its rate falls: in ``benchmarks/learning_rates.py`` at least
+0.56 were left after the first epoch at the default rate, and at most 0.2 at eight times that rate."""
+FACTOR = 4.0
+"""Ratio of the learning rate to the rate that the warnings propose."""
+LARGEST = "largest_accuracy"  # column of the panel
+
+
+def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: float) -> None:
+    """Warns where the largest SubNet is clearly worse than the original network after training.
+
+    Args:
+        known: whether the original network is right, for each image of the validation set ``[n]``.
+        now: whether the largest SubNet is right, for the same images ``[n]``.
+        groups: number of the base image of each image ``[n]``.
+        lr: highest learning rate of the training.
+    """
+    drop, error = accuracy_drop(known, now, groups)
+    if drop > POINTS and drop > ERRORS * error:
+        logger.warning(
+            "finetune: the largest SubNet is right for %.1f %% of the validation images, the original network for "
+            "%.1f %%: it forgot while it learned to share its weights; %s, or train for more epochs",
+            *(percent(now), percent(known), _remedy(lr)),
+        )
+
+
+class EarlyWarning:
+    """A record that warns once where the largest SubNet is far below the original network, and passes everything on.
+
+    Args:
+        record: takes the metrics of each epoch after this record has looked at them.
+        known: whether the original network is right, for each image of the panel ``[n]``.
+        classes: of the data.
+        lr: highest learning rate of the training.
+    """
+
+    def __init__(self, record: Record, known: BoolArray, classes: int, lr: float) -> None:
+        self._record, self._known, self._lr = record, percent(known), lr
+        chance = 100.0 / classes
+        self._least = chance + LEFT * (self._known - chance)
+        self._warned = False
+
+    def __call__(self, metrics: Mapping[str, float], epoch: int) -> None:
+        """See ``Record``."""
+        now = metrics.get(LARGEST)
+        if now is not None and now < self._least and not self._warned:
+            self._warned = True
+            logger.warning(
+                "finetune: after epoch %d the largest SubNet is right for %.1f %% of the panel's images, the original "
+                "network for %.1f %%: the training has forgotten much, and wins it back late or never; %s",
+                *(epoch + 1, now, self._known, _remedy(self._lr)),
+            )
+        self._record(metrics, epoch)
+
+
+def _remedy(lr: float) -> str:
+    return f"lower finetune.lr (now {lr:g}, for instance to {lr / FACTOR:g})"
