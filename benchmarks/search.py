@@ -1,0 +1,106 @@
+"""Measures the search on the paper's spaces: predictions a second, the exact front, and SubNets under constraints.
+
+    OMP_NUM_THREADS=1 python benchmarks/search.py                 # ResNet50, MobileNetV2, ConvNeXt-Tiny
+    OMP_NUM_THREADS=1 python benchmarks/search.py mobilenetv2 --csv search.csv
+
+Latencies are synthetic: 0.02 ms and a tenth of a microsecond per thousand MACs for each operator, with 5 % of noise.
+Accuracy has a random drop for each single modification, and pair terms of a tenth of that size between the resolution
+and every variable. All numbers are CPU seconds of one process on one core. A solution has a gap of 0 where HiGHS
+closed it in time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import autotailor
+from autotailor import config, search
+from autotailor.compiler.sources.source import create_network
+from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import canonical
+from autotailor.ir.space.variable import Space
+from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
+
+CONF = Path(__file__).parents[1] / "conf"
+NETWORKS = ("resnet50", "mobilenetv2", "convnext_tiny")
+PREDICTED = 200_000
+
+
+def compiled(name: str) -> autotailor.SuperNet:
+    """A network with its space of ``conf/model`` and random weights."""
+    model = config.compose(CONF, name, "host")["model"]
+    network = create_network(model["source"], pretrained=False)
+    return autotailor.compile(network, model["space"], name=name, resolution=model["resolution"])
+
+
+def latency(net: autotailor.SuperNet, rng: np.random.Generator) -> Metric:
+    """A synthetic latency."""
+    operators = net.operators(fusion=NCNN_FUSION)
+    table = {f.id: (operator_macs(f) / 10 + 0.02) * float(np.exp(rng.normal(0, 0.05))) for f in operators}
+    return net.latency(table, NCNN_FUSION)
+
+
+def accuracy(space: Space, rng: np.random.Generator) -> Metric:
+    """A synthetic accuracy with pair terms."""
+    terms = []
+    for variable in space:
+        distance = np.abs(np.arange(len(variable.choices)) - variable.default) ** 1.5
+        drop = -distance * rng.exponential(0.3)
+        terms.append(Term((variable.name,), drop, variable.gate, variable.name))
+        if variable.name != "resolution":
+            sizes = len(space["resolution"].choices), len(variable.choices)
+            pairs = rng.normal(0, 0.03, sizes) * (distance > 0)
+            terms.append(Term(("resolution", variable.name), pairs, variable.gate, f"resolution, {variable.name}"))
+    return Metric("accuracy", "%", space, tuple(terms), 80.0)
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of some work, and its result."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def measure(name: str, limit: float) -> dict[str, Any]:
+    """One row of the table."""
+    net, rng = compiled(name), np.random.default_rng(0)
+    metrics = latency(net, rng), accuracy(net.space, rng), net.peak_memory(NCNN_FUSION)
+    drawn = np.stack([rng.integers(0, len(v.choices), PREDICTED) for v in net.space], axis=1)
+    rows = canonical(net.space, drawn)
+    row: dict[str, Any] = {"network": name}
+    for metric in metrics:
+        metric.predict(rows[:1])
+        row[f"{metric.name}_per_s"] = round(PREDICTED / seconds(lambda m=metric: m.predict(rows))[0])
+    objectives = search.Objectives(metrics[1], metrics[0])
+    row["front_s"], exact = seconds(lambda: search.exact_front(objectives))
+    row["front_subnets"], row["front_slack_ms"] = len(exact.front), exact.slack_ms
+    constraints = [search.Constraint(m) for m in (metrics[0], metrics[2], net.parameters())]
+    budgets = [{c.key: f"{share}%" for c in constraints} for share in (75, 60, 45)]
+    row["solve_s"], found = seconds(lambda: search.solve(metrics[1], constraints, budgets, seconds=limit))
+    row["solved"], row["largest_gap"] = len(found), max(solution.gap for solution in found)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", choices=[*NETWORKS, []], help="default: all three")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each set of budgets")
+    parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
+    options = parser.parse_args()
+    found = []
+    for name in options.networks or NETWORKS:
+        found.append(measure(name, options.seconds))
+        pd.DataFrame(found).round(4).to_csv(options.csv, index=False)
+        print(pd.DataFrame(found[-1:]).round(4).to_string(index=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()
