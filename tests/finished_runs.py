@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import autotailor
-from autotailor import artifacts, config, data, search, sensitivity
+from autotailor import artifacts, config, data, prediction, search, sensitivity
 from autotailor.finetuning import polishing
 from autotailor.ir.metrics.metrics import operator_macs
 from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
@@ -31,6 +31,7 @@ SMALL = (
     "search.candidates=3",
     "polish.rounds=[{candidates:2,epochs:1}]",
     "polish.batch_size=32",
+    "sensitivity.evaluations=0",
     "workers=1",
 )
 BUDGETS = 2
@@ -125,6 +126,7 @@ class Writer:
         objectives = search.Objectives(accuracy, latency, (net.macs(), net.parameters()))
         found = search.search(objectives, settings)
         found.write(folder / "pareto.csv")
+        prediction.write_metric(folder / "accuracy.json", accuracy)
 
         def measure(subnets: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
             return {s.id: (float(accuracy.predict(s.to_array())[0]), 0.5) for s in subnets}
@@ -132,7 +134,7 @@ class Writer:
         choice = search.choose(objectives, found.front, BUDGETS, measure, settings)
         choice.write(folder / "candidates.csv")
         read = [folder / "lut.csv", self.model / "sensitivity.csv"]
-        self.record("search", [folder / "pareto.csv", folder / "candidates.csv"], read)
+        self.record("search", [folder / name for name in ("pareto.csv", "candidates.csv", "accuracy.json")], read)
         named = {"largest": polishing.Polished(net.largest(), 95.0)}
         for number, (name, subnet) in enumerate(choice.subnets.items()):
             inherited, weights = measure([subnet])[subnet.id][0], net.slice(subnet).weights

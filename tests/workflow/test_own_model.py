@@ -103,7 +103,7 @@ def test_every_export_is_verified_and_measured(results: Path) -> None:
 def test_the_finished_run_answers_the_questions_of_the_guide(project: Path, results: Path) -> None:
     """The commands and the Python of the guide, word for word; the run itself stays as it is."""
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
-    guide = documents.blocks(checkouts.ROOT / "docs" / "guides" / "questions.md")
+    guide = list(documents.blocks(checkouts.ROOT / "docs" / "guides" / "questions.md"))
     told = [command for block in guide if block.language == "sh" for command in documents.commands(block.code)]
     (python,) = (block.code for block in guide if block.language == "python")
     (project / "questions.py").write_text(python, encoding="utf-8")

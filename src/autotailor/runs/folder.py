@@ -25,6 +25,7 @@ OF_DEVICE = {
     "lut.csv": "profile",
     "validation.csv": "validate",
     "pareto.csv": "search",
+    "accuracy.json": "search",
     "candidates.csv": "search",
     "polish.json": "polish",
     "polished.pt": "polish",

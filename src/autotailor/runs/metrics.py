@@ -29,12 +29,10 @@ class Sensitivities:
 
     Attributes:
         rows: ``sensitivity.csv``.
-        baseline: accuracy of the largest SubNet on the validation set, percent.
-        standard_error: of the baseline, points.
+        standard_error: of the accuracy of the largest SubNet, from which the drops are taken, points.
     """
 
     rows: pd.DataFrame
-    baseline: float
     standard_error: float
 
 
@@ -60,17 +58,27 @@ class DropError:
         return np.asarray(np.sqrt(self.baseline**2 - self.variance.predict(subnets)), dtype=np.float64)
 
 
-def accuracy_of(space: Space, sensitivities: Sensitivities, score: Score) -> KnownMetric:
-    """Accuracy in percent, with inherited weights (paper, eq. 3)."""
+def accuracy_of(metric: Metric, sensitivities: Sensitivities | None, score: Score) -> KnownMetric:
+    """Accuracy in percent, with inherited weights.
+
+    Args:
+        metric: the run's prediction (``accuracy.json``).
+        sensitivities: the drops that the prediction is the sum of (paper, eq. 3), whose standard errors are known; None
+            where the prediction was learnt from evaluations, of which the run keeps no posterior.
+        score: what the share of right answers is called.
+    """
+    if sensitivities is None:
+        what = f"{score.name} learnt from evaluated SubNets, on the validation set, with inherited weights"
+        return KnownMetric("accuracy", "%", metric, None, f"accuracy.json: {what}", is_best_high=True)
     rows = sensitivities.rows
     squared = rows.assign(accuracy_drop=np.square(rows["standard_error"]))
     return KnownMetric(
         "accuracy",
         "%",
-        accuracy_metric(space, rows, sensitivities.baseline),
-        DropError(accuracy_metric(space, squared, 0.0), sensitivities.standard_error),
-        f"sensitivity.csv: {score.name} of the largest SubNet on the validation set minus the drops of the SubNet's "
-        "modifications, with inherited weights; standard errors as if independent",
+        metric,
+        DropError(accuracy_metric(metric.space, squared, 0.0), sensitivities.standard_error),
+        f"accuracy.json: {score.name} of the largest SubNet on the validation set minus the drops of the SubNet's "
+        "modifications (sensitivity.csv), with inherited weights; standard errors as if independent",
         is_best_high=True,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from autotailor import data
+from autotailor import data, prediction
 from autotailor.artifacts import read_json
 from autotailor.data.labels import Score
 from autotailor.ir.space.metric import Metric
@@ -72,10 +72,12 @@ class RunTables:
 
     @cached_property
     def _accuracy(self) -> KnownMetric:
-        baseline = read_json(self.folder.file("sensitivity.json"))
-        rows = pd.read_csv(self.folder.file("sensitivity.csv"))
-        sensitivities = Sensitivities(rows, baseline["accuracy"], baseline["standard_error"])
-        return accuracy_of(self.net.space, sensitivities, self.score)
+        metric = prediction.read_metric(self.folder.file("accuracy.json"), self.net.space)
+        sensitivities = None
+        if not self.configuration["sensitivity"].get("evaluations"):
+            error = read_json(self.folder.file("sensitivity.json"))["standard_error"]
+            sensitivities = Sensitivities(pd.read_csv(self.folder.file("sensitivity.csv")), error)
+        return accuracy_of(metric, sensitivities, self.score)
 
     @cached_property
     def objectives(self) -> Objectives:

@@ -41,7 +41,7 @@ def test_accuracy_and_its_error_come_from_the_drops(run: Run) -> None:
     drops = [rows.loc[(name, choice)] for name, choice in subnet.assignment.items()]
     assert found.value == pytest.approx(95.0 - sum(drop["accuracy_drop"] for drop in drops))
     assert found.standard_error == pytest.approx(math.sqrt(0.4**2 + sum(d["standard_error"] ** 2 for d in drops)))
-    assert (found.unit, found.source.partition(":")[0]) == ("%", "sensitivity.csv")
+    assert (found.unit, found.source.partition(":")[0]) == ("%", "accuracy.json")
 
 
 def test_an_exported_subnet_has_its_measurements_beside_the_predictions(run: Run) -> None:
