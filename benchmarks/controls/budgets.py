@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
+from learnt import learnt_accuracy
 
-from autotailor import artifacts, search, sensitivity
+from autotailor import search, sensitivity
 from autotailor.ir.space.subnet import SubNet
 from controls.run import Run
 
@@ -52,17 +53,18 @@ def _choose(run: Run, whole: float) -> search.Choice:
     """Candidates of all budgets that some SubNet meets."""
     net, settings = run.net, run.configuration
     section = settings["sensitivity"] | {"calibration": settings["finetune"]["calibration"]}
-    drops = pd.read_csv(run.results / "sensitivity.csv")
-    baseline = artifacts.read_json(run.results / "sensitivity.json")["accuracy"]
-    objectives = search.Objectives(sensitivity.accuracy_metric(net.space, drops, baseline), run.cost)
+    known = sensitivity.SensitivityConfig.from_section(section)
     config = search.SearchConfig.from_section(settings["search"])
+    least = float(run.cost.predict(net.smallest().to_array())[0])
+    reached = [f"{share}%" for share in BUDGETS if share / 100 * whole >= least]
+    predicted = learnt_accuracy(net, run.data, known, config, run.cost, reached, run.folder)
+    objectives = search.Objectives(predicted, run.cost)
     front = search.search(objectives, config).front
-    reached = [f"{share}%" for share in BUDGETS if share / 100 * whole >= front.latency[0]]
     measure = partial(
         sensitivity.measure_accuracies,
         net,
         run.data,
-        config=sensitivity.SensitivityConfig.from_section(section),
+        config=known,
         journal=run.folder / "candidates.jsonl",
     )
     return search.choose(objectives, front, reached, measure, config)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from learnt import learnt_accuracy
 
 from autotailor import artifacts, profiling, search, sensitivity
 from autotailor.accuracy.calibration import resolution_of
@@ -80,12 +81,12 @@ class Judge:
     def _half(self, net: SuperNet, cost: Metric) -> SubNet:
         """The SubNet that the pipeline would export for half of the largest SubNet's latency, by validation."""
         folder, data = self._run.folder, self._run.data
-        drops = sensitivity.measure(net, data, self._config, folder / "sensitivity.jsonl")
-        objectives = search.Objectives(sensitivity.accuracy_metric(net.space, drops.rows, drops.baseline), cost)
+        config = search.SearchConfig.from_section(self._run.configuration["search"])
+        predicted = learnt_accuracy(net, data, self._config, config, cost, [BUDGET], folder)
+        objectives = search.Objectives(predicted, cost)
         measure = partial(
             sensitivity.measure_accuracies, net, data, config=self._config, journal=folder / "candidates.jsonl"
         )
-        config = search.SearchConfig.from_section(self._run.configuration["search"])
         front = search.search(objectives, config).front
         return search.choose(objectives, front, [BUDGET], measure, config).subnets["budget_01"]
 
