@@ -81,7 +81,7 @@ def measure(name: str, limit: float) -> dict[str, Any]:
         row[f"{metric.name}_per_s"] = round(PREDICTED / seconds(lambda m=metric: m.predict(rows))[0])
     objectives = search.Objectives(metrics[1], metrics[0])
     row["front_s"], exact = seconds(lambda: search.exact_front(objectives))
-    row["front_subnets"], row["front_slack_ms"] = len(exact.front), exact.slack_ms
+    row["front_subnets"], row["front_slack_ms"] = len(exact.front), exact.slack
     constraints = [search.Constraint(m) for m in (metrics[0], metrics[2], net.parameters())]
     budgets = [{c.key: f"{share}%" for c in constraints} for share in (75, 60, 45)]
     row["solve_s"], found = seconds(lambda: search.solve(metrics[1], constraints, budgets, seconds=limit))

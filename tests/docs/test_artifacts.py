@@ -14,7 +14,8 @@ from autotailor.prediction import storage
 from autotailor.profiling.networks import validation
 from autotailor.profiling.table import lut
 from autotailor.reporting.inputs import COLUMNS
-from autotailor.search.choice import COLUMNS as CANDIDATES
+from autotailor.search.choice import columns as candidate_columns
+from autotailor.search.cost import LATENCY
 from autotailor.sensitivity import measurement
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ TABLES = {
     "operators.csv": operators.COLUMNS,
     "lut.csv": lut.COLUMNS,
     "validation.csv": validation.COLUMNS,
-    "candidates.csv": CANDIDATES,
+    "candidates.csv": candidate_columns(LATENCY),
     "polish.csv": race.COLUMNS,
     "compare.csv": comparison.COLUMNS,
     "sensitivity.csv": measurement.COLUMNS,

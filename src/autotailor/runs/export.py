@@ -27,7 +27,7 @@ from autotailor.runs.known_metric import Estimate
 from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
-from autotailor.search import latency_budgets
+from autotailor.search import budget_limits
 
 ANSWER = "export.json"
 
@@ -85,7 +85,7 @@ def export_budget(
 ) -> ExportAnswer:
     """See ``Run.export``."""
     begun, imported = time.monotonic(), bool(run.configuration["profile"]["lut"])
-    (limit,) = latency_budgets(run.objectives, run.pareto, [budget]).values()
+    (limit,) = budget_limits(run.objectives, run.pareto, [budget]).values()
     run.pareto.at(limit)
     device = device_of(run, access)
     question = {"run": run.folder.provenance.key, "budget_ms": limit, "polish": polish}

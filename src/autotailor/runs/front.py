@@ -130,6 +130,14 @@ class _Penalised:
     def space(self) -> Space:
         return self.metric.space
 
+    @property
+    def name(self) -> str:
+        return "penalised"
+
+    @property
+    def unit(self) -> str:
+        return ""
+
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         values = self.sign * self.metric.predict(array)
@@ -198,7 +206,7 @@ def _exact(x: KnownMetric, y: KnownMetric, config: SearchConfig) -> tuple[IntArr
             found = exact_front(objectives, config.exact_points, config.exact_table)
         except SearchError:
             return np.zeros((0, len(x.metric.space)), dtype=np.int64), False
-        return found.front.indices, found.slack_ms == 0.0
+        return found.front.indices, found.slack == 0.0
     return np.zeros((0, len(x.metric.space)), dtype=np.int64), False
 
 

@@ -1,4 +1,4 @@
-"""Search for the Pareto front of accuracy and latency (paper, section 4.3.2).
+"""Search for the Pareto front of accuracy and latency, or another cost (paper, section 4.3.2).
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """
@@ -12,20 +12,24 @@ from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
     from autotailor.search.best import best_at
-    from autotailor.search.budgets import budget_names, latency_budgets, read_budgets, write_budgets
+    from autotailor.search.budgets import budget_limits, budget_names, read_budgets, write_budgets
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
     from autotailor.search.constrained.constraint import Constraint, Solution
     from autotailor.search.constrained.solve import solve
+    from autotailor.search.cost import COSTS, LATENCY, Cost, cost_of_device
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
     from autotailor.search.optimizer import SearchResult, Yardstick, search
 
 __all__ = [
+    "COSTS",
+    "LATENCY",
     "Candidates",
     "Choice",
     "Constraint",
+    "Cost",
     "ExactFront",
     "Front",
     "Objectives",
@@ -35,11 +39,12 @@ __all__ = [
     "Solution",
     "Yardstick",
     "best_at",
+    "budget_limits",
     "budget_names",
     "candidates",
     "choose",
+    "cost_of_device",
     "exact_front",
-    "latency_budgets",
     "read_budgets",
     "read_candidates",
     "search",
@@ -48,9 +53,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "COSTS": "autotailor.search.cost",
+    "LATENCY": "autotailor.search.cost",
     "Candidates": "autotailor.search.choice",
     "Choice": "autotailor.search.choice",
     "Constraint": "autotailor.search.constrained.constraint",
+    "Cost": "autotailor.search.cost",
     "ExactFront": "autotailor.search.elimination",
     "Front": "autotailor.search.front",
     "Objectives": "autotailor.search.front",
@@ -60,10 +68,11 @@ _HOMES = {
     "Solution": "autotailor.search.constrained.constraint",
     "Yardstick": "autotailor.search.optimizer",
     "best_at": "autotailor.search.best",
+    "budget_limits": "autotailor.search.budgets",
     "budget_names": "autotailor.search.budgets",
     "choose": "autotailor.search.choice",
+    "cost_of_device": "autotailor.search.cost",
     "exact_front": "autotailor.search.elimination",
-    "latency_budgets": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",
     "search": "autotailor.search.optimizer",

@@ -23,43 +23,43 @@ def neighbours(space: Space, indices: IntArray) -> IntArray:
 def beam_search(objectives: Objectives, width: int) -> IntArray:
     """Shrinks the largest SubNet by one modification at a time.
 
-    Each step tries all single modifications of the beam's SubNets that lower latency, and keeps the ``width`` results
-    that lose the least accuracy per millisecond saved, both relative to the largest SubNet. Terms are additive, so
+    Each step tries all single modifications of the beam's SubNets that lower the cost, and keeps the ``width`` results
+    that lose the least accuracy for the cost saved, both relative to the largest SubNet. Terms are additive, so
     that the price of a modification can be judged in a partly modified network. The search ends where no modification
-    lowers latency.
+    lowers the cost.
 
     Returns:
         All SubNets of all beams, distinct: ``[n, variables]``.
     """
     space = objectives.space
     start = largest(space).to_array()[None]
-    start_latency, start_accuracy = (
-        objectives.latency.predict(start)[0],
+    start_cost, start_accuracy = (
+        objectives.cost.predict(start)[0],
         objectives.accuracy.linear(start)[0],
     )
-    beam, visited, ceiling = start, [start], start_latency
+    beam, visited, ceiling = start, [start], start_cost
     for _ in range(sum(len(v.choices) - 1 for v in space)):
         candidates = neighbours(space, beam)
-        latency = objectives.latency.predict(candidates)
-        faster = latency < ceiling
-        if not faster.any():
+        cost = objectives.cost.predict(candidates)
+        cheaper = cost < ceiling
+        if not cheaper.any():
             break
-        candidates, latency = candidates[faster], latency[faster]
-        price = (start_accuracy - objectives.accuracy.linear(candidates)) / (start_latency - latency)
+        candidates, cost = candidates[cheaper], cost[cheaper]
+        price = (start_accuracy - objectives.accuracy.linear(candidates)) / (start_cost - cost)
         kept = np.argsort(price, kind="stable")[:width]
         beam = candidates[kept]
-        ceiling = latency[kept].max()
+        ceiling = cost[kept].max()
         visited.append(beam)
     return np.unique(np.concatenate(visited), axis=0)
 
 
 def best_at_budgets(objectives: Objectives, indices: IntArray, budgets: int) -> IntArray:
-    """The most accurate of ``indices`` ``[n, variables]`` at each of ``budgets`` latency budgets, spread evenly."""
-    latency, accuracy = objectives.latency.predict(indices), objectives.accuracy.predict(indices)
-    order = np.lexsort((-accuracy, latency))
+    """The most accurate of ``indices`` ``[n, variables]`` at each of ``budgets`` budgets, spread evenly."""
+    cost, accuracy = objectives.cost.predict(indices), objectives.accuracy.predict(indices)
+    order = np.lexsort((-accuracy, cost))
     best = np.maximum.accumulate(accuracy[order])
     first = np.searchsorted(best, best)  # the first row that reached this accuracy
-    limits = np.linspace(latency.min(), latency.max(), budgets)
-    limits[-1] = latency.max()
-    rows = first[np.searchsorted(latency[order], limits, side="right") - 1]
+    limits = np.linspace(cost.min(), cost.max(), budgets)
+    limits[-1] = cost.max()
+    rows = first[np.searchsorted(cost[order], limits, side="right") - 1]
     return indices[order[np.unique(rows)]]

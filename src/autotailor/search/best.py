@@ -8,19 +8,19 @@ import numpy as np
 
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.budgets import Budgets, latency_budgets
+from autotailor.search.budgets import Budgets, budget_limits
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import exact_front
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 
 
-def best_at(latency: Metric, budgets: Budgets, config: SearchConfig) -> Callable[[Metric], IntArray]:
+def best_at(cost: Metric, budgets: Budgets, config: SearchConfig) -> Callable[[Metric], IntArray]:
     """A function from a metric of accuracy to choice indices of the most accurate SubNet at each budget.
 
     Args:
-        latency: that the budgets limit.
-        budgets: see ``latency_budgets``.
+        cost: that the budgets limit.
+        budgets: see ``budget_limits``.
         config: the front is exact where the configuration and the space allow it, else that of the genetic search.
 
     Returns:
@@ -28,9 +28,9 @@ def best_at(latency: Metric, budgets: Budgets, config: SearchConfig) -> Callable
     """
 
     def best(accuracy: Metric) -> IntArray:
-        objectives = Objectives(accuracy, latency)
+        objectives = Objectives(accuracy, cost)
         front = _front(objectives, config)
-        limits = latency_budgets(objectives, front, budgets)
+        limits = budget_limits(objectives, front, budgets)
         rows = [front.position(limit, name) for name, limit in limits.items()]
         return np.asarray(front.indices[rows], dtype=np.int64)
 

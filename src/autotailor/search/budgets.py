@@ -1,4 +1,4 @@
-"""Latency budgets, for each of which one SubNet is exported."""
+"""Budgets of latency or of another cost, for each of which one SubNet is exported."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 
 _SHARE, _RATE = r"\s*(\d+(?:\.\d+)?)\s*%\s*", r"\s*(\d+(?:\.\d+)?)\s*/\s*s\s*"
+_COUNT, _MILLIONS = r"\s*(\d+(?:\.\d+)?)\s*([kMGT])\s*", {"k": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
 
 Budgets = int | Sequence[float | str]
 
@@ -24,27 +25,26 @@ def budget_names(budgets: Budgets) -> tuple[str, ...]:
     return tuple(f"budget_{k:02d}" for k in range(1, count + 1))
 
 
-def latency_budgets(objectives: Objectives, front: Front, budgets: Budgets) -> dict[str, float]:
-    """Named latency budgets in ms.
+def budget_limits(objectives: Objectives, front: Front, budgets: Budgets) -> dict[str, float]:
+    """Named budgets, in the unit of the cost.
 
     Args:
-        objectives: the latency metric gives the latency of the largest SubNet.
-        front: its fastest SubNet is the lower end of the range.
-        budgets: a number n spreads n budgets evenly from the fastest SubNet to the largest SubNet, the tightest first.
-            The fastest SubNet is included; the largest is left out, because it is always exported. A list gives each
-            budget in ms, as a share such as ``"50%"`` of the largest SubNet's latency, or as a throughput such as
-            ``"30/s"``.
+        objectives: the cost of the largest SubNet is the upper end of the range.
+        front: its cheapest SubNet is the lower end of the range.
+        budgets: a number n spreads n budgets evenly from the cheapest SubNet to the largest SubNet, the tightest
+            first. The cheapest SubNet is included; the largest is left out, because it is always exported. A list
+            gives each budget as ``read_budget`` reads it.
 
     Raises:
         SearchError: ``budgets`` is neither a number nor a list of budgets above 0.
     """
-    low, high = float(front.latency[0]), float(objectives.latency.predict(largest(front.space).to_array())[0])
+    low, high = float(front.cost[0]), float(objectives.cost.predict(largest(front.space).to_array())[0])
     if isinstance(budgets, bool) or (isinstance(budgets, int) and budgets < 0):
         raise SearchError(f"export.budgets: {budgets!r}, expected a number of budgets or a list of budgets")
     if isinstance(budgets, int):
         values = [low + (high - low) * k / budgets for k in range(budgets)]
     else:
-        values = [read_budget(budget, high, "ms") for budget in budgets]
+        values = [read_budget(budget, high, objectives.kind.unit) for budget in budgets]
     return dict(zip(budget_names(budgets), values, strict=True))
 
 
@@ -52,8 +52,9 @@ def read_budget(budget: float | str, largest: float, unit: str) -> float:
     """One budget in a metric's unit.
 
     Args:
-        budget: a number in ``unit``; a share such as ``"50%"`` of the largest SubNet's value; or a throughput such as
-            ``"30/s"``, runs of the network in a second, where the unit is ms.
+        budget: a number in ``unit``; a share such as ``"50%"`` of the largest SubNet's value; a throughput such as
+            ``"30/s"``, runs of the network in a second, where the unit is ms; or a count such as ``"300M"`` or
+            ``"1.2G"``, where the unit is M (millions).
         largest: the value of the largest SubNet.
         unit: of the metric.
 
@@ -61,17 +62,19 @@ def read_budget(budget: float | str, largest: float, unit: str) -> float:
         SearchError: the budget is none of these, or not above 0.
     """
     if isinstance(budget, str):
-        share, rate = re.fullmatch(_SHARE, budget), re.fullmatch(_RATE, budget)
+        share, rate, count = (re.fullmatch(pattern, budget) for pattern in (_SHARE, _RATE, _COUNT))
         if share and float(share[1]) > 0:
             return largest * float(share[1]) / 100
         if rate and unit == "ms" and float(rate[1]) > 0:
             return 1000.0 / float(rate[1])
+        if count and unit == "M" and float(count[1]) > 0:
+            return float(count[1]) * _MILLIONS[count[2]]
     elif not isinstance(budget, bool) and math.isfinite(budget) and budget > 0:
         return float(budget)
-    rates = ", or a throughput such as '30/s'" if unit == "ms" else ""
+    others = {"ms": ", or a throughput such as '30/s'", "M": ", or a count such as '300M' or '1.2G'"}
     raise SearchError(
         f"budget {budget!r}: expected a positive number of {unit}, or a share of the largest SubNet such as '50%'"
-        f"{rates}; "
+        f"{others.get(unit, '')}; "
         "correct export.budgets in the configuration, or the budgets that the search was asked for"
     )
 

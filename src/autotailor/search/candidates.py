@@ -18,28 +18,28 @@ CLOSE = 0.8  # candidates use at least this share of the budget
 APART = 0.3  # candidates differ from each other in at least this share of the variables
 
 
-def candidates(objectives: Objectives, front: Front, budget_ms: float, count: int, seed: int) -> list[SubNet]:
+def candidates(objectives: Objectives, front: Front, budget: float, count: int, seed: int) -> list[SubNet]:
     """At most ``count`` SubNets within a budget: the front's, the smallest, then others by predicted accuracy.
 
     The smallest SubNet has all modifications and the lowest prediction. It is a candidate nevertheless, because
     training strategies favour it.
 
     Args:
-        objectives: predicted accuracy and latency.
+        objectives: predicted accuracy and cost.
         front: of the search.
-        budget_ms: largest latency.
+        budget: largest cost, in its unit.
         count: largest number of candidates. Each of the others differs from all candidates before it in at least
             ``APART`` of the variables.
         seed: of the draws.
     """
-    best = front.at(budget_ms, "budget")
+    best = front.at(budget)
     pool = _draw(objectives.space, best, np.random.default_rng(seed))
-    latency = objectives.latency.predict(pool)
-    pool = pool[(latency <= budget_ms) & (latency >= CLOSE * budget_ms)]
+    cost = objectives.cost.predict(pool)
+    pool = pool[(cost <= budget) & (cost >= CLOSE * budget)]
     ranked = pool[np.argsort(-objectives.accuracy.predict(pool), kind="stable")]
     chosen = [best.to_array()]
     least = smallest(objectives.space)
-    if count > 1 and least != best and objectives.latency.predict(least.to_array())[0] <= budget_ms:
+    if count > 1 and least != best and objectives.cost.predict(least.to_array())[0] <= budget:
         chosen.append(least.to_array())
     for row in ranked:
         if len(chosen) >= count:

@@ -10,29 +10,33 @@ from typing import TYPE_CHECKING
 
 from autotailor.artifacts import atomic
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
-from autotailor.search.budgets import Budgets, latency_budgets
+from autotailor.search.budgets import Budgets, budget_limits
 from autotailor.search.candidates import candidates
 from autotailor.search.config import SearchConfig
+from autotailor.search.cost import COSTS, Cost
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    "budget",
-    "budget_ms",
-    "subnet",
-    "latency_ms_predicted",
-    "accuracy_predicted",
-    "accuracy_validation",
-    "standard_error",
-    "chosen",
-    "assignment",
-)
+
+def columns(kind: Cost) -> tuple[str, ...]:
+    """The columns of ``candidates.csv`` where budgets limit a cost."""
+    return (
+        "budget",
+        kind.budget,
+        "subnet",
+        kind.column,
+        "accuracy_predicted",
+        "accuracy_validation",
+        "standard_error",
+        "chosen",
+        "assignment",
+    )
+
 
 Accuracies = Mapping[str, tuple[float, float]]
 """Maps a SubNet's id to its accuracy on the validation set and the accuracy's standard error, both in percent."""
@@ -46,7 +50,7 @@ class Choice:
 
     Attributes:
         subnets: chosen SubNets by name of the budget.
-        table: ``candidates.csv``, one row for each candidate of each budget, with the columns ``COLUMNS``.
+        table: ``candidates.csv``, one row for each candidate of each budget, see ``columns``.
     """
 
     subnets: Mapping[str, SubNet]
@@ -62,30 +66,30 @@ def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Meas
     """The most accurate candidate within each budget. Candidates of tighter budgets count, too.
 
     Args:
-        objectives: predicted accuracy and latency.
+        objectives: predicted accuracy and cost.
         front: of the search.
-        budgets: see ``latency_budgets``.
+        budgets: see ``budget_limits``.
         measure: called once, with the candidates of all budgets.
         config: number of candidates for each budget, and the seed of their draws.
 
     Raises:
-        SearchError: a budget is invalid, or no SubNet is fast enough for it.
+        SearchError: a budget is invalid, or no SubNet costs so little.
     """
-    limits = latency_budgets(objectives, front, budgets)
+    limits = budget_limits(objectives, front, budgets)
     found = {
         name: candidates(objectives, front, limit, config.candidates, config.seed) for name, limit in limits.items()
     }
     everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
-    latency = {s: float(objectives.latency.predict(s.to_array())[0]) for s in everyone}
+    cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in everyone}
     accuracies = measure(everyone)
 
     def best(limit: float) -> SubNet:
-        within = [s for s in everyone if latency[s] <= limit]
-        return max(within, key=lambda s: (accuracies[s.id][0], -latency[s]))
+        within = [s for s in everyone if cost[s] <= limit]
+        return max(within, key=lambda s: (accuracies[s.id][0], -cost[s]))
 
     chosen = {name: best(limit) for name, limit in limits.items()}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    return Choice(chosen, _table(objectives.accuracy, limits, listed, latency, accuracies, chosen))
+    return Choice(chosen, _table(objectives, limits, listed, cost, accuracies, chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,20 +117,21 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         table = pd.read_csv(path, dtype={"budget": str, "subnet": str}, float_precision="round_trip")
         assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
         subnets = {id_: SubNet.from_assignment(space, json.loads(text)) for id_, text in assignments.items()}
-        latency = dict(zip(table["subnet"], table["latency_ms_predicted"], strict=True))
-        limits = dict(zip(table["budget"], table["budget_ms"], strict=True))
+        (kind,) = (kind for kind in COSTS.values() if kind.budget in table)
+        cost = dict(zip(table["subnet"], table[kind.column], strict=True))
+        limits = dict(zip(table["budget"], table[kind.budget], strict=True))
         accuracies = dict(zip(table["subnet"], table["accuracy_validation"].astype(float), strict=True))
     except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
         raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
-    contests = {name: [s for id_, s in subnets.items() if latency[id_] <= limit] for name, limit in limits.items()}
+    contests = {name: [s for id_, s in subnets.items() if cost[id_] <= limit] for name, limit in limits.items()}
     return Candidates(contests, accuracies)
 
 
 def _table(
-    accuracy: Metric,
+    objectives: Objectives,
     limits: Mapping[str, float],
     listed: Mapping[str, Sequence[SubNet]],
-    latency: Mapping[SubNet, float],
+    cost: Mapping[SubNet, float],
     accuracies: Accuracies,
     chosen: Mapping[str, SubNet],
 ) -> pd.DataFrame:
@@ -138,8 +143,8 @@ def _table(
             name,
             limits[name],
             subnet.id,
-            latency[subnet],
-            float(accuracy.predict(subnet.to_array())[0]),
+            cost[subnet],
+            float(objectives.accuracy.predict(subnet.to_array())[0]),
             *accuracies[subnet.id],
             subnet == chosen[name],
             subnet.to_json(),
@@ -147,4 +152,4 @@ def _table(
         for name, subnets in listed.items()
         for subnet in subnets
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(columns(objectives.kind)))

@@ -23,7 +23,7 @@ class SearchConfig:
         crossover_eta: distribution index of simulated binary crossover (SBX).
         mutation_eta: distribution index of polynomial mutation (PM).
         beam_width: SubNets that the beam search keeps at each step; 0 starts from random SubNets alone.
-        points: latency budgets spread over the reachable range; the front has at most one row for each.
+        points: budgets spread over the reachable range; the front has at most one row for each.
         candidates: SubNets per exported budget that are measured on the validation set before one is chosen; with 1,
             the SubNet with the best prediction is exported.
         evaluations: SubNets along the front that are evaluated before the search, so that the prediction is best where

@@ -1,12 +1,12 @@
 """The exact front by variable elimination over additive terms.
 
-Accuracy and latency are sums of tables over few variables. To eliminate a variable, all tables that mention the
-variable are added up over the variables that occur in them (the clique). For each assignment of the other variables of
-the clique (the separator), the partial fronts of the variable's choices are united, and dominated points are dropped.
-Dropping is safe: a partial assignment that is slower and less accurate than another one stays so, whatever the other
-variables are, because their terms are only added. After the last variable, the front of the whole space is left. The
-elimination proceeds from stage to stage, as in dynamic programming, because a stage shares only its width with the
-next one.
+Accuracy and the cost that the search minimises (such as latency) are sums of tables over few variables. To eliminate
+a variable, all tables that mention the variable are added up over the variables that occur in them (the clique). For
+each assignment of the other variables of the clique (the separator), the partial fronts of the variable's choices are
+united, and dominated points are dropped. Dropping is safe: a partial assignment that costs more and is less accurate
+than another one stays so, whatever the other variables are, because their terms are only added. After the last
+variable, the front of the whole space is left. The elimination proceeds from stage to stage, as in dynamic programming,
+because a stage shares only its width with the next one.
 
 The variables of a removed block may only have their default choice, so that every SubNet occurs once, in canonical
 form.
@@ -27,7 +27,7 @@ from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.partial import Partial, nothing, product, union
 
-LATENCY, LOSS = 0, 1
+COST, LOSS = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +36,17 @@ class ExactFront:
 
     Attributes:
         front: of the whole space.
-        slack_ms: 0 where the front is exact. Otherwise, for every SubNet of the space, the front holds a SubNet that
-            is at least as accurate and at most this much slower (both predicted).
+        slack: 0 where the front is exact. Otherwise, for every SubNet of the space, the front holds a SubNet that
+            is at least as accurate and costs at most this much more (both predicted), in the cost's unit.
     """
 
     front: Front
-    slack_ms: float
+    slack: float
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Latency and loss (negated accuracy) ``[choices ..., 2]``; latency is infinite outside the canonical form."""
+    """Cost and loss (negated accuracy) ``[choices ..., 2]``; the cost is infinite outside the canonical form."""
 
     scope: tuple[int, ...]
     values: FloatArray
@@ -68,8 +68,8 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
     """All SubNets of the space that no other SubNet dominates (see the module's docstring).
 
     Args:
-        objectives: accuracy and latency, sums of terms over one space.
-        max_points: longer partial fronts are thinned to this length by latency bins; ``slack_ms`` then bounds
+        objectives: accuracy and cost, sums of terms over one space.
+        max_points: longer partial fronts are thinned to this length by bins of cost; ``slack`` then bounds
             the error.
         max_table: largest elimination table, in entries.
 
@@ -102,7 +102,7 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
             values[scope] = np.zeros((*_shape(space, scope), 2))
         values[scope][..., column] += table
 
-    for column, metric, sign in ((LATENCY, objectives.latency, 1.0), (LOSS, objectives.accuracy, -1.0)):
+    for column, metric, sign in ((COST, objectives.cost, 1.0), (LOSS, objectives.accuracy, -1.0)):
         for scope, table in metric_tables(metric, max_table):
             add(scope, column, sign * table)
     for position, variable in enumerate(space):
@@ -111,7 +111,7 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
             grid = _grid(space, scope)
             closed = ~variable.gate.is_open(space.positions, grid)
             forbidden = closed & (grid[:, position] != variable.default)
-            add(scope, LATENCY, np.where(forbidden, np.inf, 0.0).reshape(_shape(space, scope)))
+            add(scope, COST, np.where(forbidden, np.inf, 0.0).reshape(_shape(space, scope)))
     return [_Table(scope, table) for scope, table in values.items()]
 
 
@@ -186,12 +186,12 @@ def _eliminate(
         assignment = dict(zip(separator, key, strict=True))
         parts = []
         for choice in range(len(space.variables[variable].choices)):
-            latency, loss = total[key][choice]
-            if np.isinf(latency):
+            cost, loss = total[key][choice]
+            if np.isinf(cost):
                 continue
             part = nothing(len(space))
             for message in messages:
                 part = product(part, message.at({**assignment, variable: choice}), max_points)
-            parts.append(part.extended(variable, choice, latency, loss))
+            parts.append(part.extended(variable, choice, cost, loss))
         fronts[key] = union(parts, len(space), max_points)
     return _Message(tuple(separator), fronts)

@@ -1,4 +1,4 @@
-"""The Pareto front of high accuracy and low latency."""
+"""The Pareto front of high accuracy and low cost: latency, or what else the search minimises."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from autotailor.artifacts import atomic
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray, SubNet
 from autotailor.ir.space.variable import Space
+from autotailor.search.cost import LATENCY, Cost, cost_of_metric
 from autotailor.search.errors import SearchError
 
 if TYPE_CHECKING:
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """The objectives: accuracy (percent, maximised) and latency (ms, minimised); ``further`` is only reported."""
+    """The objectives: accuracy, which is maximised, and a cost, which is minimised and which budgets limit.
+
+    Attributes:
+        accuracy: in percent.
+        cost: latency in ms, or another metric.
+        further: metrics that are only reported.
+    """
 
     accuracy: Metric
-    latency: Metric
+    cost: Metric
     further: tuple[Metric, ...] = ()
 
     def __post_init__(self) -> None:
-        for metric in (self.latency, *self.further):
+        for metric in (self.cost, *self.further):
             if metric.space != self.accuracy.space:
                 raise SearchError(
                     f"metric {metric.name} is over another space than metric {self.accuracy.name}; "
@@ -40,15 +47,20 @@ class Objectives:
         """The space that all metrics share."""
         return self.accuracy.space
 
+    @property
+    def kind(self) -> Cost:
+        """What the cost is called in tables and messages."""
+        return cost_of_metric(self.cost.name, self.cost.unit)
 
-def non_dominated(latency: FloatArray, accuracy: FloatArray) -> IntArray:
-    """Rows ``[k]`` of the points that no other point dominates, by rising latency; of equal points the first.
 
-    Both inputs have shape ``[n]``. Latency and accuracy rise strictly along the result. Values are rounded to 1e-9,
+def non_dominated(cost: FloatArray, accuracy: FloatArray) -> IntArray:
+    """Rows ``[k]`` of the points that no other point dominates, by rising cost; of equal points the first.
+
+    Both inputs have shape ``[n]``. Cost and accuracy rise strictly along the result. Values are rounded to 1e-9,
     so that another order of summation does not change the result.
     """
-    latency, accuracy = np.round(latency, 9), np.round(accuracy, 9)
-    order = np.lexsort((-accuracy, latency))
+    cost, accuracy = np.round(cost, 9), np.round(accuracy, 9)
+    order = np.lexsort((-accuracy, cost))
     sorted_accuracy = accuracy[order]
     best_before = np.concatenate(([-np.inf], np.maximum.accumulate(sorted_accuracy)[:-1]))
     return np.asarray(order[sorted_accuracy > best_before], dtype=np.int64)
@@ -56,73 +68,76 @@ def non_dominated(latency: FloatArray, accuracy: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Front:
-    """SubNets that no other known SubNet dominates, by rising latency, which is also rising accuracy.
+    """SubNets that no other known SubNet dominates, by rising cost, which is also rising accuracy.
 
     Attributes:
         space: the space of the SubNets.
         indices: choice indices ``[n, variables]``, canonical.
         accuracy: predicted accuracy ``[n]``, percent.
-        latency: predicted latency ``[n]``, ms.
+        cost: predicted cost ``[n]``, in the unit of ``kind``.
         further: maps column names (``macs_m``) to predicted values ``[n]``.
         found_by: for each SubNet, the search that found it: ``genetic``, ``exact`` or ``both``.
+        kind: what the cost is called in tables and messages.
     """
 
     space: Space
     indices: IntArray
     accuracy: FloatArray
-    latency: FloatArray
+    cost: FloatArray
     further: Mapping[str, FloatArray] = field(default_factory=dict)
     found_by: tuple[str, ...] = ()
+    kind: Cost = LATENCY
 
     @classmethod
     def of(cls, objectives: Objectives, indices: IntArray, found_by: str) -> Front:
         """The front of the SubNets with canonical choice indices ``[n, variables]``."""
-        latency, accuracy = objectives.latency.predict(indices), objectives.accuracy.predict(indices)
-        rows = non_dominated(latency, accuracy)
+        cost, accuracy = objectives.cost.predict(indices), objectives.accuracy.predict(indices)
+        rows = non_dominated(cost, accuracy)
         kept = indices[rows]
         further = {f"{m.name}_{m.unit.lower()}": m.predict(kept) for m in objectives.further}
-        return cls(objectives.space, kept, accuracy[rows], latency[rows], further, (found_by,) * len(rows))
+        found = (found_by,) * len(rows)
+        return cls(objectives.space, kept, accuracy[rows], cost[rows], further, found, objectives.kind)
 
     def __len__(self) -> int:
-        return len(self.latency)
+        return len(self.cost)
 
     @property
     def subnets(self) -> tuple[SubNet, ...]:
-        """The SubNets, by rising latency."""
+        """The SubNets, by rising cost."""
         return tuple(SubNet.from_array(self.space, row) for row in self.indices)
 
-    def position(self, budget_ms: float, name: str = "latency budget") -> int:
-        """Row of the most accurate SubNet whose predicted latency is at most ``budget_ms``.
+    def position(self, budget: float, name: str = "budget") -> int:
+        """Row of the most accurate SubNet whose predicted cost is at most ``budget``, in the unit of the cost.
 
         Raises:
-            SearchError: no SubNet of the front is that fast.
+            SearchError: no SubNet of the front costs so little.
         """
-        row = int(np.searchsorted(self.latency, budget_ms, side="right")) - 1
+        row = int(np.searchsorted(self.cost, budget, side="right")) - 1
         if row < 0:
+            title, unit = self.kind.title, self.kind.unit
             raise SearchError(
-                f"{name} of {budget_ms:.4g} ms: the fastest SubNet of this space is predicted at "
-                f"{self.latency[0]:.4g} ms; "
-                f"raise the budget to at least this latency, or offer smaller choices in "
-                f"model.space"
+                f"{name} of {budget:.4g} {unit}: every SubNet of this space has {title} of at least "
+                f"{self.cost[0]:.4g} {unit}, as predicted; raise the budget to this, or offer smaller choices in "
+                "model.space"
             )
         return row
 
-    def at(self, budget_ms: float, name: str = "latency budget") -> SubNet:
-        """The most accurate SubNet predicted to take at most ``budget_ms``; SearchError if there is none."""
-        return SubNet.from_array(self.space, self.indices[self.position(budget_ms, name)])
+    def at(self, budget: float, name: str = "budget") -> SubNet:
+        """The most accurate SubNet predicted to cost at most ``budget``; SearchError if there is none."""
+        return SubNet.from_array(self.space, self.indices[self.position(budget, name)])
 
     def take(self, rows: IntArray) -> Front:
         """The part of the front in some rows ``[k]``, given in rising order."""
         further = {name: values[rows] for name, values in self.further.items()}
         found_by = tuple(self.found_by[row] for row in rows)
-        return Front(self.space, self.indices[rows], self.accuracy[rows], self.latency[rows], further, found_by)
+        return Front(self.space, self.indices[rows], self.accuracy[rows], self.cost[rows], further, found_by, self.kind)
 
     def spread(self, points: int) -> Front:
-        """The most accurate SubNet at each of ``points`` latency budgets, spread evenly over the front's range."""
+        """The most accurate SubNet at each of ``points`` budgets, spread evenly over the front's range."""
         if len(self) <= points:
             return self
-        budgets = np.linspace(self.latency[0], self.latency[-1], points)
-        budgets[-1] = self.latency[-1]
+        budgets = np.linspace(self.cost[0], self.cost[-1], points)
+        budgets[-1] = self.cost[-1]
         return self.take(np.unique([self.position(float(budget)) for budget in budgets]))
 
     def frame(self) -> pd.DataFrame:
@@ -134,7 +149,7 @@ class Front:
             {
                 "subnet": [subnet.id for subnet in subnets],
                 "accuracy_predicted": self.accuracy,
-                "latency_ms_predicted": self.latency,
+                self.kind.column: self.cost,
                 **self.further,
                 "found_by": self.found_by,
                 "assignment": [subnet.to_json() for subnet in subnets],
@@ -147,21 +162,22 @@ class Front:
             self.frame().to_csv(temporary, index=False, lineterminator="\n")
 
     @classmethod
-    def read(cls, path: Path, space: Space) -> Front:
-        """Reads a file of ``write``."""
+    def read(cls, path: Path, space: Space, kind: Cost = LATENCY) -> Front:
+        """Reads a file of ``write``, whose cost is ``kind``."""
         import pandas as pd
 
         table = pd.read_csv(path, dtype={"subnet": str})
-        known = ("subnet", "accuracy_predicted", "latency_ms_predicted", "found_by", "assignment")
+        known = ("subnet", "accuracy_predicted", kind.column, "found_by", "assignment")
         indices = np.stack([SubNet.from_json(space, text).to_array() for text in table["assignment"]])
         further = {c: table[c].to_numpy(dtype=np.float64) for c in table.columns if c not in known}
         return cls(
             space,
             indices,
             table["accuracy_predicted"].to_numpy(dtype=np.float64),
-            table["latency_ms_predicted"].to_numpy(dtype=np.float64),
+            table[kind.column].to_numpy(dtype=np.float64),
             further,
             tuple(table["found_by"]),
+            kind,
         )
 
 
@@ -170,16 +186,17 @@ def merge(genetic: Front, exact: Front) -> Front:
     names: dict[bytes, str] = {row.tobytes(): "genetic" for row in genetic.indices}
     for row in exact.indices:
         names[row.tobytes()] = "both" if row.tobytes() in names else "exact"
-    latency = np.concatenate([exact.latency, genetic.latency])
+    cost = np.concatenate([exact.cost, genetic.cost])
     accuracy = np.concatenate([exact.accuracy, genetic.accuracy])
     indices = np.concatenate([exact.indices, genetic.indices])
     further = {k: np.concatenate([exact.further[k], genetic.further[k]]) for k in exact.further}
-    rows = non_dominated(latency, accuracy)
+    rows = non_dominated(cost, accuracy)
     return Front(
         exact.space,
         indices[rows],
         accuracy[rows],
-        latency[rows],
+        cost[rows],
         {name: values[rows] for name, values in further.items()},
         tuple(names[row.tobytes()] for row in indices[rows]),
+        exact.kind,
     )

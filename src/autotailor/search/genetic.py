@@ -42,7 +42,7 @@ class Evaluator:
         self.cache: dict[bytes, tuple[float, float]] = {}
 
     def __call__(self, indices: IntArray) -> FloatArray:
-        """Latency and negated accuracy ``[n, 2]``, both minimised, of ``indices`` ``[n, variables]``.
+        """Cost and negated accuracy ``[n, 2]``, both minimised, of ``indices`` ``[n, variables]``.
 
         Accuracy is taken before the metric's link, which keeps the order, so that no link changes the search.
         """
@@ -50,8 +50,8 @@ class Evaluator:
         fresh = {key: i for i, key in enumerate(keys) if key not in self.cache}
         if fresh:
             rows = indices[list(fresh.values())]
-            latency, accuracy = self.objectives.latency.predict(rows), self.objectives.accuracy.linear(rows)
-            self.cache.update(zip(fresh, zip(latency.tolist(), (-accuracy).tolist(), strict=True), strict=True))
+            cost, accuracy = self.objectives.cost.predict(rows), self.objectives.accuracy.linear(rows)
+            self.cache.update(zip(fresh, zip(cost.tolist(), (-accuracy).tolist(), strict=True), strict=True))
         return np.array([self.cache[key] for key in keys])
 
     def best(self) -> IntArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pymoo.indicators.hv import HV
@@ -12,6 +13,7 @@ from pymoo.indicators.hv import HV
 from autotailor.artifacts import write_json
 from autotailor.ir.space.metric import FloatArray
 from autotailor.search.config import SearchConfig
+from autotailor.search.cost import LATENCY
 from autotailor.search.elimination import ExactFront, exact_front
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives, merge
@@ -28,9 +30,10 @@ class Yardstick:
         genetic_subnets: SubNets on the genetic front.
         exact_subnets: SubNets on the exact front.
         hypervolume_ratio: hypervolume of the genetic front over that of the exact one, in (0, 1].
-        largest_gap: largest loss of accuracy, in points, of the genetic front at any latency budget.
-        mean_gap: mean loss of accuracy, in points, over all latency budgets.
-        slack_ms: 0 where the exact front is exact, else the bound of its error in latency (see ExactFront).
+        largest_gap: largest loss of accuracy, in points, of the genetic front at any budget.
+        mean_gap: mean loss of accuracy, in points, over all budgets.
+        slack: 0 where the exact front is exact, else the bound of its error in cost (see ExactFront).
+        suffix: of the key of ``slack``, which says its unit.
         reason: why there is no exact front; empty where there is one.
     """
 
@@ -39,8 +42,14 @@ class Yardstick:
     hypervolume_ratio: float | None = None
     largest_gap: float | None = None
     mean_gap: float | None = None
-    slack_ms: float | None = None
+    slack: float | None = None
     reason: str = ""
+    suffix: str = LATENCY.suffix
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; the key of the slack says its unit, for instance ``slack_ms``."""
+        values = {**asdict(self), f"slack_{self.suffix}": self.slack}
+        return {key: value for key, value in values.items() if key not in ("slack", "suffix")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +57,7 @@ class SearchResult:
     """The results of both searches.
 
     Attributes:
-        front: the merged fronts of both searches, at ``points`` latency budgets spread over the reachable range.
+        front: the merged fronts of both searches, at ``points`` budgets spread over the reachable range.
         genetic: the whole genetic front.
         exact: the whole exact front; None where it was not computed.
         yardstick: distance of the genetic front from the exact front.
@@ -63,19 +72,19 @@ class SearchResult:
         """Writes ``pareto.csv`` and the yardstick as JSON; an interrupted write leaves no file."""
         self.front.write(pareto)
         if yardstick is not None:
-            write_json(yardstick, asdict(self.yardstick))
+            write_json(yardstick, self.yardstick.to_dict())
 
     def metrics(self) -> dict[str, float]:
         """Metrics for tracking: the number of SubNets on the front, and the known numbers of the yardstick."""
-        numbers = {key: value for key, value in asdict(self.yardstick).items() if isinstance(value, int | float)}
+        numbers = {key: value for key, value in self.yardstick.to_dict().items() if isinstance(value, int | float)}
         return {"front": len(self.front), **numbers}
 
 
 def search(objectives: Objectives, config: SearchConfig | None = None) -> SearchResult:
-    """Searches a space for the most accurate SubNets at every latency.
+    """Searches a space for the most accurate SubNets at every cost.
 
     Args:
-        objectives: accuracy, latency, and further metrics to report.
+        objectives: accuracy, cost, and further metrics to report.
         config: section ``search`` of the configuration.
 
     Raises:
@@ -86,14 +95,14 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     genetic = genetic_front(objectives, config)
     exact, reason = _exact(objectives, config)
     if exact is None:
-        return SearchResult(genetic.spread(config.points), genetic, None, Yardstick(len(genetic), reason=reason))
+        return SearchResult(genetic.spread(config.points), genetic, None, _unknown(genetic, reason))
     front = merge(genetic, exact.front).spread(config.points)
     return SearchResult(front, genetic, exact, _yardstick(genetic, exact, config.points))
 
 
 def _check(objectives: Objectives) -> None:
     """Raises SearchError unless all numbers of all tables are finite."""
-    for metric in (objectives.accuracy, objectives.latency, *objectives.further):
+    for metric in (objectives.accuracy, objectives.cost, *objectives.further):
         for term in metric.terms:
             if not np.isfinite(term.table).all():
                 raise SearchError(
@@ -116,11 +125,16 @@ def _exact(objectives: Objectives, config: SearchConfig) -> tuple[ExactFront | N
         return None, str(error)
 
 
+def _unknown(genetic: Front, reason: str) -> Yardstick:
+    """The yardstick without an exact front."""
+    return Yardstick(len(genetic), reason=reason, suffix=genetic.kind.suffix)
+
+
 def _yardstick(genetic: Front, exact: ExactFront, points: int) -> Yardstick:
     """Measures the distance of the genetic front from the exact front."""
     best = exact.front
-    low = max(genetic.latency[0], best.latency[0])
-    budgets = np.linspace(low, max(genetic.latency[-1], best.latency[-1]), points)
+    low = max(genetic.cost[0], best.cost[0])
+    budgets = np.linspace(low, max(genetic.cost[-1], best.cost[-1]), points)
     gaps = [best.accuracy[best.position(b)] - genetic.accuracy[genetic.position(b)] for b in budgets]
     return Yardstick(
         genetic_subnets=len(genetic),
@@ -128,7 +142,8 @@ def _yardstick(genetic: Front, exact: ExactFront, points: int) -> Yardstick:
         hypervolume_ratio=hypervolume_ratio(genetic, best),
         largest_gap=max(0.0, float(np.max(gaps))),
         mean_gap=max(0.0, float(np.mean(gaps))),
-        slack_ms=exact.slack_ms,
+        slack=exact.slack,
+        suffix=best.kind.suffix,
     )
 
 
@@ -138,7 +153,7 @@ def hypervolume_ratio(front: Front, best: Front) -> float:
     The reference point lies 10 % beyond the worst values of both fronts. Each objective is scaled by its range over
     both fronts, so that units do not matter.
     """
-    sides = [np.stack([f.latency, -f.accuracy], axis=1) for f in (front, best)]
+    sides = [np.stack([f.cost, -f.accuracy], axis=1) for f in (front, best)]
     together = np.concatenate(sides)
     low, span = together.min(axis=0), np.ptp(together, axis=0)
     span[span == 0] = 1.0

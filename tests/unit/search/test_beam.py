@@ -31,10 +31,10 @@ def test_neighbours_are_one_modification_away(objectives: Objectives) -> None:
 def test_a_beam_leaves_the_largest_step_by_step_and_everything_is_faster(objectives: Objectives, width: int) -> None:
     found = beam_search(objectives, width)
     start = largest(objectives.space).to_array()[None]
-    latency = objectives.latency.predict(found)
+    latency = objectives.cost.predict(found)
     assert len(rows(found)) == len(found) > 10
     assert rows(start) <= rows(found)
-    assert (latency < objectives.latency.predict(start)).sum() == len(found) - 1
+    assert (latency < objectives.cost.predict(start)).sum() == len(found) - 1
     reached = start
     while (more := rows(neighbours(objectives.space, reached)) & rows(found)) != rows(reached):
         reached = np.array(sorted(more))
@@ -55,12 +55,12 @@ def test_a_beam_of_one_takes_the_step_that_costs_least_for_each_millisecond() ->
 @pytest.mark.parametrize("budgets", [1, 4, 9])
 def test_the_best_at_each_budget_is_that_of_brute_force(objectives: Objectives, budgets: int) -> None:
     found = beam_search(objectives, 8)
-    latency, accuracy = objectives.latency.predict(found), objectives.accuracy.predict(found)
+    latency, accuracy = objectives.cost.predict(found), objectives.accuracy.predict(found)
     limits = np.linspace(latency.min(), latency.max(), budgets)
     limits[-1] = latency.max()
     best = best_at_budgets(objectives, found, budgets)
     expected = {accuracy[latency <= limit].max() for limit in limits}
     assert set(objectives.accuracy.predict(best).tolist()) == expected
     for row, value in zip(best, objectives.accuracy.predict(best), strict=True):
-        own = objectives.latency.predict(row)[0]
+        own = objectives.cost.predict(row)[0]
         assert own == latency[accuracy == value].min()

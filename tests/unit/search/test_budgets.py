@@ -12,24 +12,24 @@ from autotailor.search import (
     Objectives,
     SearchError,
     SearchResult,
+    budget_limits,
     budget_names,
-    latency_budgets,
     read_budgets,
     write_budgets,
 )
 
 
 def test_budgets_spread_over_the_reachable_range(objectives: Objectives, result: SearchResult) -> None:
-    budgets = latency_budgets(objectives, result.front, 3)
+    budgets = budget_limits(objectives, result.front, 3)
     assert tuple(budgets) == budget_names(3) == ("budget_01", "budget_02", "budget_03")
     for name, budget in budgets.items():
-        assert objectives.latency.predict(result.front.at(budget, name).to_array())[0] <= budget
-    assert budgets["budget_01"] == result.front.latency[0]
+        assert objectives.cost.predict(result.front.at(budget, name).to_array())[0] <= budget
+    assert budgets["budget_01"] == result.front.cost[0]
 
 
 def test_budgets_in_ms_and_as_a_share(objectives: Objectives, result: SearchResult) -> None:
-    whole = objectives.latency.predict(largest(objectives.space).to_array())[0]
-    assert latency_budgets(objectives, result.front, ["50%", 1.5]) == {
+    whole = objectives.cost.predict(largest(objectives.space).to_array())[0]
+    assert budget_limits(objectives, result.front, ["50%", 1.5]) == {
         "budget_01": whole / 2,
         "budget_02": 1.5,
     }
@@ -38,11 +38,11 @@ def test_budgets_in_ms_and_as_a_share(objectives: Objectives, result: SearchResu
 @pytest.mark.parametrize("budget", ["half", -1.0, float("nan"), True])
 def test_a_budget_that_is_none(objectives: Objectives, result: SearchResult, budget: object) -> None:
     with pytest.raises(SearchError, match="positive number of ms"):
-        latency_budgets(objectives, result.front, [budget])  # type: ignore[list-item]
+        budget_limits(objectives, result.front, [budget])  # type: ignore[list-item]
 
 
 def test_front_json(objectives: Objectives, result: SearchResult, tmp_path: Path) -> None:
-    budgets = latency_budgets(objectives, result.front, 2)
+    budgets = budget_limits(objectives, result.front, 2)
     subnets = {name: result.front.at(budget, name) for name, budget in budgets.items()}
     write_budgets(tmp_path / "front.json", subnets)
     document = json.loads((tmp_path / "front.json").read_text())

@@ -20,7 +20,7 @@ def front(objectives: Objectives):
 
 
 def budget_of(objectives: Objectives, share: float) -> float:
-    return share * float(objectives.latency.predict(largest(objectives.space).to_array())[0])
+    return share * float(objectives.cost.predict(largest(objectives.space).to_array())[0])
 
 
 def test_candidates_fit_the_budget_and_differ(objectives: Objectives, front) -> None:
@@ -28,7 +28,7 @@ def test_candidates_fit_the_budget_and_differ(objectives: Objectives, front) -> 
     found = candidates(objectives, front, budget, 8, seed=0)
     assert found[:2] == [front.at(budget, "budget"), smallest(objectives.space)]
     assert len(set(found)) == len(found) > 3
-    assert (objectives.latency.predict(stack(found)) <= budget).all()
+    assert (objectives.cost.predict(stack(found)) <= budget).all()
     rows = stack(found)
     apart = [(a != b).mean() for i, a in enumerate(rows) for b in rows[:i]]
     assert min(apart) >= APART

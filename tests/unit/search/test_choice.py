@@ -11,7 +11,8 @@ import pytest
 
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.search import Front, Objectives, SearchConfig, SearchError, candidates, choose, search
-from autotailor.search.choice import COLUMNS, read_candidates
+from autotailor.search.choice import columns, read_candidates
+from autotailor.search.cost import LATENCY
 
 CONFIG = SearchConfig(population=20, generations=5, candidates=4, seed=1)
 
@@ -28,7 +29,7 @@ def front(objectives: Objectives) -> Front:
 
 @pytest.fixture(scope="module")
 def budgets(objectives: Objectives) -> list[float]:
-    largest_ms = float(objectives.latency.predict(largest(objectives.space).to_array())[0])
+    largest_ms = float(objectives.cost.predict(largest(objectives.space).to_array())[0])
     return [0.5 * largest_ms, 0.7 * largest_ms]
 
 
@@ -50,7 +51,7 @@ def test_the_best_measured_is_chosen_also_from_tighter_budgets(
     star = candidates(objectives, front, budgets[0], CONFIG.candidates, CONFIG.seed)[2]
     choice = choose(objectives, front, budgets, Measurement(star), CONFIG)
     assert choice.subnets == {"budget_01": star, "budget_02": star}
-    assert list(choice.table.columns) == list(COLUMNS)
+    assert list(choice.table.columns) == list(columns(LATENCY))
     assert choice.table.groupby("budget")["chosen"].sum().tolist() == [1, 1]
     choice.write(tmp_path / "candidates.csv")
     assert pd.read_csv(tmp_path / "candidates.csv")["subnet"].tolist() == choice.table["subnet"].tolist()
@@ -67,7 +68,7 @@ def test_every_candidate_is_measured_once(objectives: Objectives, front: Front, 
 def test_what_is_chosen_keeps_its_budget(objectives: Objectives, front: Front, budgets: list[float]) -> None:
     choice = choose(objectives, front, budgets, Measurement(largest(objectives.space)), CONFIG)
     for subnet, budget in zip(choice.subnets.values(), budgets, strict=True):
-        assert objectives.latency.predict(subnet.to_array())[0] <= budget
+        assert objectives.cost.predict(subnet.to_array())[0] <= budget
 
 
 def test_a_choice_needs_a_budget_that_can_be_met(objectives: Objectives, front: Front) -> None:
@@ -84,7 +85,7 @@ def test_a_budget_is_met_by_all_candidates_that_are_fast_enough(
     everyone = {subnet for subnets in found.contests.values() for subnet in subnets}
     assert {subnet.id for subnet in everyone} == set(choice.table["subnet"])
     for limit, (name, subnets) in zip(budgets, found.contests.items(), strict=True):
-        fast = {s for s in everyone if objectives.latency.predict(s.to_array())[0] <= limit}
+        fast = {s for s in everyone if objectives.cost.predict(s.to_array())[0] <= limit}
         assert set(subnets) == fast
         assert max(subnets, key=lambda s: found.accuracies[s.id]).id == choice.subnets[name].id
     assert set(found.contests["budget_01"]) < set(found.contests["budget_02"])

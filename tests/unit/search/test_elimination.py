@@ -61,8 +61,8 @@ def drawn_objectives(draw: st.DrawFn) -> Objectives:
 @given(drawn_objectives())
 def test_equals_brute_force(objectives: Objectives) -> None:
     best, exact = brute_force_front(objectives), exact_front(objectives)
-    assert exact.slack_ms == 0
-    np.testing.assert_array_equal(exact.front.latency, best.latency)
+    assert exact.slack == 0
+    np.testing.assert_array_equal(exact.front.cost, best.cost)
     np.testing.assert_array_equal(exact.front.accuracy, best.accuracy)
 
 
@@ -71,7 +71,7 @@ def test_equals_brute_force(objectives: Objectives) -> None:
 def test_front_is_canonical_and_predicted_by_the_metrics(objectives: Objectives) -> None:
     front = exact_front(objectives).front
     assert all((subnet.to_array() == row).all() for subnet, row in zip(front.subnets, front.indices, strict=True))
-    np.testing.assert_array_equal(front.latency, objectives.latency.predict(front.indices))
+    np.testing.assert_array_equal(front.cost, objectives.cost.predict(front.indices))
     np.testing.assert_array_equal(front.accuracy, objectives.accuracy.predict(front.indices))
 
 
@@ -79,17 +79,17 @@ def test_a_residual_space(residual_space, objectives_of) -> None:
     objectives = objectives_of(residual_space(2, 3, 1), seed=3)
     best, exact = brute_force_front(objectives), exact_front(objectives)
     assert len(best) > 20
-    np.testing.assert_allclose(exact.front.latency, best.latency, rtol=1e-12)
+    np.testing.assert_allclose(exact.front.cost, best.cost, rtol=1e-12)
     np.testing.assert_allclose(exact.front.accuracy, best.accuracy, rtol=1e-12)
 
 
 def test_thinning_is_bounded_by_its_slack(residual_space, objectives_of) -> None:
     objectives = objectives_of(residual_space(2, 3, 1), seed=4)
     best, thin = brute_force_front(objectives), exact_front(objectives, max_points=12)
-    assert thin.slack_ms > 0
+    assert thin.slack > 0
     assert len(thin.front) <= 13
-    for latency, accuracy in zip(best.latency, best.accuracy, strict=True):
-        assert (thin.front.accuracy[thin.front.latency <= latency + thin.slack_ms + 1e-9] >= accuracy - 1e-9).any()
+    for latency, accuracy in zip(best.cost, best.accuracy, strict=True):
+        assert (thin.front.accuracy[thin.front.cost <= latency + thin.slack + 1e-9] >= accuracy - 1e-9).any()
 
 
 def test_a_space_of_billions_is_quick(residual_space, objectives_of) -> None:

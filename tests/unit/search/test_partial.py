@@ -31,7 +31,7 @@ def partial(points: list[Point], variable: int) -> Partial:
 
 
 def points_of(part: Partial) -> list[Point]:
-    return list(zip(part.latency.tolist(), part.loss.tolist(), strict=True))
+    return list(zip(part.cost.tolist(), part.loss.tolist(), strict=True))
 
 
 @given(POINTS, POINTS)
