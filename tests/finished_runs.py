@@ -122,11 +122,13 @@ class Writer:
         """The front, the candidates of each budget, the exported SubNets and what was measured of them."""
         folder, settings = self.folder, search.SearchConfig.from_section(self.config["search"])
         latency = net.latency(lut.latencies(), fusion_rules(DeviceConfig.from_section(self.config["device"])))
-        accuracy = sensitivity.accuracy_metric(net.space, pd.read_csv(self.model / "sensitivity.csv"), 95.0)
+        drops = pd.read_csv(self.model / "sensitivity.csv")
+        predicted = sensitivity.predicted_accuracy(net.space, drops, 95.0, 0.4)
+        accuracy = predicted.metric
         objectives = search.Objectives(accuracy, latency, (net.macs(), net.parameters()))
         found = search.search(objectives, settings)
         found.write(folder / "pareto.csv")
-        prediction.write_metric(folder / "accuracy.json", accuracy)
+        prediction.write_accuracy(folder / "accuracy.json", predicted)
 
         def measure(subnets: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
             return {s.id: (float(accuracy.predict(s.to_array())[0]), 0.5) for s in subnets}

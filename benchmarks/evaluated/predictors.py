@@ -30,7 +30,7 @@ Predictor = Callable[[Network, Sequence[SubNet], Sequence[SubNet]], Prediction]
 
 def single_drops(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
     """The sum of single drops (paper, eq. 3)."""
-    offered = groups(network.net.space, network.outcomes(learnt).drops(), network.net.macs())
+    offered = groups(network.net.space, network.outcomes(learnt).observations.drops(), network.net.macs())
     drops = next(group for group in offered if group.name == "drops")
     return Prediction(drops.columns(network.net.space, stack(asked))[:, 0])
 
@@ -41,7 +41,7 @@ def ours(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) ->
     rows = stack(asked)
     metric, share = model.metric(), model.metric().predict(rows) / 100
     errors = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
-    return Prediction(metric.linear(rows) - model.outcomes.baseline, np.square(errors))
+    return Prediction(metric.linear(rows) - model.observations.baseline, np.square(errors))
 
 
 def perceptron(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
@@ -75,7 +75,7 @@ def designed(network: Network, count: int, seed: int) -> list[SubNet]:
     net = network.net
     singles = network_singles(network)
     first = [subnet for subnet in ends(net.space) if subnet not in singles][:count]
-    offered = groups(net.space, network.outcomes(singles).drops(), net.macs())
+    offered = groups(net.space, network.outcomes(singles).observations.drops(), net.macs())
     held = set(network.drawn[0])
     known = stack([*singles, *first, *held])
     return [*first, *d_optimal(net.space, offered, net.macs(), known, count - len(first), np.random.default_rng(seed))]

@@ -13,7 +13,7 @@ with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     device = profiling.DeviceConfig.from_section(this.params["device"])
     lut = profiling.LUT.read(Path(snakemake.input.lut))
-    predicted = prediction.read_metric(Path(snakemake.input.accuracy), net.space)
+    predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
     predictions = summary.predictions(net, predicted, lut, device)
     exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
     models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}

@@ -34,13 +34,14 @@ with stage(snakemake) as this:
             config.regret,
             np.random.default_rng(config.seed),
         )
-        predicted = rounds.model.metric()
+        predicted = prediction.Accuracy.learnt(rounds.model)
         this.run.metrics(rounds.metrics())
     else:
-        baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-        predicted = sensitivity.accuracy_metric(net.space, pd.read_csv(snakemake.input.sensitivity), baseline)
-    prediction.write_metric(snakemake.output.accuracy, predicted)
-    objectives = search.Objectives(predicted, latency, (net.macs(), net.parameters()))
+        baseline = artifacts.read_json(snakemake.input.baseline)
+        drops = pd.read_csv(snakemake.input.sensitivity)
+        predicted = sensitivity.predicted_accuracy(net.space, drops, baseline["accuracy"], baseline["standard_error"])
+    prediction.write_accuracy(snakemake.output.accuracy, predicted)
+    objectives = search.Objectives(predicted.metric, latency, (net.macs(), net.parameters()))
     measure = partial(
         sensitivity.measure_accuracies, net, splits, config=settings, journal=this.work / "candidates.jsonl"
     )

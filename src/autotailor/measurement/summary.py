@@ -17,6 +17,7 @@ from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
+from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import (
     LUT,
     DeviceConfig,
@@ -47,6 +48,7 @@ class Predictions:
 
     Attributes:
         accuracy: percent.
+        accuracy_error: standard errors of accuracy, points; None where they are not known.
         latency: milliseconds.
         parameters: millions.
         macs: millions.
@@ -55,6 +57,7 @@ class Predictions:
     """
 
     accuracy: Metric
+    accuracy_error: DropError | ModelError | None
     latency: Metric
     parameters: Metric
     macs: Metric
@@ -62,12 +65,12 @@ class Predictions:
     energy: Metric | None
 
 
-def predictions(net: SuperNet, accuracy_of: Metric, lut: LUT, device: DeviceConfig) -> Predictions:
+def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT, device: DeviceConfig) -> Predictions:
     """All predictions of a SuperNet on a device.
 
     Args:
         net: the SuperNet.
-        accuracy_of: accuracy of the SuperNet's SubNets, from the sensitivities.
+        accuracy_of: accuracy of the SuperNet's SubNets, as the rule search predicts it.
         lut: of the device.
         device: whose runtime gives the fusion rules.
 
@@ -78,7 +81,8 @@ def predictions(net: SuperNet, accuracy_of: Metric, lut: LUT, device: DeviceConf
     resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
     has_energy = {operator.id for operator in net.operators(fusion=fusion)} <= set(energies)
     return Predictions(
-        accuracy_of,
+        accuracy_of.metric,
+        accuracy_of.error,
         net.latency(lut.latencies(), fusion),
         net.parameters(),
         net.macs(),
@@ -129,10 +133,11 @@ def summarise(
     Returns:
         Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted, latency_ms_measured (scaled
         by the anchor operator to the machine's speed while the LUT was measured), latency_ms_standard_error,
-        latency_ms_raw (not scaled), accuracy_predicted, accuracy_inherited (with the SuperNet's weights, test set,
-        percent), accuracy_measured (of the exported file, test set, percent), accuracy_standard_error (clustered by
-        base image), parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of
-        an inference minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
+        latency_ms_raw (not scaled), accuracy_predicted, accuracy_predicted_standard_error (points; empty where it is
+        not known), accuracy_inherited (with the SuperNet's weights, test set, percent), accuracy_measured (of the
+        exported file, test set, percent), accuracy_standard_error (clustered by base image), parameters_m, macs_m,
+        size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an inference minus the peak of an
+        empty network), energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
     networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
@@ -145,7 +150,9 @@ def summarise(
             "subnet",
             "weights",
             *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
-            *(f"accuracy_{kind}" for kind in ("predicted", "inherited", "measured", "standard_error")),
+            "accuracy_predicted",
+            "accuracy_predicted_standard_error",
+            *(f"accuracy_{kind}" for kind in ("inherited", "measured", "standard_error")),
             "parameters_m",
             "macs_m",
             "size_mb",
@@ -165,12 +172,16 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
     rows = {**subnets, ORIGINAL: largest(predictions.latency.space)}
     array = np.stack([subnet.to_array() for subnet in rows.values()])
     is_original = np.array([name == ORIGINAL for name in rows])
+    error = predictions.accuracy_error
     return pd.DataFrame(
         {
             "name": list(rows),
             "subnet": ["" if name == ORIGINAL else subnet.id for name, subnet in rows.items()],
             "latency_ms_predicted": predictions.latency.predict(array),
             "accuracy_predicted": np.where(is_original, np.nan, predictions.accuracy.predict(array)),
+            "accuracy_predicted_standard_error": np.where(
+                is_original, np.nan, error.predict(array) if error else np.nan
+            ),
             "parameters_m": predictions.parameters.predict(array),
             "macs_m": predictions.macs.predict(array),
             "memory_mb_predicted": predictions.memory.predict(array),

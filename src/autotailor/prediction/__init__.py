@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
+    from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
+    from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
     from autotailor.prediction.design import d_optimal, ends
     from autotailor.prediction.errors import PredictionError
     from autotailor.prediction.model import AccuracyModel, fit
+    from autotailor.prediction.observations import Observations
     from autotailor.prediction.outcomes import Outcomes
     from autotailor.prediction.rounds import Rounds, evaluate_along_front
-    from autotailor.prediction.storage import read_metric, read_outcomes, write_metric, write_outcomes
+    from autotailor.prediction.storage import read_outcomes, write_outcomes
 
 __all__ = [
+    "Accuracy",
     "AccuracyModel",
+    "DropError",
+    "ModelError",
+    "Observations",
     "Outcomes",
     "PredictionError",
     "Rounds",
@@ -26,14 +33,18 @@ __all__ = [
     "ends",
     "evaluate_along_front",
     "fit",
-    "read_metric",
+    "read_accuracy",
     "read_outcomes",
-    "write_metric",
+    "write_accuracy",
     "write_outcomes",
 ]
 
 _HOMES = {
+    "Accuracy": "autotailor.prediction.accuracy",
     "AccuracyModel": "autotailor.prediction.model",
+    "DropError": "autotailor.prediction.accuracy",
+    "ModelError": "autotailor.prediction.accuracy",
+    "Observations": "autotailor.prediction.observations",
     "Outcomes": "autotailor.prediction.outcomes",
     "PredictionError": "autotailor.prediction.errors",
     "Rounds": "autotailor.prediction.rounds",
@@ -41,9 +52,9 @@ _HOMES = {
     "ends": "autotailor.prediction.design",
     "evaluate_along_front": "autotailor.prediction.rounds",
     "fit": "autotailor.prediction.model",
-    "read_metric": "autotailor.prediction.storage",
+    "read_accuracy": "autotailor.prediction.accuracy_file",
     "read_outcomes": "autotailor.prediction.storage",
-    "write_metric": "autotailor.prediction.storage",
+    "write_accuracy": "autotailor.prediction.accuracy_file",
     "write_outcomes": "autotailor.prediction.storage",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -25,6 +25,7 @@ from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.prediction.evidence import MISFIT, maximise
 from autotailor.prediction.functions import Group, groups
+from autotailor.prediction.observations import Observations
 from autotailor.prediction.outcomes import BoolArray, Outcomes, log_odds
 
 
@@ -33,12 +34,12 @@ class AccuracyModel:
     """Accuracy of SubNets after evaluations of some of them.
 
     Attributes:
-        outcomes: the evaluations.
+        observations: the evaluations.
         groups: of functions.
         variances: prior variance of each group's weights, and of the misfit, in squared log-odds.
     """
 
-    outcomes: Outcomes
+    observations: Observations
     groups: tuple[Group, ...]
     variances: Mapping[str, float]
 
@@ -49,18 +50,18 @@ class AccuracyModel:
             reference: whether the largest SubNet is right about each of some images, on which accuracy is predicted
                 instead of the evaluated ones.
         """
-        found = self._metric(self._mean + self._scale * (self._columns.T @ self._solved))
+        found = self._mean_metric
         if reference is None:
             return found
-        shift = float(log_odds(reference.sum(), len(reference))) - self.outcomes.baseline
+        shift = float(log_odds(reference.sum(), len(reference))) - self.observations.baseline
         return replace(found, constant=found.constant + shift)
 
     def draw(self, random: np.random.Generator) -> Metric:
         """A draw from the posterior of the weights, as a metric like ``metric``."""
         weights = self._mean + np.sqrt(self._scale) * random.standard_normal(len(self._mean))
-        spread = np.sqrt(self.variances[MISFIT] + self.outcomes.independent)
+        spread = np.sqrt(self.variances[MISFIT] + self.observations.independent)
         seen = self._columns @ weights + spread * random.standard_normal(len(spread))
-        correction = np.linalg.solve(self._total, self.outcomes.target - seen)
+        correction = np.linalg.solve(self._total, self.observations.target - seen)
         return self._metric(weights + self._scale * (self._columns.T @ correction))
 
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
@@ -70,7 +71,7 @@ class AccuracyModel:
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         linear = self._features(array) @ self._mean + self._cross(array) @ self._solved
-        return LOGIT.value(linear + self.outcomes.baseline)
+        return LOGIT.value(linear + self.observations.baseline)
 
     def standard_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
         """Standard error of ``predict``, relative to the largest SubNet's accuracy: ``[n]``, points.
@@ -81,25 +82,44 @@ class AccuracyModel:
                 error includes what is common to all SubNets on the evaluated images.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        cross = self._cross(array)
-        prior = np.square(self._features(array)) @ self._scale + self.variances[MISFIT]
+        variance = self._variance(array, self._cross(array))
+        common = 0.0 if same_images else self.observations.shared
+        return _points(self.predict(array), variance + common)
+
+    def metric_errors(self, subnets: npt.ArrayLike) -> FloatArray:
+        """Standard error of ``metric`` as the accuracy on all images like the evaluated ones: ``[n]``, points.
+
+        That of an evaluated SubNet is as if it had not been evaluated: ``metric`` does not know a SubNet's own misfit.
+
+        Args:
+            subnets: choice indices ``[n, variables]``.
+        """
+        array = np.array(subnets, dtype=np.int64, ndmin=2)
+        terms = (self._features(array) * self._scale) @ self._columns.T
+        return _points(self._mean_metric.predict(array), self._variance(array, terms) + self.observations.level)
+
+    def _variance(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
+        """Posterior variance of log-odds ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""
+        prior = np.square(self._features(subnets)) @ self._scale + self.variances[MISFIT]
         variance = prior - np.einsum("ij,ij->i", cross, np.linalg.solve(self._total, cross.T).T)
-        common = 0.0 if same_images else float(np.mean(self.outcomes.shared))
-        share = self.predict(array) / 100.0
-        return np.asarray(100.0 * share * (1 - share) * np.sqrt(np.maximum(variance, 0.0) + common))
+        return np.asarray(np.maximum(variance, 0.0))
 
     def _features(self, subnets: IntArray) -> FloatArray:
-        space = self.outcomes.space
+        space = self.observations.space
         return np.concatenate([group.columns(space, subnets) for group in self.groups], axis=1)
 
     def _cross(self, subnets: IntArray) -> FloatArray:
         """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
-        same = (subnets[:, None, :] == self.outcomes.indices[None]).all(axis=2)
+        same = (subnets[:, None, :] == self.observations.indices[None]).all(axis=2)
         return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + self.variances[MISFIT] * same)
 
     @cached_property
+    def _mean_metric(self) -> Metric:
+        return self._metric(self._mean + self._scale * (self._columns.T @ self._solved))
+
+    @cached_property
     def _columns(self) -> FloatArray:
-        return self._features(self.outcomes.indices)
+        return self._features(self.observations.indices)
 
     @cached_property
     def _mean(self) -> FloatArray:
@@ -112,12 +132,12 @@ class AccuracyModel:
     @cached_property
     def _total(self) -> FloatArray:
         """Prior covariance of the targets ``[m, m]``."""
-        own = np.diag(self.variances[MISFIT] + self.outcomes.independent)
+        own = np.diag(self.variances[MISFIT] + self.observations.independent)
         return np.asarray((self._columns * self._scale) @ self._columns.T + own)
 
     @cached_property
     def _solved(self) -> FloatArray:
-        return np.asarray(np.linalg.solve(self._total, self.outcomes.target - self._columns @ self._mean))
+        return np.asarray(np.linalg.solve(self._total, self.observations.target - self._columns @ self._mean))
 
     def _metric(self, weights: FloatArray) -> Metric:
         """The weighted sum of all functions, with one term for each set of variables and gate."""
@@ -127,11 +147,17 @@ class AccuracyModel:
             for term in function:
                 key = (term.variables, term.gate)
                 tables[key] = tables.get(key, 0.0) + weight * term.table
-        constant = self.outcomes.baseline + float(tables.pop(((), None), 0.0))
+        constant = self.observations.baseline + float(tables.pop(((), None), 0.0))
         terms = tuple(
             Term(variables, table, gate, " and ".join(variables)) for (variables, gate), table in tables.items()
         )
-        return Metric("accuracy", "%", self.outcomes.space, terms, constant, LOGIT)
+        return Metric("accuracy", "%", self.observations.space, terms, constant, LOGIT)
+
+
+def _points(percent: FloatArray, variance: FloatArray) -> FloatArray:
+    """Standard errors of log-odds as those of percentages ``[n]``, points."""
+    share = percent / 100.0
+    return np.asarray(100.0 * share * (1.0 - share) * np.sqrt(variance))
 
 
 def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
@@ -144,10 +170,11 @@ def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
     Raises:
         PredictionError: a single modification was not evaluated.
     """
-    found = groups(outcomes.space, outcomes.drops(), cost)
-    whole = outcomes.is_whole
-    columns = {group.name: group.columns(outcomes.space, outcomes.indices[whole]) for group in found}
+    seen = outcomes.observations
+    found = groups(seen.space, seen.drops(), cost)
+    whole = seen.is_whole
+    columns = {group.name: group.columns(seen.space, seen.indices[whole]) for group in found}
     expected = sum(group.mean * columns[group.name].sum(axis=1) for group in found)
     kernels = {name: values @ values.T for name, values in columns.items()}
-    variances = maximise(kernels, outcomes.target[whole] - expected, outcomes.independent[whole])
-    return AccuracyModel(outcomes, found, variances)
+    variances = maximise(kernels, seen.target[whole] - expected, seen.independent[whole])
+    return AccuracyModel(seen, found, variances)

@@ -30,8 +30,9 @@ import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, SubNet, largest, stack
-from autotailor.ir.space.variable import Modification, Space
+from autotailor.ir.space.variable import Space
 from autotailor.prediction.errors import PredictionError
+from autotailor.prediction.observations import Observations
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -108,46 +109,37 @@ class Outcomes:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance C of the targets over draws of base images ``[n, n]``."""
-        _, group = np.unique(self.groups, return_inverse=True)
-        count = int(group.max()) + 1
-        if count < 2:
-            raise PredictionError("a single base image says nothing about noise; evaluate on more images")
-        z = _influence(self.right) - _influence(self.reference[None])
-        sums = np.stack([np.bincount(group, weights=row, minlength=count) for row in z])
-        return np.asarray(sums @ sums.T * (count / (count - 1) / z.shape[1] ** 2))
+        return _covariance(_influence(self.right) - _influence(self.reference[None]), self.groups)
 
     @cached_property
     def shared(self) -> FloatArray:
         """Variance of each target that is common to all SubNets ``[n]``."""
-        values, vectors = np.linalg.eigh(self.covariance)
-        common = values[-1] * vectors[:, -1] ** 2 if len(values) > 1 else np.zeros(1)
+        common = _common(self.covariance) if len(self.subnets) > 1 else np.zeros(1)
         return np.asarray(np.minimum(common, (1 - LEAST_INDEPENDENT) * np.diag(self.covariance)))
+
+    @property
+    def level(self) -> float:
+        """Variance that the log-odds of all SubNets have in common, the largest one included: mean over the SubNets."""
+        both = np.concatenate([self.reference[None], self.right])
+        return float(np.mean(_common(_covariance(_influence(both), self.groups))))
 
     @property
     def independent(self) -> FloatArray:
         """Variance that each target has for itself ``[n]``."""
         return np.asarray(np.diag(self.covariance) - self.shared)
 
-    @property
-    def is_whole(self) -> BoolArray:
-        """Whether each SubNet has more than one modification ``[n]``."""
-        return np.asarray((self.indices != largest(self.space).to_array()).sum(axis=1) > 1)
-
-    def drops(self) -> dict[str, FloatArray]:
-        """Variable to the target of each of its choices alone, 0 for the unmodified choice (paper, eq. 2, as log-odds).
-
-        Raises:
-            PredictionError: a single modification was not evaluated.
-        """
-        base = largest(self.space)
-        known = {base: 0.0, **dict(zip(self.subnets, self.target.tolist(), strict=True))}
-        found = {}
-        for variable in self.space:
-            alone = [base.transform(Modification(variable.name, choice)) for choice in variable.choices]
-            if missing := [c for c, subnet in zip(variable.choices, alone, strict=True) if subnet not in known]:
-                raise PredictionError(f"{variable.name} = {missing[0]} alone was not evaluated; evaluate it first")
-            found[variable.name] = np.array([known[subnet] for subnet in alone])
-        return found
+    @cached_property
+    def observations(self) -> Observations:
+        """What a fit reads of these evaluations."""
+        return Observations(
+            self.space,
+            self.indices,
+            self.target,
+            self.independent,
+            float(np.mean(self.shared)),
+            self.level,
+            self.baseline,
+        )
 
     def with_more(self, subnets: Sequence[SubNet], right: Mapping[str, BoolArray]) -> Outcomes:
         """These outcomes and those of further SubNets on the same images."""
@@ -161,3 +153,19 @@ def _influence(right: BoolArray) -> FloatArray:
     values = right.astype(np.float64)
     share = (values.sum(axis=1, keepdims=True) + 0.5) / (values.shape[1] + 1)
     return np.asarray((values - values.mean(axis=1, keepdims=True)) / (share * (1 - share)))
+
+
+def _covariance(z: FloatArray, groups: npt.NDArray[np.int64]) -> FloatArray:
+    """Covariance over draws of base images of what the effects of images ``[n, images]`` add up to: ``[n, n]``."""
+    _, group = np.unique(groups, return_inverse=True)
+    count = int(group.max()) + 1
+    if count < 2:
+        raise PredictionError("a single base image says nothing about noise; evaluate on more images")
+    sums = np.stack([np.bincount(group, weights=row, minlength=count) for row in z])
+    return np.asarray(sums @ sums.T * (count / (count - 1) / z.shape[1] ** 2))
+
+
+def _common(covariance: FloatArray) -> FloatArray:
+    """The part of each variance that belongs to the leading component of a covariance ``[n, n]``: ``[n]``."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(values[-1] * vectors[:, -1] ** 2)

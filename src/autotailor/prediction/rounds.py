@@ -35,11 +35,13 @@ class Rounds:
 
     Attributes:
         model: after all evaluations.
+        outcomes: all evaluations.
         regret: accuracy that the present choice loses at each budget ``[budgets]``, mean over the last draws, points.
         evaluated: number of SubNets that the rounds evaluated.
     """
 
     model: AccuracyModel
+    outcomes: Outcomes
     regret: FloatArray
     evaluated: int
 
@@ -73,13 +75,13 @@ def evaluate_along_front(
         model = fit(outcomes, cost)
         choice = best(model.metric())
         if not len(choice):
-            return Rounds(model, np.empty(0), evaluated)
+            return Rounds(model, outcomes, np.empty(0), evaluated)
         draws = [model.draw(random) for _ in range(DRAWS)]
         offers = [best(draw) for draw in draws]
         regret = _regret(choice, draws, offers)
         fresh = _fresh(offers, outcomes)[: count - evaluated]
         if not fresh or regret.max() <= tolerance:
-            return Rounds(model, regret, evaluated)
+            return Rounds(model, outcomes, regret, evaluated)
         outcomes = outcomes.with_more(fresh, evaluate(fresh))
         evaluated += len(fresh)
 

@@ -1,4 +1,4 @@
-"""Files of evaluations, and of a metric that was made of them."""
+"""``evaluations.csv``: evaluated SubNets with their answers to all images."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from autotailor.artifacts import atomic, read_json, write_json
+from autotailor.artifacts import atomic
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.link import IDENTITY, LOGIT
-from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.errors import PredictionError
@@ -22,7 +19,6 @@ from autotailor.prediction.outcomes import BoolArray, Outcomes
 from autotailor.statistics import accuracy
 
 COLUMNS = ("subnet", "assignment", "accuracy", "standard_error", "right")
-LINKS = {link.name: link for link in (IDENTITY, LOGIT)}
 
 
 def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
@@ -72,47 +68,3 @@ def _unpacked(text: str, images: int) -> BoolArray:
     if len(packed) != -(-images // 8):
         raise ValueError(f"expected a bit for each of {images} images, found {len(packed)} bytes")
     return np.unpackbits(packed, count=images).astype(np.bool_)
-
-
-def write_metric(path: str | Path, metric: Metric) -> None:
-    """Writes a metric as JSON: name, unit, link, constant, and its terms as tables."""
-    if any(term.derived is not None for term in metric.terms):
-        raise PredictionError(f"metric {metric.name}: a term over derived sums cannot be written")
-    terms = [
-        {
-            "variables": list(term.variables),
-            "table": np.asarray(term.table).tolist(),
-            "gate": None if term.gate is None else {"variables": list(term.gate.variables), "table": term.gate.table},
-            "label": term.label,
-        }
-        for term in metric.terms
-    ]
-    head = {"name": metric.name, "unit": metric.unit, "link": metric.link.name, "constant": metric.constant}
-    write_json(path, {**head, "terms": terms})
-
-
-def read_metric(path: str | Path, space: Space) -> Metric:
-    """Reads a file of ``write_metric``.
-
-    Raises:
-        PredictionError: the file holds no metric of this space.
-    """
-    found = read_json(path)
-    try:
-        terms = tuple(
-            Term(tuple(t["variables"]), np.array(t["table"], dtype=np.float64), _gate(t["gate"]), t["label"])
-            for t in found["terms"]
-        )
-        return Metric(found["name"], found["unit"], space, terms, float(found["constant"]), LINKS[found["link"]])
-    except (KeyError, TypeError, ValueError, AutoTailorError) as error:
-        raise PredictionError(f"{path} holds no metric of this space ({error}); run the rule that writes it") from error
-
-
-def _gate(found: dict[str, list[object]] | None) -> Gate | None:
-    if found is None:
-        return None
-
-    def nested(table: object) -> object:
-        return tuple(nested(entry) for entry in table) if isinstance(table, list) else bool(table)
-
-    return Gate(tuple(str(name) for name in found["variables"]), nested(found["table"]))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from autotailor.artifacts import atomic
 from autotailor.reporting import cost_figures, derived_columns, figures
 from autotailor.reporting.inputs import ReportInputs, Tables
-from autotailor.reporting.marks import Marker
+from autotailor.reporting.marks import ABSENT, Marker
 from autotailor.reporting.style import svg, write_svg
 
 FIGURES: Mapping[str, tuple[str, Callable[[Tables], Figure]]] = {
@@ -79,6 +79,7 @@ def render(inputs: ReportInputs) -> str:
         promise_broken=derived_columns.promise_broken(tables),
         original=derived_columns.ORIGINAL,
         score=tables.score,
+        absent=ABSENT,
     )
 
 

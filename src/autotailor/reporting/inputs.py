@@ -70,6 +70,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "latency_ms_measured",
         "latency_ms_standard_error",
         "accuracy_predicted",
+        "accuracy_predicted_standard_error",
         "accuracy_inherited",
         "accuracy_measured",
         "accuracy_standard_error",

@@ -10,15 +10,13 @@ from typing import Any
 import pandas as pd
 
 from autotailor import data, prediction
-from autotailor.artifacts import read_json
 from autotailor.data.labels import Score
-from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.summary import Predictions, predictions
 from autotailor.profiling import LUT, DeviceConfig
 from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import KnownMetric
-from autotailor.runs.metrics import Sensitivities, accuracy_of, known_metrics
+from autotailor.runs.metrics import accuracy_of, known_metrics
 from autotailor.runs.subnets import Subnets
 from autotailor.search import Front, Objectives
 
@@ -61,9 +59,7 @@ class RunTables:
     @cached_property
     def predictions(self) -> Predictions:
         """The metrics as the rules predict them."""
-        accuracy = self._accuracy.metric
-        assert isinstance(accuracy, Metric)
-        return predictions(self.net, accuracy, self.lut, self.device)
+        return predictions(self.net, self._read_accuracy, self.lut, self.device)
 
     @cached_property
     def metrics(self) -> Mapping[str, KnownMetric]:
@@ -72,12 +68,11 @@ class RunTables:
 
     @cached_property
     def _accuracy(self) -> KnownMetric:
-        metric = prediction.read_metric(self.folder.file("accuracy.json"), self.net.space)
-        sensitivities = None
-        if not self.configuration["sensitivity"].get("evaluations"):
-            error = read_json(self.folder.file("sensitivity.json"))["standard_error"]
-            sensitivities = Sensitivities(pd.read_csv(self.folder.file("sensitivity.csv")), error)
-        return accuracy_of(metric, sensitivities, self.score)
+        return accuracy_of(self._read_accuracy, self.score)
+
+    @cached_property
+    def _read_accuracy(self) -> prediction.Accuracy:
+        return prediction.read_accuracy(self.folder.file("accuracy.json"), self.net.macs())
 
     @cached_property
     def objectives(self) -> Objectives:

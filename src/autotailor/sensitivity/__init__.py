@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         learnt_from,
         measure,
         measure_accuracies,
+        predicted_accuracy,
         validate_accuracy,
         validation_subnets,
     )
@@ -34,6 +35,7 @@ __all__ = [
     "learnt_from",
     "measure",
     "measure_accuracies",
+    "predicted_accuracy",
     "validate_accuracy",
     "validation_subnets",
 ]
@@ -48,6 +50,7 @@ _HOMES = {
     "learnt_from": "autotailor.sensitivity.measurement",
     "measure": "autotailor.sensitivity.measurement",
     "measure_accuracies": "autotailor.sensitivity.measurement",
+    "predicted_accuracy": "autotailor.sensitivity.measurement",
     "validate_accuracy": "autotailor.sensitivity.measurement",
     "validation_subnets": "autotailor.sensitivity.measurement",
 }

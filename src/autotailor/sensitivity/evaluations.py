@@ -36,7 +36,7 @@ def designed(outcomes: Outcomes, cost: Metric, count: int, seed: int) -> list[Su
     space = outcomes.space
     known = [largest(space), *outcomes.subnets]
     first = [subnet for subnet in ends(space) if subnet not in known][:count]
-    offered = groups(space, outcomes.drops(), cost)
+    offered = groups(space, outcomes.observations.drops(), cost)
     rows = stack([*known, *first])
     return [*first, *d_optimal(space, offered, cost, rows, count - len(first), np.random.default_rng(seed))]
 

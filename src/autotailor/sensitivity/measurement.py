@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
+from autotailor.prediction.accuracy import Accuracy, DropError
 from autotailor.prediction.model import AccuracyModel
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
@@ -110,6 +111,26 @@ def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric
             f"sensitivities: {sorted(drops)[0]} is not a modification of this space; run the sensitivity rule again"
         )
     return Metric("accuracy", "%", space, terms, float(baseline))
+
+
+def predicted_accuracy(space: Space, rows: pd.DataFrame, baseline: float, standard_error: float) -> Accuracy:
+    """``accuracy_metric`` with its standard error, as if drops and baseline were independent.
+
+    Args:
+        space: of the SuperNet.
+        rows: columns variable, choice, accuracy_drop, standard_error, with one row for every modification.
+        baseline: accuracy of the largest SubNet, percent.
+        standard_error: of the baseline, points.
+
+    Raises:
+        SensitivityError: see ``accuracy_metric``.
+    """
+    if "standard_error" not in rows.columns:
+        raise SensitivityError(f"sensitivities lack the column standard_error; found {list(rows.columns)}")
+    squares = accuracy_metric(space, rows.assign(accuracy_drop=np.square(rows["standard_error"])), 0.0)
+    terms = tuple(replace(term, table=-term.table) for term in squares.terms)
+    variance = Metric("accuracy_variance", "%²", space, terms, standard_error**2)
+    return Accuracy(accuracy_metric(space, rows, baseline), DropError(variance))
 
 
 def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int) -> float:

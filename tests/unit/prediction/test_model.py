@@ -19,7 +19,7 @@ def model(world) -> AccuracyModel:
 @pytest.fixture(scope="module")
 def others(world, model: AccuracyModel):
     drawn = sample_distinct(world.net.space, 200, np.random.default_rng(99))
-    known = {*model.outcomes.subnets, world.net.largest()}
+    known = {*world.outcomes(60).subnets, world.net.largest()}
     return [subnet for subnet in drawn if subnet not in known]
 
 
@@ -38,18 +38,28 @@ def test_terms_of_the_metric_do_not_repeat_a_scope(model: AccuracyModel) -> None
     assert len(keys) == len(set(keys))
 
 
-def test_the_prediction_of_an_evaluated_subnet_includes_its_measurement(model: AccuracyModel) -> None:
-    rows, right = model.outcomes.indices, 100 * model.outcomes.right.mean(axis=1)
+def test_the_prediction_of_an_evaluated_subnet_includes_its_measurement(world, model: AccuracyModel) -> None:
+    rows, right = model.observations.indices, 100 * world.outcomes(60).right.mean(axis=1)
     with_own, without = np.abs(model.predict(rows) - right), np.abs(model.metric().predict(rows) - right)
     assert with_own.mean() < 0.9 * without.mean()
 
 
 def test_an_evaluation_lowers_the_standard_error(world, model: AccuracyModel, others) -> None:
     before = model.standard_errors(stack(others[:5]), same_images=True)
-    more = model.outcomes.with_more(others[:5], world.evaluate(others[:5]))
+    more = world.outcomes(60).with_more(others[:5], world.evaluate(others[:5])).observations
     after = AccuracyModel(more, model.groups, model.variances).standard_errors(stack(others[:5]), same_images=True)
     assert (after < before).all()
     assert (model.standard_errors(stack(others[:5])) > before).all()
+
+
+def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: AccuracyModel, others) -> None:
+    """Its images are draws as well, so that the level of all SubNets is uncertain."""
+    rows, share = stack(others), model.metric().predict(stack(others)) / 100
+    error = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
+    whole = model.metric_errors(rows) / (100 * share * (1 - share))
+    np.testing.assert_allclose(whole**2, error**2 + model.observations.level)
+    evaluated = model.observations.indices
+    assert (model.metric_errors(evaluated) > model.standard_errors(evaluated, same_images=True)).all()
 
 
 def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyModel, others) -> None:
@@ -63,7 +73,7 @@ def test_the_80_percent_interval_covers_about_80_percent(world, model: AccuracyM
     errors = model.standard_errors(stack(others), same_images=True)
     found = measured(world, others)
     share = found / 100
-    noise = 100 * share * (1 - share) * np.sqrt(np.median(model.outcomes.independent))
+    noise = 100 * share * (1 - share) * np.sqrt(np.median(model.observations.independent))
     covered = np.abs(found - model.predict(stack(others))) < 1.2816 * np.hypot(errors, noise)
     assert 0.65 < covered.mean() < 0.95
 
@@ -82,5 +92,5 @@ def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: Accurac
 def test_single_drops_have_no_part_in_the_evidence(world) -> None:
     """The drops are the prior mean, so that the evidence would find the mean to be right and the errors to be small."""
     outcomes = world.outcomes(0)
-    assert not outcomes.is_whole.any()
+    assert not outcomes.observations.is_whole.any()
     assert fit(outcomes, world.cost).variances == pytest.approx(TYPICAL)

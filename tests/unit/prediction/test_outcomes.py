@@ -47,13 +47,23 @@ def test_shared_and_independent_variance_add_up_and_the_most_is_shared(world) ->
     found = world.outcomes(30)
     np.testing.assert_allclose(found.shared + found.independent, np.diag(found.covariance))
     assert (found.independent > 0).all()
-    whole = found.is_whole
+    whole = found.observations.is_whole
     assert found.shared[whole].sum() > found.independent[whole].sum()
+
+
+def test_the_level_is_what_all_log_odds_have_in_common_over_draws_of_base_images(world) -> None:
+    found = world.outcomes(12)
+    images, random = found.groups.max() + 1, np.random.default_rng(0)
+    copies = len(found.groups) // images
+    both = np.concatenate([found.reference[None], found.right])
+    drawn = (random.integers(images, size=(400, images))[:, :, None] * copies + np.arange(copies)).reshape(400, -1)
+    values = np.array([log_odds(both[:, images].sum(axis=1), len(images)) for images in drawn])
+    assert np.var(values.mean(axis=1)) < found.level < np.var(values, axis=0).mean()
 
 
 def test_drops_are_the_targets_of_single_modifications(world) -> None:
     found = world.outcomes(2)
-    drops = found.drops()
+    drops = found.observations.drops()
     assert list(drops) == [v.name for v in world.net.space]
     assert all(drops[v.name][v.default] == 0 for v in world.net.space)
     assert drops["resolution"][0] == found.target[found.subnets.index(world.singles()[1])]
@@ -79,4 +89,4 @@ def test_what_was_not_evaluated_is_named(world) -> None:
     with pytest.raises(PredictionError, match="single base image"):
         _ = Outcomes.of(world.net.space, [small], right, np.zeros(len(world.groups), dtype=int)).covariance
     with pytest.raises(PredictionError, match=r"resolution = .* alone"):
-        Outcomes.of(world.net.space, [small], right, world.groups).drops()
+        Outcomes.of(world.net.space, [small], right, world.groups).observations.drops()

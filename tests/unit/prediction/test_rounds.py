@@ -40,7 +40,8 @@ def test_rounds_evaluate_new_subnets_up_to_the_count(world, subnets: IntArray) -
     found, asked = run(world, subnets, 12, 0.0)
     assert found.evaluated == len(asked) == len(set(asked)) == 12
     assert not set(asked) & {world.net.largest(), *world.outcomes(12).subnets}
-    assert set(asked) <= set(found.model.outcomes.subnets)
+    assert set(asked) <= set(found.outcomes.subnets)
+    np.testing.assert_array_equal(found.model.observations.indices, found.outcomes.indices)
     assert found.regret.shape == (3,)
 
 

@@ -51,6 +51,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "latency_ms_measured": [2.08, 2.07, 0.395, 0.948, 1.49],
             "latency_ms_standard_error": [0.01, 0.012, 0.004, 0.007, 0.009],
             "accuracy_predicted": [np.nan, 93.6, 84.9, 91.7, 93.1],
+            "accuracy_predicted_standard_error": [np.nan, 0.5, 1.1, 0.7, 0.6],
             "accuracy_inherited": [np.nan, 93.6, 82.9, 89.0, 93.0],
             "accuracy_measured": accuracy,
             "accuracy_standard_error": [0.4, 0.41, 0.6, 0.5, 0.43],

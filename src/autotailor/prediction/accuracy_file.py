@@ -1,0 +1,138 @@
+"""``accuracy.json``: the prediction of accuracy as terms, and what its standard errors follow from.
+
+A sum of single drops keeps the squares of its standard errors, terms as well. A model that learnt from evaluations
+keeps its observations and variances: one row of choices and two numbers for each evaluated SubNet. They are less than a
+covariance of all weights would be, and the model that is read is the one that was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotailor.artifacts import read_json, write_json
+from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.link import IDENTITY, LOGIT
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import largest, smallest, stack
+from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
+from autotailor.prediction.errors import PredictionError
+from autotailor.prediction.functions import groups
+from autotailor.prediction.model import AccuracyModel
+from autotailor.prediction.observations import Observations
+
+LINKS = {link.name: link for link in (IDENTITY, LOGIT)}
+DROPS, EVALUATIONS = "drops", "evaluations"
+
+
+def write_accuracy(path: str | Path, accuracy: Accuracy) -> None:
+    """Writes a prediction as JSON: name, unit, link, constant and terms of its metric, and its ``error``."""
+    metric = accuracy.metric
+    head = {"name": metric.name, "unit": metric.unit, "link": metric.link.name, **_sum(metric)}
+    error = None if accuracy.error is None else _error(accuracy.error)
+    write_json(path, {**head, "error": error})
+
+
+def read_accuracy(path: str | Path, cost: Metric) -> Accuracy:
+    """Reads a file of ``write_accuracy``; one that was written before errors were kept has none.
+
+    Args:
+        path: of the file.
+        cost: the metric that the model was fitted with (MACs); its space is that of the SubNets.
+
+    Raises:
+        PredictionError: the file holds no prediction of this space, or its error does not belong to its terms.
+    """
+    found = read_json(path)
+    try:
+        terms = _terms(found["terms"])
+        metric = Metric(found["name"], found["unit"], cost.space, terms, float(found["constant"]), LINKS[found["link"]])
+        kept = found.get("error")
+        error = None if kept is None else _read_error(kept, cost)
+    except (KeyError, TypeError, ValueError, AutoTailorError) as error_:
+        raise PredictionError(
+            f"{path} holds no prediction of accuracy for this space ({error_}); run the rule search again"
+        ) from error_
+    if isinstance(error, ModelError):
+        _check(path, metric, error.model)
+    return Accuracy(metric, error)
+
+
+def _check(path: str | Path, metric: Metric, model: AccuracyModel) -> None:
+    """Refuses a model whose mean is not the file's metric: another version of the program makes other functions."""
+    asked = np.concatenate([stack([largest(metric.space), smallest(metric.space)]), model.observations.indices])
+    if not np.allclose(model.metric().linear(asked), metric.linear(asked), rtol=0.0, atol=1e-6):
+        raise PredictionError(
+            f"{path}: the evaluations that it keeps lead to another prediction than its terms, because it was written "
+            "by another version of autotailor or changed by hand; run the rule search again"
+        )
+
+
+def _error(error: DropError | ModelError) -> dict[str, Any]:
+    if isinstance(error, DropError):
+        return {"from": DROPS, **_sum(error.variance)}
+    seen = error.model.observations
+    return {
+        "from": EVALUATIONS,
+        "variances": dict(error.model.variances),
+        "baseline": seen.baseline,
+        "shared": seen.shared,
+        "level": seen.level,
+        "subnets": seen.indices.tolist(),
+        "target": seen.target.tolist(),
+        "independent": seen.independent.tolist(),
+    }
+
+
+def _read_error(found: Mapping[str, Any], cost: Metric) -> DropError | ModelError:
+    if found["from"] == DROPS:
+        variance = Metric("accuracy_variance", "%²", cost.space, _terms(found["terms"]), float(found["constant"]))
+        return DropError(variance)
+    if found["from"] != EVALUATIONS:
+        raise ValueError(f"an error from {found['from']!r}, expected {DROPS!r} or {EVALUATIONS!r}")
+    rows, target, own = (np.array(found[key]) for key in ("subnets", "target", "independent"))
+    if rows.shape != (len(target), len(cost.space)) or own.shape != target.shape:
+        raise ValueError(f"{len(target)} evaluated SubNets with choices {list(rows.shape)}")
+    levels = (float(found[key]) for key in ("shared", "level", "baseline"))
+    seen = Observations(cost.space, rows.astype(np.int64), target.astype(float), own.astype(float), *levels)
+    variances = {str(name): float(value) for name, value in found["variances"].items()}
+    model = AccuracyModel(seen, groups(cost.space, seen.drops(), cost), variances)
+    if unknown := sorted({group.name for group in model.groups} - set(variances)):
+        raise ValueError(f"the variance of {unknown[0]} is missing")
+    return ModelError(model)
+
+
+def _sum(metric: Metric) -> dict[str, Any]:
+    """Constant and terms as plain data."""
+    if any(term.derived is not None for term in metric.terms):
+        raise PredictionError(f"metric {metric.name}: a term over derived sums cannot be written")
+    terms = [
+        {
+            "variables": list(term.variables),
+            "table": np.asarray(term.table).tolist(),
+            "gate": None if term.gate is None else {"variables": list(term.gate.variables), "table": term.gate.table},
+            "label": term.label,
+        }
+        for term in metric.terms
+    ]
+    return {"constant": metric.constant, "terms": terms}
+
+
+def _terms(found: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
+    return tuple(
+        Term(tuple(t["variables"]), np.array(t["table"], dtype=np.float64), _gate(t["gate"]), t["label"]) for t in found
+    )
+
+
+def _gate(found: Mapping[str, Any] | None) -> Gate | None:
+    if found is None:
+        return None
+
+    def nested(table: object) -> object:
+        return tuple(nested(entry) for entry in table) if isinstance(table, list) else bool(table)
+
+    return Gate(tuple(str(name) for name in found["variables"]), nested(found["table"]))  # type: ignore[arg-type]
