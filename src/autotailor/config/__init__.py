@@ -1,0 +1,47 @@
+"""Composes the configuration in ``conf/`` with Hydra, and checks it before any work.
+
+The names below are imported on first use, see ``autotailor.lazy``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.config.checks import check, check_accelerators, check_device, check_files, check_named_code
+    from autotailor.config.composition import compose
+    from autotailor.config.errors import ConfigError
+    from autotailor.config.names import groups, options
+    from autotailor.config.overrides import split_overrides
+    from autotailor.config.schema import validate
+
+__all__ = [
+    "ConfigError",
+    "check",
+    "check_accelerators",
+    "check_device",
+    "check_files",
+    "check_named_code",
+    "compose",
+    "groups",
+    "options",
+    "split_overrides",
+    "validate",
+]
+
+_HOMES = {
+    "ConfigError": "autotailor.config.errors",
+    "check": "autotailor.config.checks",
+    "check_accelerators": "autotailor.config.checks",
+    "check_device": "autotailor.config.checks",
+    "check_files": "autotailor.config.checks",
+    "check_named_code": "autotailor.config.checks",
+    "compose": "autotailor.config.composition",
+    "groups": "autotailor.config.names",
+    "options": "autotailor.config.names",
+    "split_overrides": "autotailor.config.overrides",
+    "validate": "autotailor.config.schema",
+}
+__getattr__ = attach(__name__, _HOMES)

@@ -1,0 +1,131 @@
+"""Checks a composed configuration before any work: parameters, files, data, accelerators and the device."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autotailor.agreement import check_classes
+from autotailor.config.errors import ConfigError
+from autotailor.factory import search_current_folder
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Checks parameters, files and data before any work, and without contacting the device.
+
+    Args:
+        config: a result of ``compose``.
+
+    Raises:
+        AutoTailorError: something is invalid; the message names the first problem and its remedy.
+    """
+    from autotailor import data, finetuning, profiling, search, sensitivity
+    from autotailor.finetuning import polishing
+
+    if config["model"]["pretrain"]:
+        finetuning.PretrainConfig.from_section(config["model"]["pretrain"])
+    finetuning.FinetuneConfig.from_section(config["finetune"])
+    polishing.PolishConfig.from_section(config["polish"])
+    sensitivity.SensitivityConfig.from_section(config["sensitivity"])
+    search.SearchConfig.from_section(config["search"])
+    device, lut = profiling.DeviceConfig.from_section(config["device"]), config["profile"]["lut"]
+    if lut:
+        profiling.read_table(Path(lut), device)
+    else:
+        profiling.check_configuration(device)
+    check_files(config["model"])
+    check_resumed(config)
+    check_named_code(config["finetune"])
+    if config["model"].get("weights") == "pretrain" and not data.has_labels(config["data"]):
+        raise ConfigError(
+            "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "
+            "(model.weights, or an .onnx file as model.source), which then teaches alone"
+        )
+    data.check(config["data"])
+    check_classes(config["model"], config["data"])
+
+
+def check_files(model: Mapping[str, Any]) -> None:
+    """Refuses a model whose files are missing, and a model that cannot be trained although the configuration asks.
+
+    Raises:
+        ConfigError: a file is missing, or the model cannot be trained from scratch; the message gives the reason.
+    """
+    source, weights = str(model.get("source") or ""), str(model.get("weights") or "")
+    trained_here = weights == "pretrain"
+    files = {"source": source if source.endswith(".onnx") else "", "weights": "" if trained_here else weights}
+    for key, value in files.items():
+        if value and not Path(value).is_file():
+            raise ConfigError(
+                f"model.{key}: no file {Path(value).resolve()}; put it there, or change {key} in conf/model"
+            )
+    if trained_here and files["source"]:
+        raise ConfigError(
+            f"model.weights: pretrain trains a PyTorch network from scratch, and {source} is an ONNX file; set weights "
+            f"to null to take the weights of the file, or name timm:NAME or module:factory as model.source"
+        )
+    if trained_here and not model.get("pretrain"):
+        raise ConfigError(
+            "model.weights: pretrain needs the section model.pretrain with the parameters of the training; see "
+            "conf/model/resnet_digits.yaml"
+        )
+
+
+def check_resumed(config: Mapping[str, Any]) -> None:
+    """Raises ConfigError where a training shall go on from a checkpoint that is not there."""
+    trainings = {"model.pretrain": config["model"]["pretrain"], "finetune": config["finetune"]}
+    for name, section in trainings.items():
+        path = (section or {}).get("resume_from")
+        if path and not Path(path).is_file():
+            raise ConfigError(
+                f"{name}.resume_from: no file {Path(path).resolve()}; name a checkpoint, or set it to null"
+            )
+
+
+def check_named_code(section: Mapping[str, Any]) -> None:
+    """Raises ConfigError where the teacher or the loss of the section ``finetune`` cannot be found."""
+    for key in ("teacher", "loss"):
+        module, _, name = str(section.get(key) or "").partition(":")
+        if module == "timm" and key == "teacher":
+            import timm
+
+            if not timm.is_model(name):
+                raise ConfigError(f"finetune.teacher: timm has no model {name!r}; name another, or set it to null")
+        elif module and not _is_importable(module):
+            raise ConfigError(f"finetune.{key}: there is no module {module} to import; correct it, or set it to null")
+
+
+def _is_importable(module: str) -> bool:
+    search_current_folder()
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def check_accelerators(config: Mapping[str, Any]) -> None:
+    """Checks before any training that this machine has the accelerators that the configuration names.
+
+    Raises:
+        AcceleratorError: an accelerator is missing; the message says what it needs.
+    """
+    from autotailor.compute.accelerator import check_present
+
+    sections = [config, *config.values(), config["model"]["pretrain"]]
+    for section in sections:
+        if isinstance(section, Mapping) and "accelerator" in section:
+            check_present(section["accelerator"])
+
+
+def check_device(config: Mapping[str, Any]) -> None:
+    """Checks before any training that the device can be used; with an imported LUT (``profile.lut``) none is needed.
+
+    Raises:
+        AutoTailorError: the device cannot be used.
+    """
+    from autotailor import profiling
+
+    if not config["profile"]["lut"]:
+        profiling.check(profiling.DeviceConfig.from_section(config["device"]))

@@ -1,0 +1,72 @@
+"""Composes the configuration in ``conf/`` with Hydra.
+
+``compose`` returns plain dictionaries instead of OmegaConf objects. Each rule gets only the sections that it depends
+on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from autotailor.agreement import settle_resolution
+from autotailor.config.errors import ConfigError, first_line
+from autotailor.config.names import check_option, groups
+from autotailor.config.overrides import check_override, check_own_section, parse
+
+Section = dict[str, Any]
+
+
+def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[str] = ()) -> Section:
+    """The whole configuration as plain dictionaries.
+
+    Args:
+        conf_dir: the folder with ``config.yaml`` and the groups.
+        model: a file of ``conf/model``; None takes the file that ``config.yaml`` names.
+        device: a file of ``conf/device``.
+        overrides: Hydra overrides that change existing keys (``finetune.epochs=1``) or choose another file of a
+            group (``data=cifar10``).
+
+    Raises:
+        ConfigError: a file or a key does not exist; the message lists those that do.
+        AgreementError: the resolutions of the model and of the data differ, or both are null.
+    """
+    named = {"device": device} if model is None else {"model": model, "device": device}
+    for group, name in named.items():
+        check_option(conf_dir, group, name)
+    chosen = [f"{group}={name}" for group, name in named.items()]
+    parsed = parse(overrides)
+    known_groups = groups(conf_dir)
+    for override in parsed:
+        if override.key_or_group in known_groups:
+            check_override(override, conf_dir, {})
+            check_own_section(override, conf_dir, model)
+    chosen += [override.input_line or "" for override in parsed if override.key_or_group in known_groups]
+    base = _compose(conf_dir, chosen)
+    values = [override for override in parsed if override.key_or_group not in known_groups]
+    for override in values:
+        check_override(override, conf_dir, base)
+    asked = [*chosen, *(override.input_line or "" for override in values)]
+    return settle_resolution(_compose(conf_dir, asked) if values else base)
+
+
+def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
+    """Hydra's composition as plain values."""
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir.resolve())):
+            composed = hydra_compose(config_name="config", overrides=list(overrides))
+            plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+        raise ConfigError(f"{conf_dir}: {first_line(error)}") from error
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}

@@ -1,0 +1,44 @@
+"""Checks values against a JSON schema; the message is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from autotailor.config.errors import ConfigError
+from autotailor.config.names import unknown
+
+
+def validate(value: object, schema_path: Path, where: str) -> None:
+    """Checks a value against a JSON schema.
+
+    Args:
+        value: plain value.
+        schema_path: the schema, as YAML.
+        where: name of the checked value, for the message.
+
+    Raises:
+        ConfigError: the value does not match the schema. The message names the first mismatch and, for an unknown key,
+            the known keys.
+    """
+    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
+    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    if error is not None:
+        raise ConfigError(f"{where}: {_explain(error)}")
+
+
+def _explain(error: ValidationError) -> str:
+    """One sentence about a mismatch."""
+    place = ".".join(str(part) for part in error.absolute_path)
+    schema = error.schema if isinstance(error.schema, Mapping) else {}
+    known = list(schema.get("properties", {}))
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        strange = [str(key) for key in error.instance if key not in known]
+        return unknown("key", ".".join(filter(None, [place, strange[0]])), strange[0], known)
+    if error.validator == "required":
+        return f"{place or 'the configuration'}: {error.message}"
+    return f"{place} is {error.instance!r}, but {error.message.removeprefix(repr(error.instance) + ' ')}"

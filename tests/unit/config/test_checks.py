@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from autotailor import config
+from autotailor.compute.accelerator import AcceleratorError
+from autotailor.config import ConfigError
+from autotailor.ir.errors import AutoTailorError
+
+CONF = Path(__file__).parents[3] / "conf"
+
+
+def test_files_of_the_model_are_looked_for_before_any_work() -> None:
+    with pytest.raises(ConfigError, match=r"model\.weights: no file .*nowhere\.pt; put it there"):
+        config.check_files({"source": "timm:resnet18", "weights": "nowhere.pt"})
+    with pytest.raises(ConfigError, match=r"model\.weights: no file .*epoch_9"):
+        config.check_files({"source": "timm:resnet18", "weights": "runs/epoch_9"})
+    config.check_files({"source": "timm:resnet18", "weights": None})
+
+
+def test_a_checkpoint_to_go_on_from_is_looked_for_before_any_work() -> None:
+    for key in ("model.pretrain", "finetune"):
+        composed = config.compose(CONF, "resnet_digits", "host", [f"{key}.resume_from=nowhere.ckpt"])
+        with pytest.raises(ConfigError, match=rf"{key}\.resume_from: no file .*nowhere\.ckpt"):
+            config.check(composed)
+
+
+def test_training_from_scratch_needs_a_network_in_pytorch_and_a_section(tmp_path: Path) -> None:
+    (tmp_path / "mine.onnx").touch()
+    with pytest.raises(ConfigError, match=r"set weights to null"):
+        config.check_files({"source": str(tmp_path / "mine.onnx"), "weights": "pretrain", "pretrain": {"epochs": 1}})
+    with pytest.raises(ConfigError, match=r"needs the section model\.pretrain"):
+        config.check_files({"source": "timm:resnet18", "weights": "pretrain", "pretrain": None})
+    config.check_files({"source": "timm:resnet18", "weights": "pretrain", "pretrain": {"epochs": 1}})
+
+
+def test_a_configuration_is_checked_without_asking_the_device() -> None:
+    for device in config.options(CONF, "device"):
+        config.check(config.compose(CONF, "resnet_digits", device))
+    with pytest.raises(AutoTailorError, match=r"\[4711\] do not exist here"):
+        config.check(config.compose(CONF, "resnet_digits", "host", ["device.cores=[4711]"]))
+
+
+def test_a_named_accelerator_that_is_absent_is_found_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for override in ("accelerator=cuda", "model.pretrain.accelerator=cuda:1", "sensitivity.accelerator=cuda"):
+        composed = config.compose(CONF, "resnet_digits", "host", [override])
+        with pytest.raises(AcceleratorError, match="NVIDIA"):
+            config.check_accelerators(composed)
+    config.check_accelerators(config.compose(CONF, "resnet50", "host"))
+
+
+def test_a_table_stands_for_a_device_that_is_away() -> None:
+    away = config.compose(CONF, "resnet_digits", "android", ["device.address=127.0.0.1:1"])
+    config.check_device(away | {"profile": away["profile"] | {"lut": "theirs.csv"}})
+    with pytest.raises(AutoTailorError, match="no ADB daemon answers"):
+        config.check_device(away)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotailor import config
+from autotailor.config import ConfigError
+
+ROOT = Path(__file__).parents[3]
+CONF = ROOT / "conf"
+SCHEMAS = ROOT / "workflow" / "schemas"
+
+MODELS = config.options(CONF, "model")
+DEVICES = config.options(CONF, "device")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_model_and_device_composes_to_plain_values_of_the_schema(model: str, device: str) -> None:
+    composed = config.compose(CONF, model, device)
+    config.validate(composed, SCHEMAS / "conf.schema.yaml", "conf")
+    assert composed["model"]["name"] == model
+    assert composed["device"]["name"] == device
+    assert type(composed["model"]["space"]) is dict
+
+
+@pytest.mark.parametrize("group", ["data", "finetune", "search"])
+def test_every_file_of_a_group_can_be_chosen(group: str) -> None:
+    for name in config.options(CONF, group):
+        composed = config.compose(CONF, "resnet_digits", "host", [f"{group}={name}"])
+        assert composed[group]["name"] == name
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_only_the_embedded_networks_are_trained_at_a_high_rate_whatever_the_strategy(model: str) -> None:
+    """A network that arrives trained forgets at the rates of the embedded ones."""
+    rates = {"resnet_digits": 1.6e-2, "mobilenet_digits": 1.6e-2, "vit_digits": 4e-3}
+    for overrides in ([], ["finetune=sandwich"], ["finetune=compofa"]):
+        composed = config.compose(CONF, model, "host", overrides)
+        assert composed["finetune"]["lr"] == rates.get(model, 2e-3)
+    assert config.compose(CONF, model, "host", ["finetune.lr=0.5"])["finetune"]["lr"] == 0.5
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=f"unknown model 'resnet_digts'.*{', '.join(MODELS)}"):
+        config.compose(CONF, "resnet_digts", "host")
+    with pytest.raises(ConfigError, match=f"unknown device 'toaster'.*{', '.join(DEVICES)}"):
+        config.compose(CONF, "resnet_digits", "toaster")
+
+
+def test_a_model_may_choose_its_own_data_and_an_override_still_wins(tmp_path: Path) -> None:
+    for group, name, text in [
+        ("data", "ours", "name: ours"),
+        ("data", "theirs", "name: theirs"),
+        ("device", "here", "name: here"),
+        ("model", "mine", "defaults: [{override /data@_global_.data: theirs}]\nname: mine"),
+        (".", "config", "defaults: [{data: ours}, {model: mine}, {device: here}, _self_]"),
+    ]:
+        path = tmp_path / group / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert config.compose(tmp_path, "mine", "here")["data"] == {"name": "theirs"}
+    assert config.compose(tmp_path, "mine", "here", ["data=ours"])["data"] == {"name": "ours"}
