@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from autotailor.ir.metrics.liveness import Buffer, Liveness
+from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.variable import Space, Variable
@@ -70,6 +72,23 @@ def _costs(space: Space, names: list[str], rng: np.random.Generator) -> np.ndarr
         scale = np.ones(table.shape[axis]) if space[name].kind == "depth" else np.linspace(1, 0.5, table.shape[axis])
         table = table * np.expand_dims(scale, [a for a in range(table.ndim) if a != axis])
     return np.asarray(table * rng.uniform(0.95, 1.05, table.shape))
+
+
+def memory_of(space: Space, parameters: Metric) -> PeakMemory:
+    """A chain of activations, one for each block, that the next block reads."""
+    blocks = [variable for variable in space if variable.kind == "expand_ratio"]
+    rng = np.random.default_rng(5)
+    buffers = [
+        Buffer(Term((v.name,), rng.uniform(1, 4, len(v.choices))), step, v.gate, ((step + 1, None),), None)
+        for step, v in enumerate(blocks, 1)
+    ]
+    return PeakMemory(space, parameters, Liveness(space, tuple(buffers), {}, (), len(blocks) + 1), 0.75)
+
+
+@pytest.fixture(name="memory_of", scope="session")
+def memory_of_fixture() -> Callable[[Space, Metric], PeakMemory]:
+    """``memory_of``."""
+    return memory_of
 
 
 @pytest.fixture(name="residual_space", scope="session")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.flat_tables import Scope, grid, shape_of
@@ -48,6 +49,32 @@ def steps_of(metric: Metric | PeakMemory) -> list[tuple[Scope, FloatArray]]:
             "jointly for a table; leave this constraint out, or offer fewer choices in model.space"
         )
     return list(metric.liveness.tables.items())
+
+
+@dataclass(frozen=True)
+class Separator:
+    """The variables that a clique shares with its parent; its assignments are numbered.
+
+    Attributes:
+        columns: of the variables.
+        strides: what one more of each variable's choice index adds to an assignment's number.
+    """
+
+    columns: Scope
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, space: Space, columns: Scope) -> Separator:
+        """Numbers the assignments as a flattened table over the columns does."""
+        shape = shape_of(space, columns)
+        return cls(columns, tuple(math.prod(shape[place + 1 :]) for place in range(len(shape))))
+
+    def number(self, rows: npt.NDArray[np.integer]) -> IntArray:
+        """The number of the assignment that SubNets ``[n, variables]`` have: ``[n]``."""
+        numbers = np.zeros(len(rows), dtype=np.int64)
+        for column, stride in zip(self.columns, self.strides, strict=True):
+            numbers += rows[:, column].astype(np.int64) * stride
+        return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +120,7 @@ class Cliques:
         """Choice indices ``[entries, variables]`` of the entries of a clique, the other variables at their default."""
         return grid(self.space, self.scopes[clique])
 
+    @cached_property
     def allowed(self) -> IntArray:
         """1 for each entry of all cliques in canonical form, else 0: ``[entries]``."""
         parts = []
@@ -105,6 +133,32 @@ class Cliques:
                     kept &= is_open | (rows[:, column] == self.space.variables[column].default)
             parts.append(kept)
         return np.concatenate(parts).astype(np.int64)
+
+    @cached_property
+    def separators(self) -> tuple[Separator, ...]:
+        """The separator of each clique."""
+        return tuple(Separator.of(self.space, scope[:-1]) for scope in self.scopes)
+
+    @cached_property
+    def choices(self) -> tuple[int, ...]:
+        """How many choices the eliminated variable of each clique has."""
+        return tuple(len(self.space.variables[scope[-1]].choices) for scope in self.scopes)
+
+    @cached_property
+    def places(self) -> tuple[IntArray | None, ...]:
+        """For each clique, the assignment of its separator that each entry of its parent has; None without a parent."""
+        return tuple(
+            None if parent is None else separator.number(self.entries(parent))
+            for parent, separator in zip(self.parents, self.separators, strict=True)
+        )
+
+    def entries_of(self, rows: IntArray) -> IntArray:
+        """The entries that SubNets ``[n, variables]`` choose, one of each clique: ``[n, cliques]``."""
+        found = np.empty((len(rows), len(self.scopes)), dtype=np.int64)
+        for clique, (separator, scope) in enumerate(zip(self.separators, self.scopes, strict=True)):
+            first = self.starts[clique] + separator.number(rows) * self.choices[clique]
+            found[:, clique] = first + rows[:, scope[-1]]
+        return found
 
     def home(self, scope: Scope) -> int:
         """The first clique that contains a scope."""

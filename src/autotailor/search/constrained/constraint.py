@@ -40,10 +40,12 @@ class Solution:
         subnet: the SubNet.
         value: its objective, in the objective's unit.
         bound: no SubNet within ``budgets`` has a higher objective.
-        budgets: the limit of each constraint that the SubNet keeps, in the metrics' units. Where no SubNet keeps the
-            budgets asked for, all of them are raised by the same factor, as little as possible.
+        budgets: the limit of each constraint that the SubNet keeps, in the metrics' units; infinite where none was
+            asked for. Where no SubNet keeps the budgets asked for, all of them are raised by the same factor, as little
+            as possible.
         spent: the predicted value of each constraint's metric.
         raised: the factor by which the budgets were raised; 1 where the budgets asked for can be met.
+        raised_bound: no SubNet keeps budgets that are raised by less; equal to ``raised`` where the time was enough.
     """
 
     subnet: SubNet
@@ -52,6 +54,7 @@ class Solution:
     budgets: Mapping[str, float]
     spent: Mapping[str, float]
     raised: float = 1.0
+    raised_bound: float = 1.0
 
     @property
     def gap(self) -> float:

@@ -8,14 +8,11 @@ import numpy as np
 
 from autotailor.ir.space.link import IDENTITY
 from autotailor.ir.space.metric import FloatArray, Metric
-from autotailor.ir.space.subnet import IntArray, SubNet, largest, smallest
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.search.budgets import read_budget
 from autotailor.search.constrained.constraint import Budget, Constraint, Solution
-from autotailor.search.constrained.program import Program
+from autotailor.search.constrained.solver import Best, Solver
 from autotailor.search.errors import SearchError
-
-WITHIN = 1e-6
-"""A prediction may exceed its budget by this share: the tolerance of HiGHS."""
 
 
 def solve(
@@ -27,7 +24,10 @@ def solve(
     gap: float = 0.0,
     max_table: int = 200_000,
 ) -> tuple[Solution, ...]:
-    """The SubNet with the highest objective for each set of budgets (see ``program`` for the method).
+    """The SubNet with the highest objective for each set of budgets.
+
+    The budgets' multipliers are found by column generation (``relaxation``), and branch and bound (``branches``) proves
+    the best SubNet. SubNets that were met for one set of budgets help with the next.
 
     >>> solve(accuracy, [Constraint(latency), Constraint(memory)], [{"latency": "30/s", "peak_memory": 64.0}])
 
@@ -36,20 +36,47 @@ def solve(
         constraints: metrics with an upper limit, over the objective's space; one device's or several devices'.
         budgets: name of each constraint to a number in the unit of its metric, a share of the largest SubNet's value
             (``"50%"``), or a throughput (``"30/s"``, for latencies). A constraint that is left out has no limit.
-        seconds: for each set of budgets; where the time is over, the best SubNet so far is answered with its gap.
-        gap: relative gap that is good enough; 0 for the best SubNet.
+        seconds: of CPU, for each set of budgets; where they are over, the best SubNet so far is answered with its gap.
+        gap: that is good enough, in the objective's unit; 0 for the best SubNet.
         max_table: largest table of an elimination, in entries.
 
     Returns:
         A solution for each set of budgets. Where no SubNet keeps the budgets, its ``raised`` is above 1.
 
     Raises:
-        SearchError: a budget or its name is invalid, the terms couple too many variables, or the time was too short to
-            find any SubNet.
+        SearchError: a budget or its name is invalid, or the terms couple too many variables.
     """
     _check(objective, constraints, budgets)
-    solver = _Solver(objective, constraints, Program(objective, constraints, max_table), seconds, gap)
-    return tuple(solver.solution(solver.limits(named)) for named in budgets)
+    solver = Solver(objective, constraints, seconds, gap, max_table)
+    return tuple(solution(objective, constraints, solver.best(limits_of(constraints, named))) for named in budgets)
+
+
+def limits_of(constraints: Sequence[Constraint], named: Mapping[str, Budget]) -> FloatArray:
+    """A set of budgets in the metrics' units ``[constraints]``; infinite for constraints without a budget."""
+
+    def limit(constraint: Constraint) -> float:
+        metric = constraint.metric
+        if constraint.key not in named:
+            return float("inf")
+        whole = float(metric.predict(largest(metric.space).to_array())[0])
+        return read_budget(named[constraint.key], whole, metric.unit)
+
+    return np.array([limit(constraint) for constraint in constraints])
+
+
+def solution(objective: Metric, constraints: Sequence[Constraint], best: Best) -> Solution:
+    """An answer of the solver in the metrics' units."""
+    names, row = [c.key for c in constraints], best.row[None]
+    value, bound = objective.link.value(np.array([best.linear, max(best.linear, best.bound)]))
+    return Solution(
+        SubNet.from_array(objective.space, best.row),
+        float(value),
+        float(bound),
+        dict(zip(names, best.limits.tolist(), strict=True)),
+        {c.key: float(c.metric.predict(row)[0]) for c in constraints},
+        1.0 + best.raised,
+        1.0 + best.raised_bound,
+    )
 
 
 def _check(objective: Metric, constraints: Sequence[Constraint], budgets: Sequence[Mapping[str, Budget]]) -> None:
@@ -65,75 +92,3 @@ def _check(objective: Metric, constraints: Sequence[Constraint], budgets: Sequen
     for named in budgets:
         if unknown := sorted(set(named) - set(names)):
             raise SearchError(f"budgets name {', '.join(unknown)}, expected some of {', '.join(names)}")
-
-
-class _Solver:
-    """Answers one set of budgets after another, and remembers the SubNets that were found."""
-
-    def __init__(
-        self, objective: Metric, constraints: Sequence[Constraint], program: Program, seconds: float, gap: float
-    ) -> None:
-        self.objective, self.constraints, self.program = objective, constraints, program
-        self.seconds, self.gap = seconds, gap
-        space = objective.space
-        self.whole = self.spent(largest(space).to_array()[None])[0]
-        self.known: list[IntArray] = [largest(space).to_array(), smallest(space).to_array()]
-
-    def spent(self, rows: IntArray) -> FloatArray:
-        """Values of all constraints ``[n, constraints]`` for choice indices ``[n, variables]``."""
-        return np.stack([c.metric.predict(rows) for c in self.constraints], axis=1)
-
-    def limits(self, named: Mapping[str, Budget]) -> FloatArray:
-        """A set of budgets in the metrics' units; constraints without a budget get one that every SubNet keeps."""
-        rows = zip(self.constraints, self.whole, strict=True)
-        return np.array(
-            [read_budget(named[c.key], v, c.metric.unit) if c.key in named else 1e3 * abs(v) + 1.0 for c, v in rows]
-        )
-
-    def solution(self, limits: FloatArray) -> Solution:
-        """The best SubNet within limits ``[constraints]``, or within the nearest limits that can be kept."""
-        answer, raised = self.program.answer(limits, self.seconds, self.gap), 1.0
-        if answer.row is None and np.isinf(answer.bound) and answer.bound > 0:
-            raised = self._raised(limits)
-            limits = limits * raised
-            answer = self.program.answer(limits, self.seconds, self.gap)
-        if answer.row is not None:
-            self.known.append(answer.row)
-        row = self._best(limits)
-        linear = float(self.objective.linear(row)[0])
-        return Solution(
-            SubNet.from_array(self.objective.space, row),
-            float(self.objective.predict(row)[0]),
-            self._bound(answer.bound, linear),
-            self._named(limits),
-            self._named(self.spent(row[None])[0]),
-            raised,
-        )
-
-    def _raised(self, limits: FloatArray) -> float:
-        """The least factor of the limits that a SubNet keeps."""
-        answer = self.program.nearest(limits, self.seconds)
-        if answer.row is not None:
-            self.known.append(answer.row)
-        factors = (self.spent(np.stack(self.known)) / limits).max(axis=1)
-        return float(factors.min()) * (1 + 1e-12)
-
-    def _best(self, limits: FloatArray) -> IntArray:
-        """The best SubNet of all that are known."""
-        rows = np.stack(self.known)
-        kept = rows[(self.spent(rows) <= limits * (1 + WITHIN)).all(axis=1)]
-        if not len(kept):
-            raise SearchError(
-                f"no SubNet within {self._named(limits)} was found in {self.seconds:g} s; allow more seconds"
-            )
-        return np.asarray(kept[int(np.argmax(self.objective.linear(kept)))])
-
-    def _bound(self, lower: float, linear: float) -> float:
-        """The bound of the objective in its unit, from HiGHS's bound of the loss; never below the SubNet found."""
-        if not np.isfinite(lower):
-            return float("inf")
-        highest = max(linear, self.program.objective_constant - lower)
-        return float(self.objective.link.value(np.array([highest]))[0])
-
-    def _named(self, values: FloatArray) -> dict[str, float]:
-        return {c.key: float(v) for c, v in zip(self.constraints, values, strict=True)}

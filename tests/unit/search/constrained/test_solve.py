@@ -8,27 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from autotailor.ir.metrics.liveness import Buffer, Liveness
-from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.link import LOGIT
-from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import canonical, largest
-from autotailor.ir.space.variable import Space
 from autotailor.search import Constraint, Objectives, SearchError, solve
 
 NAMES = ("latency", "latency@phone", "parameters", "peak_memory")
 COMBINATIONS = [names for size in range(1, 5) for names in itertools.combinations(NAMES, size)]
-
-
-def memory_of(space: Space, parameters: Metric) -> PeakMemory:
-    """A chain of activations, one for each block, that the next block reads."""
-    blocks = [variable for variable in space if variable.kind == "expand_ratio"]
-    rng = np.random.default_rng(5)
-    buffers = [
-        Buffer(Term((v.name,), rng.uniform(1, 4, len(v.choices))), step, v.gate, ((step + 1, None),), None)
-        for step, v in enumerate(blocks, 1)
-    ]
-    return PeakMemory(space, parameters, Liveness(space, tuple(buffers), {}, (), len(blocks) + 1), 0.75)
 
 
 @pytest.fixture(name="objectives", scope="module")
@@ -37,7 +23,7 @@ def objectives_fixture(residual_space, objectives_of) -> Objectives:
 
 
 @pytest.fixture(name="constraints", scope="module")
-def constraints_fixture(objectives: Objectives, objectives_of) -> dict[str, Constraint]:
+def constraints_fixture(objectives: Objectives, objectives_of, memory_of) -> dict[str, Constraint]:
     phone = objectives_of(objectives.space, seed=8).cost
     (parameters,) = objectives.further
     memory = memory_of(objectives.space, parameters)
