@@ -34,7 +34,7 @@ class _Module:
 
 
 class Code:
-    """Code in some folders.
+    """Code in some folders, as it is when it is first asked about: each file is read once.
 
     Args:
         folders: searched for modules, in this order.
@@ -48,6 +48,8 @@ class Code:
         self._sources = Sources(cache)
         self._without = tuple(without)
         self._modules: dict[str, _Module | None] = {}
+        self._is_folder: dict[str, bool] = {}
+        self._closures: dict[tuple[str | Path, ...], dict[str, str]] = {}
 
     def closure(self, *entries: str | Path) -> dict[str, str]:
         """The files that some modules (dotted names) or scripts (paths) can run.
@@ -56,6 +58,11 @@ class Code:
             Maps the dotted name of each module, or the relative path of each other file, to twelve hexadecimal digits
             of the hash of its meaning; sorted by name.
         """
+        if entries not in self._closures:
+            self._closures[entries] = self._walk(entries)
+        return dict(self._closures[entries])
+
+    def _walk(self, entries: Iterable[str | Path]) -> dict[str, str]:
         walk = _Walk(self)
         for entry in entries:
             if isinstance(entry, Path):
@@ -85,7 +92,9 @@ class Code:
 
     def is_folder(self, name: str) -> bool:
         """Whether a dotted name names a folder; a folder of modules is a package even without ``__init__``."""
-        return any(folder.joinpath(*name.split(".")).is_dir() for folder in self._folders)
+        if name not in self._is_folder:
+            self._is_folder[name] = any(folder.joinpath(*name.split(".")).is_dir() for folder in self._folders)
+        return self._is_folder[name]
 
     def children(self, package: str) -> list[str]:
         """Dotted names of all modules and packages in a package, and in the packages within."""
