@@ -158,7 +158,7 @@ def sections() -> list[Section]:
         Section("## `sensitivity`", "", described["sensitivity"], config, ("sensitivity",)),
         *(
             Section(f"## `{name}`", "", top[name]["properties"], config, (name,))
-            for name in ("profile", "validate", "export", "compare")
+            for name in ("profile", "validate", "measure", "export", "compare")
         ),
     ]
 

@@ -35,7 +35,7 @@ rule measure:
     resources:
         **{f"device_{DEVICE}": 1},
     params:
-        sections=sections("device", "imported", "data", "calibration"),
+        sections=sections("device", "imported", "data", "calibration", "measure"),
         code=code("measure"),
     message:
         "measure: the exported SubNets on {wildcards.device}"

@@ -8,6 +8,7 @@ from stage import stage
 from autotailor import accuracy, artifacts, data, prediction, profiling, reporting
 from autotailor.finetuning import polishing
 from autotailor.measurement import inheritance, summary
+from autotailor.measurement.effort import Effort
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -27,7 +28,8 @@ with stage(snakemake) as this:
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     weights = inheritance.inheritance(net, chosen, splits, calibration)
     measured = not this.params["imported"]
-    table = summary.summarise(predictions, subnets, weights, models, splits.test, device, lut if measured else None)
+    used, effort = lut if measured else None, Effort.from_section(this.params["measure"])
+    table = summary.summarise(predictions, subnets, weights, models, splits.test, device, used, effort)
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
     if not measured:

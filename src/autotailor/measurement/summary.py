@@ -17,6 +17,7 @@ from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
+from autotailor.measurement.effort import Effort
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import (
     LUT,
@@ -37,9 +38,6 @@ logger = logging.getLogger(__name__)
 Networks = Mapping[str, tuple[Path, tuple[int, ...]]]
 """Maps a network's name to the folder with its files and to the shape of its input."""
 ORIGINAL = "original"
-ROUNDS = 5
-SECONDS_EACH = 1.0
-"""Seconds for which each network is measured in each round."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +115,7 @@ def summarise(
     test: EvaluationSet,
     device: DeviceConfig,
     lut: LUT | None,
+    effort: Effort,
 ) -> pd.DataFrame:
     """One row for each exported SubNet and one for the original network.
 
@@ -129,6 +128,7 @@ def summarise(
         device: on which latencies are measured, all networks interleaved.
         lut: its anchor operator corrects the machine's drift since the LUT was measured. With None, the device is not
             available; latencies are not measured, and their columns stay empty.
+        effort: how often and for how long each network is timed.
 
     Returns:
         Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted, latency_ms_measured (scaled
@@ -141,7 +141,7 @@ def summarise(
     """
     table = _predicted(predictions, subnets)
     networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
-    for measured in (_measured_on_device(networks, device, lut), _measured_accuracy(models, test)):
+    for measured in (measured_on_device(networks, device, lut, effort), _measured_accuracy(models, test)):
         table = table.merge(measured, on="name", validate="one_to_one")
     table = table.merge(weights, on="name", how="left", validate="one_to_one").fillna({"weights": ""})
     return table[
@@ -190,13 +190,25 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
     )
 
 
-def _measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None) -> pd.DataFrame:
-    """Latency (ms), scaled with its standard error and not scaled, and peak memory (MiB); all NaN without a LUT."""
+def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None, effort: Effort) -> pd.DataFrame:
+    """Latency (ms), scaled with its standard error and not scaled, and peak memory (MiB); all NaN without a LUT.
+
+    Args:
+        networks: by name.
+        device: on which they are timed, all interleaved.
+        lut: its anchor operator corrects the machine's drift.
+        effort: how often and for how long each network is timed.
+
+    Returns:
+        One row for each network: name, latency_ms_measured, latency_ms_standard_error, latency_ms_raw,
+        memory_mb_measured.
+    """
     table = pd.DataFrame({"name": list(networks)})
     table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
     if lut is not None:
         with Session(device) as session:
-            rows = mean_of_rounds(measure_rounds(networks, session, ROUNDS, seconds_each=SECONDS_EACH, lut=lut))
+            rounds = measure_rounds(networks, session, effort.rounds, seconds_each=effort.seconds, lut=lut)
+            rows = mean_of_rounds(rounds)
             table["memory_mb_measured"] = list(_measured_memory(networks, session).values())
         table["latency_ms_measured"] = [row.latency_ms for row in rows]
         table["latency_ms_standard_error"] = [row.standard_error for row in rows]

@@ -19,6 +19,7 @@ from autotailor.export.export import ONNX
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import load_supernet
 from autotailor.measurement import inheritance, summary
+from autotailor.measurement.effort import Effort
 from autotailor.profiling import DeviceConfig
 from autotailor.runs.choice import EXPORT, Chosen, choose
 from autotailor.runs.destination import Destination, destination
@@ -157,8 +158,8 @@ def _measure(
     }
     calibration = accuracy.CalibrationConfig.from_section(run.configuration["finetune"]["calibration"])
     weights = inheritance.inheritance(run.net, {EXPORT: chosen.exported}, splits, calibration)
-    lut = run.lut if measure else None
-    table = summary.summarise(run.predictions, {EXPORT: subnet}, weights, models, splits.test, device, lut)
+    lut, effort = run.lut if measure else None, Effort.from_section(run.configuration.get("measure", {}))
+    table = summary.summarise(run.predictions, {EXPORT: subnet}, weights, models, splits.test, device, lut, effort)
     table.to_csv(place.files / "summary.csv", index=False)
     return table
 

@@ -1,0 +1,54 @@
+"""What of ``summary.csv`` is measured on a device."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotailor.measurement import summary
+from autotailor.measurement.effort import Effort
+from autotailor.profiling import DeviceConfig, ProfilingError
+from autotailor.profiling.networks.timing import Measurement
+
+NETWORKS: summary.Networks = {"largest": (Path("somewhere"), (1, 3, 32, 32)), "original": (Path(), (1, 3, 32, 32))}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
+    """What is asked of a device that times a network at 1 ms in the first round, 2 ms in the second and so on."""
+    found: list[tuple[int, float]] = []
+
+    @contextlib.contextmanager
+    def session(device: DeviceConfig) -> Iterator[None]:
+        yield None
+
+    def rounds(networks: Any, device: Any, count: int, *, seconds_each: float, lut: Any) -> list[list[Measurement]]:
+        found.append((count, seconds_each))
+        return [[Measurement(name, 1.0 + i, 0.1, 3, 1.0 + i) for name in networks] for i in range(count)]
+
+    def no_memory(*_: object) -> float:
+        raise ProfilingError("nothing reports memory")
+
+    monkeypatch.setattr(summary, "Session", session)
+    monkeypatch.setattr(summary, "measure_rounds", rounds)
+    monkeypatch.setattr(summary, "measure_baseline", no_memory)
+    return found
+
+
+def test_networks_are_timed_as_often_and_as_long_as_asked(asked: list[tuple[int, float]]) -> None:
+    lut: Any = "that of the run"
+    table = summary.measured_on_device(NETWORKS, DeviceConfig(name="host"), lut, Effort(rounds=3, seconds=0.25))
+    assert asked == [(3, 0.25)]
+    assert table["name"].tolist() == ["largest", "original"]
+    assert table["latency_ms_measured"].tolist() == [2.0, 2.0]
+    assert table["memory_mb_measured"].isna().all()
+
+
+def test_nothing_is_timed_without_a_table(asked: list[tuple[int, float]]) -> None:
+    table = summary.measured_on_device(NETWORKS, DeviceConfig(name="host"), None, Effort())
+    assert asked == []
+    assert table.drop(columns="name").isna().all(axis=None)
