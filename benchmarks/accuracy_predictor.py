@@ -7,7 +7,7 @@ on the validation set. Every predictor is given the single modifications, and be
 
 - ``single drops``: nothing (paper, eq. 3),
 - ``ours, random``: n random SubNets,
-- ``ours``: n SubNets by design, both ends at each resolution and then a D-optimal set,
+- ``ours``: a D-optimal choice of n among four times as many random SubNets, or among the whole pool,
 - ``MLP`` (as in Once-for-All) and ``boosting``: n random SubNets, and 2, 5 and 10 times as many.
 
 Random SubNets are drawn from a pool, ``--splits`` times; a predictor that needs more than the pool has is left out. The
@@ -35,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autotailor.ir.space.subnet import SubNet
+from autotailor.prediction.design import DRAWN
 from autotailor.statistics import kendall_tau
 
 RIVALS: dict[str, Predictor] = {"MLP": perceptron, "boosting": boosting}
@@ -63,11 +64,10 @@ def rows(network: Network, evaluations: Sequence[int], splits: int) -> Iterator[
             if len(learnt) == count:
                 if count in evaluations:
                     yield judged("ours, random", ours, learnt)
+                    offered = [pool[i] for i in order[: DRAWN * count]]
+                    yield judged("ours", ours, designed(network, offered, count))
                 for name, predictor in RIVALS.items():
                     yield judged(name, predictor, learnt)
-    for count in evaluations:
-        if count:
-            yield judged("ours", ours, designed(network, count, network.seed))
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:

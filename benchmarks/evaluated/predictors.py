@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.subnet import SubNet, stack
-from autotailor.prediction import Outcomes, d_optimal, ends, fit
+from autotailor.prediction import Outcomes, d_optimal, fit
 from autotailor.prediction.functions import groups
 from evaluated.network import Network
 
@@ -70,15 +70,11 @@ def _regressed(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNe
     return Prediction(np.asarray(values, dtype=np.float64))
 
 
-def designed(network: Network, count: int, seed: int) -> list[SubNet]:
-    """The SubNets that ours evaluates: both ends at each resolution, then a D-optimal set, without held-out ones."""
-    net = network.net
+def designed(network: Network, offered: Sequence[SubNet], count: int) -> list[SubNet]:
+    """The SubNets that ours evaluates: a D-optimal choice among those that are offered."""
     singles = network_singles(network)
-    first = [subnet for subnet in ends(net.space) if subnet not in singles][:count]
-    offered = groups(net.space, network.outcomes(singles).observations.drops(), net.macs())
-    held = set(network.drawn[0])
-    known = stack([*singles, *first, *held])
-    return [*first, *d_optimal(net.space, offered, net.macs(), known, count - len(first), np.random.default_rng(seed))]
+    found = groups(network.net.space, network.outcomes(singles).observations.drops(), network.net.macs())
+    return d_optimal(found, network.net.macs(), singles, offered, count)
 
 
 def network_singles(network: Network) -> list[SubNet]:

@@ -12,7 +12,7 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
     from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
-    from autotailor.prediction.design import d_optimal, ends
+    from autotailor.prediction.design import d_optimal, offer
     from autotailor.prediction.errors import PredictionError
     from autotailor.prediction.model import AccuracyModel, fit
     from autotailor.prediction.observations import Observations
@@ -30,9 +30,9 @@ __all__ = [
     "PredictionError",
     "Rounds",
     "d_optimal",
-    "ends",
     "evaluate_along_front",
     "fit",
+    "offer",
     "read_accuracy",
     "read_outcomes",
     "write_accuracy",
@@ -49,7 +49,7 @@ _HOMES = {
     "PredictionError": "autotailor.prediction.errors",
     "Rounds": "autotailor.prediction.rounds",
     "d_optimal": "autotailor.prediction.design",
-    "ends": "autotailor.prediction.design",
+    "offer": "autotailor.prediction.design",
     "evaluate_along_front": "autotailor.prediction.rounds",
     "fit": "autotailor.prediction.model",
     "read_accuracy": "autotailor.prediction.accuracy_file",

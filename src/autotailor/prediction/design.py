@@ -1,75 +1,66 @@
-"""Which SubNets to evaluate before anything is known of the whole: a D-optimal set, spread over the cost.
+"""Which SubNets to evaluate before anything is known of the whole: a D-optimal choice among random SubNets.
 
 For a Gaussian model, the determinant of the information grows by the factor 1 + variance / noise with each SubNet. So
 the greedy D-optimal set takes the SubNet whose prediction has the largest variance, given those that were taken (a
 pivoted Cholesky decomposition of the prior covariance). ``BANDS`` bands of the cost take turns, so that no part of the
 front stays without evaluations.
+
+The choice is among few random SubNets, ``DRAWN`` for each that is taken. A stronger selection consists of extreme
+SubNets only: they tell more where the model is right, but where it is not, they lead it astray, and since they resemble
+each other, it then underestimates its own misfit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.space.metric import FloatArray, Metric
-from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest
-from autotailor.ir.space.variable import Modification, Space
+from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
+from autotailor.ir.space.variable import Space
 from autotailor.prediction.evidence import MISFIT, TYPICAL
 from autotailor.prediction.functions import Group
 
-POOL = 5_000
+DRAWN = 4
 BANDS = 8
 
 
-def ends(space: Space) -> list[SubNet]:
-    """The largest and the smallest SubNet at each resolution."""
-    sides = [largest(space), smallest(space)]
-    if RESOLUTION not in space.positions:
-        return sides
-    choices = space[RESOLUTION].choices
-    return list(dict.fromkeys(end.transform(Modification(RESOLUTION, c)) for end in sides for c in choices))
+def offer(space: Space, count: int, left_out: Collection[SubNet], random: np.random.Generator) -> list[SubNet]:
+    """Random SubNets among which ``count`` may be chosen: distinct, uniform over the space.
 
-
-def pool(space: Space, random: np.random.Generator, size: int = POOL) -> IntArray:
-    """Distinct SubNets from small to large ``[at most size, variables]``, canonical.
-
-    Independent draws of all variables would hardly ever give a SubNet near the smallest or the largest. Therefore a
-    random share of each SubNet's variables stands at the choice of the largest or of the smallest SubNet.
+    Args:
+        space: of the SuperNet.
+        count: number of SubNets that will be chosen.
+        left_out: SubNets that are not offered: they are evaluated anyway, or a prediction is judged by them.
+        random: of the draws.
     """
-    shape = (size, len(space))
-    small = random.random(shape) < random.random((size, 1))
-    sides = np.where(small, smallest(space).to_array(), largest(space).to_array())
-    drawn = random.integers(0, [len(v.choices) for v in space], shape)
-    kept = random.random(shape) < random.random((size, 1))
-    return np.unique(canonical(space, np.where(kept, sides, drawn)), axis=0)
+    drawn = sample_distinct(space, DRAWN * count + len(left_out), random)
+    return [subnet for subnet in drawn if subnet not in left_out][: DRAWN * count]
 
 
 def d_optimal(
-    space: Space, groups: Sequence[Group], cost: Metric, known: IntArray, count: int, random: np.random.Generator
+    groups: Sequence[Group], cost: Metric, known: Sequence[SubNet], offered: Sequence[SubNet], count: int
 ) -> list[SubNet]:
     """SubNets whose evaluation tells most about the weights of functions.
 
     Args:
-        space: of the SuperNet.
         groups: of functions, with typical prior variances.
         cost: over which the SubNets are spread: MACs or latency.
-        known: choice indices of SubNets that are evaluated anyway ``[m, variables]``.
-        count: number of SubNets; fewer where the space has no more.
-        random: draws the SubNets to choose from.
+        known: SubNets that are evaluated anyway.
+        offered: SubNets to choose from, without known ones.
+        count: number of SubNets; all where no more are offered.
     """
-    offered = pool(space, random)
-    taken = {row.tobytes() for row in known}
-    offered = offered[[row.tobytes() not in taken for row in offered]]
-    rows = np.concatenate([known, offered])
+    if not offered or not count:
+        return []
+    space, rows = cost.space, stack([*known, *offered])
     scales = [np.full(len(group.functions), np.sqrt(TYPICAL[group.name])) for group in groups]
     scaled = np.concatenate([group.columns(space, rows) for group in groups], axis=1) * np.concatenate(scales)
     variance, factors = np.square(scaled).sum(axis=1), np.zeros((len(rows), 0))
     for row in range(len(known)):
         variance, factors = _given(row, scaled, variance, factors)
-    order = np.argsort(cost.predict(offered), kind="stable") + len(known)
-    bands = np.array_split(order, min(BANDS, count)) if count else []
+    order = np.argsort(cost.predict(rows[len(known) :]), kind="stable") + len(known)
+    bands = np.array_split(order, min(BANDS, count))
     chosen: list[int] = []
     while len(chosen) < min(count, len(offered)):
         band = bands[len(chosen) % len(bands)]
@@ -79,7 +70,7 @@ def d_optimal(
         row = int(left[np.argmax(variance[left])])
         chosen.append(row)
         variance, factors = _given(row, scaled, variance, factors)
-    return [SubNet.from_array(space, rows[row]) for row in chosen]
+    return [offered[row - len(known)] for row in chosen]
 
 
 def _given(row: int, scaled: FloatArray, variance: FloatArray, factors: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,7 +1,8 @@
 """A Bayesian linear model of accuracy: a sum of terms with a standard error for every SubNet.
 
 Log-odds against the largest SubNet are a weighted sum of functions (``autotailor.prediction.functions``) and a misfit,
-which is independent from SubNet to SubNet. Weights and misfit are Gaussian; their prior variances maximise the
+which is independent from SubNet to SubNet and larger for those that training favours
+(``autotailor.prediction.favoured``). Weights and misfit are Gaussian; their prior variances maximise the
 evidence. The posterior mean is a sum of terms, and so is every draw from the posterior: an exact front of either can be
 found by elimination. Drawing a front and evaluating it is Thompson sampling (Baptista and Poloczek, 2018, for such
 models).
@@ -24,6 +25,7 @@ from autotailor.ir.space.link import LOGIT
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.prediction.evidence import MISFIT, maximise
+from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.functions import Group, groups
 from autotailor.prediction.observations import Observations
 from autotailor.prediction.outcomes import BoolArray, Outcomes, log_odds
@@ -59,7 +61,7 @@ class AccuracyModel:
     def draw(self, random: np.random.Generator) -> Metric:
         """A draw from the posterior of the weights, as a metric like ``metric``."""
         weights = self._mean + np.sqrt(self._scale) * random.standard_normal(len(self._mean))
-        spread = np.sqrt(self.variances[MISFIT] + self.observations.independent)
+        spread = np.sqrt(self._own)
         seen = self._columns @ weights + spread * random.standard_normal(len(spread))
         correction = np.linalg.solve(self._total, self.observations.target - seen)
         return self._metric(weights + self._scale * (self._columns.T @ correction))
@@ -100,7 +102,7 @@ class AccuracyModel:
 
     def _variance(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
         """Posterior variance of log-odds ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""
-        prior = np.square(self._features(subnets)) @ self._scale + self.variances[MISFIT]
+        prior = np.square(self._features(subnets)) @ self._scale + self._misfit(subnets)
         variance = prior - np.einsum("ij,ij->i", cross, np.linalg.solve(self._total, cross.T).T)
         return np.asarray(np.maximum(variance, 0.0))
 
@@ -111,7 +113,12 @@ class AccuracyModel:
     def _cross(self, subnets: IntArray) -> FloatArray:
         """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
         same = (subnets[:, None, :] == self.observations.indices[None]).all(axis=2)
-        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + self.variances[MISFIT] * same)
+        own = self._misfit(subnets)[:, None] * same
+        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + own)
+
+    def _misfit(self, subnets: IntArray) -> FloatArray:
+        """Variance of the misfit of each SubNet ``[n]``."""
+        return self.variances[MISFIT] + extra_misfit(self.observations.space, subnets)
 
     @cached_property
     def _mean_metric(self) -> Metric:
@@ -132,8 +139,12 @@ class AccuracyModel:
     @cached_property
     def _total(self) -> FloatArray:
         """Prior covariance of the targets ``[m, m]``."""
-        own = np.diag(self.variances[MISFIT] + self.observations.independent)
-        return np.asarray((self._columns * self._scale) @ self._columns.T + own)
+        return np.asarray((self._columns * self._scale) @ self._columns.T + np.diag(self._own))
+
+    @cached_property
+    def _own(self) -> FloatArray:
+        """Variance that each target has for itself, misfit and noise ``[m]``."""
+        return self._misfit(self.observations.indices) + self.observations.independent
 
     @cached_property
     def _solved(self) -> FloatArray:
@@ -176,5 +187,6 @@ def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
     columns = {group.name: group.columns(seen.space, seen.indices[whole]) for group in found}
     expected = sum(group.mean * columns[group.name].sum(axis=1) for group in found)
     kernels = {name: values @ values.T for name, values in columns.items()}
-    variances = maximise(kernels, seen.target[whole] - expected, seen.independent[whole])
+    own = seen.independent[whole] + extra_misfit(seen.space, seen.indices[whole])
+    variances = maximise(kernels, seen.target[whole] - expected, own)
     return AccuracyModel(seen, found, variances)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 
 from autotailor.data.splits import DataSplits
 from autotailor.ir.space.metric import Metric
-from autotailor.ir.space.subnet import SubNet, largest, stack
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification, Space
 from autotailor.ir.supernet import SuperNet
-from autotailor.prediction import Outcomes, d_optimal, ends
+from autotailor.prediction import Outcomes, d_optimal, offer
 from autotailor.prediction.functions import groups
 from autotailor.sensitivity.config import SensitivityConfig
-from autotailor.sensitivity.measurement import evaluate, learning, learnt_from
+from autotailor.sensitivity.measurement import evaluate, learning, learnt_from, validation_subnets
+
+DESIGN = 1  # stream of random numbers: others draw the SubNets by which predictions are judged
 
 
 def singles(space: Space) -> list[SubNet]:
@@ -24,21 +27,22 @@ def singles(space: Space) -> list[SubNet]:
     return list(dict.fromkeys([base, *changed]))
 
 
-def designed(outcomes: Outcomes, cost: Metric, count: int, seed: int) -> list[SubNet]:
+def designed(
+    outcomes: Outcomes, cost: Metric, count: int, seed: int, *, without: Collection[SubNet] = ()
+) -> list[SubNet]:
     """SubNets to evaluate after the single modifications.
 
     Args:
         outcomes: evaluated single modifications.
         cost: MACs or latency, over which the SubNets are spread.
-        count: number of SubNets: both ends at each resolution come first, then a D-optimal set.
-        seed: of the draws of the D-optimal set.
+        count: number of SubNets.
+        seed: of the draws among which a D-optimal set is chosen.
+        without: SubNets that must not be chosen, because predictions are judged by them.
     """
     space = outcomes.space
     known = [largest(space), *outcomes.subnets]
-    first = [subnet for subnet in ends(space) if subnet not in known][:count]
-    offered = groups(space, outcomes.observations.drops(), cost)
-    rows = stack([*known, *first])
-    return [*first, *d_optimal(space, offered, cost, rows, count - len(first), np.random.default_rng(seed))]
+    offered = offer(space, count, {*known, *without}, np.random.default_rng([seed, DESIGN]))
+    return d_optimal(groups(space, outcomes.observations.drops(), cost), cost, known, offered, count)
 
 
 def evaluate_designed(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal: Path) -> Outcomes:
@@ -55,5 +59,6 @@ def evaluate_designed(net: SuperNet, data: DataSplits, config: SensitivityConfig
     alone = singles(net.space)
     right = evaluate(net, data, images, alone, config, journal, title)
     outcomes = Outcomes.of(net.space, alone, right, images.groups)
-    more = designed(outcomes, net.macs(), config.evaluations, config.seed)
+    judges = validation_subnets(net, config)
+    more = designed(outcomes, net.macs(), config.evaluations, config.seed, without=judges)
     return outcomes.with_more(more, evaluate(net, data, images, more, config, journal, title))

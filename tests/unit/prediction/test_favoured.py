@@ -1,0 +1,73 @@
+"""SubNets that training favours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autotailor.ir.space.subnet import sample_distinct, smallest, stack
+from autotailor.ir.space.variable import Space
+from autotailor.prediction import Outcomes, fit
+from autotailor.prediction.favoured import VARIANCE, extra_misfit, favoured
+from autotailor.prediction.outcomes import log_odds
+from gated_space import SPACE
+
+
+def test_the_smallest_subnet_at_each_resolution_is_favoured(world) -> None:
+    space = world.net.space
+    found = stack(favoured(space))
+    assert len(found) == len(space["resolution"].choices)
+    column = space.positions["resolution"]
+    assert set(found[:, column]) == set(range(len(found)))
+    expected = np.tile(np.delete(smallest(space).to_array(), column), (len(found), 1))
+    np.testing.assert_array_equal(np.delete(found, column, axis=1), expected)
+    extra = extra_misfit(space, stack([*world.singles(), *favoured(space)]))
+    np.testing.assert_array_equal(extra, [0.0] * len(world.singles()) + [VARIANCE] * len(found))
+
+
+def test_without_a_resolution_one_subnet_is_favoured() -> None:
+    rest = Space(tuple(v for v in SPACE if v.name != "resolution" and v.gate is None))
+    assert favoured(rest) == [smallest(rest)]
+
+
+@pytest.fixture(scope="module")
+def others(world):
+    return sample_distinct(world.net.space, 200, np.random.default_rng(99))
+
+
+def lifted(right: np.ndarray) -> np.ndarray:
+    """More right answers, by about half a unit of log-odds."""
+    share = 1 / (1 + np.exp(-log_odds(right.sum(), len(right)) - 0.5))
+    found = right.copy()
+    found[np.flatnonzero(~right)[: round(share * len(right)) - int(right.sum())]] = True
+    return found
+
+
+def test_a_favoured_subnet_does_not_lead_other_predictions_astray(
+    world, others, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = favoured(world.net.space)
+    right = {id_: lifted(each) for id_, each in world.evaluate(small).items()}
+    outcomes = world.outcomes(16).with_more(small, right)
+    model = fit(outcomes, world.cost)
+    found = model.predict(stack(small))
+    truth, rows = world.linear(others), stack(others)
+    off, error = np.std(model.metric().linear(rows) - truth), model.metric_errors(stack(small)).min()
+    np.testing.assert_allclose(found, [100 * each.mean() for each in right.values()], atol=2.0)
+    monkeypatch.setattr("autotailor.prediction.favoured.VARIANCE", 0.0)
+    usual = fit(outcomes, world.cost)
+    assert np.std(usual.metric().linear(rows) - truth) > 1.05 * off
+    assert usual.metric_errors(stack(small)).max() < error
+
+
+def test_a_favoured_subnet_that_is_known_has_a_small_error(world) -> None:
+    small = favoured(world.net.space)
+    outcomes = world.outcomes(16)
+    more = Outcomes.of(
+        world.net.space,
+        [*outcomes.subnets, *small],
+        {**world.evaluate([world.net.largest(), *outcomes.subnets, *small])},
+        world.groups,
+    )
+    before, after = (fit(each, world.cost).standard_errors(stack(small), same_images=True) for each in (outcomes, more))
+    assert (after < 0.5 * before).all()
