@@ -35,7 +35,7 @@ import autotailor
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compiler.sources.source import create_network
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 

@@ -14,7 +14,7 @@ import torch
 import autotailor
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 
 Array = npt.NDArray[Any]

@@ -22,7 +22,7 @@ from autotailor.finetuning import ScaledConfig, train_scaled
 from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.polishing import polish
 from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet

@@ -11,7 +11,8 @@ from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.errors import AccuracyError
 from autotailor.compute.placement import device_of
 from autotailor.data.splits import EvaluationSet, check_labels
-from autotailor.ir.execution.executor import ElasticModule, Statistics
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet
 
 BoolArray = npt.NDArray[np.bool_]

@@ -18,7 +18,7 @@ from autotailor.accuracy.sharing.tree import grow
 from autotailor.compute.placement import device_of
 from autotailor.compute.turns import executor
 from autotailor.data.splits import EvaluationSet, check_labels
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.space.subnet import SubNet
 

@@ -11,7 +11,7 @@ import torch
 
 from autotailor.compiler.library import reason
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import Tensor
 from autotailor.ir.supernet import SuperNet

@@ -9,7 +9,9 @@ from torch import nn
 from autotailor.accuracy import CalibrationConfig, calibrate
 from autotailor.data import DataSplits
 from autotailor.finetuning.polishing import Exported
-from autotailor.ir.execution.executor import ElasticModule, GraphModule, Statistics
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet

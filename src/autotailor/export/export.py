@@ -18,7 +18,7 @@ from autotailor.data import EvaluationSet, resize
 from autotailor.export.deployable import Deployable
 from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.graph import Graph
 from autotailor.profiling.errors import ProfilingError

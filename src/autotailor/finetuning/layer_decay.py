@@ -8,7 +8,7 @@ layer. The number of a layer is the longest path from the input, in layers.
 from __future__ import annotations
 
 from autotailor.ir.blocks.block import WEIGHTED
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.graph import Node
 from autotailor.ir.supernet import SuperNet
 

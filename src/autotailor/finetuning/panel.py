@@ -19,7 +19,7 @@ from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
 from autotailor.finetuning.forgetting import EarlyWarning
 from autotailor.finetuning.training.processes.group import Group, join
 from autotailor.finetuning.training.watch import Accuracies, Record, Watch
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, smallest
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.slices import SliceGradient
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet

@@ -16,20 +16,19 @@ from typing import Any
 
 import numpy as np
 import onnx
-import torch
 from torch import nn
 
+from autotailor.ir import storage
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.stage import Stage
-from autotailor.ir.dimensions.dimension import Atom, Indices, Kernel
 from autotailor.ir.elastic_graph import ElasticGraph
-from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.executor import NORMALISATION, ElasticModule, GraphModule, Statistics
 from autotailor.ir.execution.head import Head, find_head
-from autotailor.ir.execution.importance import channel_orders
+from autotailor.ir.execution.importance import sort_channels
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.statistics import Statistics, as_weights
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.slicing import slice_graph
-from autotailor.ir.execution.weight_plan import plan_weight, take_array
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.fusion.places import Place, find_place, fuse
 from autotailor.ir.fusion.rules import FusionRules
@@ -48,7 +47,6 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 
-SCHEMA = 1
 UNFUSED = FusionRules("none")
 
 
@@ -172,7 +170,7 @@ class SuperNet:
     def slice(self, subnet: SubNet, statistics: Statistics | None = None) -> Graph:
         """The standalone graph of a SubNet; statistics replace those of its normalisations."""
         sliced = slice_graph(self.elastic, subnet)
-        return sliced if statistics is None else sliced.with_weights(_as_weights(sliced, statistics))
+        return sliced if statistics is None else sliced.with_weights(as_weights(sliced, statistics))
 
     def build(self, subnet: SubNet, statistics: Statistics | None = None, *, logits: bool = False) -> nn.Module:
         """A standalone module in evaluation mode with sliced weights.
@@ -197,23 +195,13 @@ class SuperNet:
     def absorb(self, module: ElasticModule, statistics: Statistics | None = None) -> SuperNet:
         """A SuperNet with a module's weights; ``statistics`` are those of the largest SubNet."""
         absorbed = self.with_weights(module.arrays())
-        return absorbed if statistics is None else absorbed.with_weights(_as_weights(absorbed.graph, statistics))
+        return absorbed if statistics is None else absorbed.with_weights(as_weights(absorbed.graph, statistics))
 
     def sort_channels(self) -> SuperNet:
         """Permutes coupled channels by importance, the most important first; the largest SubNet stays the same."""
-        atoms = self.elastic.architecture.rules
-        channels = [a for a in atoms if not isinstance(a, Kernel) and not self._is_spatial(a)]
-        orders = channel_orders(self.elastic, channels)
-        dimensions = self.propagation.dimensions
-        weights = {
-            name: take_array(weight, plan_weight(dimensions[name], _meta_size, orders))
-            for name, weight in self.graph.weights.items()
-        }
+        weights, orders = sort_channels(self.elastic)
         sorting = {atom.name: order.tolist() for atom, order in orders.items()}
         return replace(self.with_weights(weights), sorting=sorting)
-
-    def _is_spatial(self, atom: Atom) -> bool:
-        return any(atom in d.atoms() for d in self.propagation.dimensions[self.graph.input])
 
     # Operators and metrics.
 
@@ -309,16 +297,7 @@ class SuperNet:
 
     def save(self, path: str | Path) -> None:
         """Writes graph, weights, space and sorting into one file (``torch.load(weights_only=True)`` reads it)."""
-        torch.save(
-            {
-                "schema_version": SCHEMA,
-                "graph": self.graph.describe(),
-                "weights": {name: torch.from_numpy(np.array(w)) for name, w in self.graph.weights.items()},
-                "space": None if self.space_config is None else dict(self.space_config),
-                "sorting": {name: list(order) for name, order in self.sorting.items()},
-            },
-            str(path),
-        )
+        storage.write(Path(path), self.graph, self.space_config, self.sorting)
 
     @classmethod
     def load(cls, path: str | Path) -> SuperNet:
@@ -327,32 +306,9 @@ class SuperNet:
         Raises:
             GraphError: the file is missing, damaged or of another version.
         """
-        try:
-            data = torch.load(str(path), weights_only=True)
-            schema = data["schema_version"]
-        except Exception as error:
-            raise GraphError(f"{path} is no SuperNet that autotailor saved: {error}") from error
-        if schema != SCHEMA:
-            raise GraphError(f"{path} has schema version {schema}, this autotailor reads {SCHEMA}; compile it again")
-        weights = {name: tensor.numpy() for name, tensor in data["weights"].items()}
-        return cls.of(Graph.restore(data["graph"], weights), data["space"], data["sorting"])
+        return cls.of(*storage.read(Path(path)))
 
 
 def load_supernet(path: str | Path) -> SuperNet:
     """Reads a SuperNet that ``SuperNet.save`` wrote; ``autotailor.load``."""
     return SuperNet.load(path)
-
-
-def _meta_size(atom: Atom) -> int:
-    return atom.meta
-
-
-def _as_weights(graph: Graph, statistics: Statistics) -> dict[str, Indices]:
-    """Statistics as the weights that a graph's normalisations read."""
-    weights: dict[str, Indices] = {}
-    for node in graph.nodes:
-        if node.kind == NORMALISATION and node.name in statistics:
-            mean, variance = statistics[node.name]
-            weights[node.inputs[3]] = mean.detach().cpu().numpy()
-            weights[node.inputs[4]] = variance.detach().cpu().numpy()
-    return weights

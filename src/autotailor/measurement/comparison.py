@@ -16,7 +16,7 @@ from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.initialisation import initialise
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph

@@ -10,7 +10,7 @@ from timm.models.vision_transformer import VisionTransformer
 import autotailor
 import networks
 from autotailor.finetuning.initialisation import initialise
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 
 
 def test_convolutions_follow_the_seed_and_batch_norm_starts_at_one() -> None:

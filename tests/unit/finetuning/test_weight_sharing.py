@@ -31,7 +31,7 @@ from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from fake_cuda import CUDA, fake_cuda
 from training import equal, weights
 

@@ -11,7 +11,7 @@ import autotailor
 import networks
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import IllegalSubNetError
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from onnx_text import HEAD
 from text_graphs import graph_of

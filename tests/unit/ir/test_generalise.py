@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.generalise import generalise
 from autotailor.ir.graph import Graph
 from onnx_text import HEAD

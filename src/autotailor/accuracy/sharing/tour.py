@@ -15,7 +15,8 @@ import torch
 from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.sharing.plan import Visit
 from autotailor.compute.placement import device_of
-from autotailor.ir.execution.executor import NORMALISATION, Collector, ElasticModule, Statistics
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.operators.rule import Tensor
 

@@ -31,7 +31,7 @@ from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.pretraining import training_metrics
 from autotailor.finetuning.training.loop import train
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet

@@ -13,10 +13,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Product, Sum
+from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Kernel, Product, Sum
 from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.execution.weight_plan import plan_weight, take_array
 
 Array = npt.NDArray[Any]
+
+
+def sort_channels(elastic: ElasticGraph) -> tuple[dict[str, Array], dict[Atom, Indices]]:
+    """All weights with coupled channels permuted, the most important first, and the order of each atom's channels."""
+    dimensions = elastic.propagation.dimensions
+    spatial = {atom for dimension in dimensions[elastic.graph.input] for atom in dimension.atoms()}
+    channels = [a for a in elastic.architecture.rules if not isinstance(a, Kernel) and a not in spatial]
+    orders = channel_orders(elastic, channels)
+    weights = {
+        name: take_array(weight, plan_weight(dimensions[name], _meta_size, orders))
+        for name, weight in elastic.graph.weights.items()
+    }
+    return weights, orders
+
+
+def _meta_size(atom: Atom) -> int:
+    return atom.meta
 
 
 def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, Indices]:

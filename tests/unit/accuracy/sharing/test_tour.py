@@ -18,7 +18,8 @@ from autotailor.accuracy.sharing.plan import plan
 from autotailor.accuracy.sharing.steps import steps_of
 from autotailor.accuracy.sharing.tour import Tour
 from autotailor.accuracy.sharing.tree import grow
-from autotailor.ir.execution.executor import ElasticModule, Statistics
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.ir.space.variable import Modification
 

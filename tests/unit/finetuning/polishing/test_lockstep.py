@@ -19,7 +19,7 @@ from autotailor.finetuning import TrainingError
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training.loop import train
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from training import close, equal, without_norm
 
 

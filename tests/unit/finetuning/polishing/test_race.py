@@ -18,7 +18,7 @@ from autotailor.data import DataSplits
 from autotailor.finetuning import TrainingError
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
 from autotailor.finetuning.polishing.race import COLUMNS
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.space.subnet import SubNet
 from training import equal
 

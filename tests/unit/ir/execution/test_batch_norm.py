@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autotailor.ir.execution.batch_norm import adopt, biased_convolutions, placeholders, reinsert
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from onnx_text import HEAD
 from text_graphs import graph_of

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import autotailor
-from autotailor.ir.execution.executor import ElasticModule
 from autotailor.ir.execution.in_place import find_overwritten, overwrite
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.graph import Graph, Node
 
 Line = tuple[str, tuple[str, ...], str]

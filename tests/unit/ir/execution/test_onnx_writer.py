@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from acceptance import checks
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import INPUT, OPSET, OUTPUT, to_onnx, write_node
 from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Graph, Node

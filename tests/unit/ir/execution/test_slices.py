@@ -9,7 +9,7 @@ import torch
 
 import autotailor
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.executor import ElasticModule
+from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 
 Gradients = dict[str, torch.Tensor | None]

@@ -7,7 +7,7 @@ import torch
 
 import autotailor
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 

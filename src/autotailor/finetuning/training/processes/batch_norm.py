@@ -25,7 +25,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
 from autotailor.finetuning.training.processes.messages import Messages
-from autotailor.ir.execution.executor import NORMALISATION, GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.statistics import NORMALISATION
 
 Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 _PARAMETERS = inspect.signature(functional.batch_norm)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.graph import Graph
 from autotailor.profiling.runtimes.base import Program

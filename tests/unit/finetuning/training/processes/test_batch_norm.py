@@ -15,7 +15,7 @@ from autotailor.finetuning import PretrainConfig, TrainingError
 from autotailor.finetuning.training.processes.batch_norm import Synchronised, widest
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.processes.messages import Messages
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 
 ALONE = PretrainConfig(epochs=1)
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import autotailor
-from autotailor.ir.execution.executor import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.profiling import DeviceConfig, open_runtime, profile
 from autotailor.profiling.networks.validation import input_shape

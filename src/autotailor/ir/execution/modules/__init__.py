@@ -1,0 +1,1 @@
+"""Graphs and SuperNets as PyTorch modules (the paper's ``build``)."""

@@ -1,0 +1,167 @@
+"""A SuperNet as one PyTorch module on shared weights, whose operators slice the weights by the active architecture.
+
+Normalisation uses the statistics of the batch (training), uses those of the active SubNet (evaluation), or collects
+statistics (recalibration).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from autotailor.ir.dimensions.dimension import Sizes
+from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics, unbias
+from autotailor.ir.execution.schedule import PreparedSubNet
+from autotailor.ir.execution.slices import SliceGradient, Slices
+from autotailor.ir.execution.slicing import specialise
+from autotailor.ir.execution.weight_plan import add_gradient, plan_weight, take_tensor
+from autotailor.ir.graph import Node
+from autotailor.ir.operators.pointwise.normalization import EPSILON
+from autotailor.ir.operators.rule import Tensor, rules
+from autotailor.ir.space.subnet import SubNet, largest
+
+
+class ElasticModule(GraphModule):
+    """A SuperNet as one module on shared weights; ``activate`` says which SubNet ``forward`` runs.
+
+    Args:
+        elastic: the network, whose weights are copied.
+        logits: leave out the final activation, where there is one.
+    """
+
+    def __init__(self, elastic: ElasticGraph, logits: bool = False) -> None:
+        super().__init__(elastic.graph, logits)
+        self.elastic = elastic
+        self.statistics: Statistics | None = None
+        self._collector: Collector | None = None
+        self._stored = False
+        self._slices: Slices | None = None
+        self.activate(largest(elastic.space))
+
+    def activate(self, subnet: SubNet) -> ElasticModule:
+        """Selects the SubNet to run; statistics of another SubNet are dropped.
+
+        Raises:
+            GraphError: slices of another SubNet are in use.
+        """
+        return self.use(self.prepare(subnet))
+
+    def prepare(self, subnet: SubNet) -> PreparedSubNet:
+        """What ``use`` needs to run a SubNet; the active SubNet stays the same."""
+        sizes, kept = self.elastic.sizes(subnet), self.elastic.remainder(subnet)
+        nodes = [self._follow(node, sizes) for node in kept.nodes]
+        return PreparedSubNet(subnet, sizes, self._schedule(nodes, kept.tensor(self._head.logits)))
+
+    def use(self, prepared: PreparedSubNet) -> ElasticModule:
+        """``activate`` for a SubNet that this module or a replica of it has prepared."""
+        if self._slices:
+            raise GraphError(
+                f"network {self.graph.name}: activate a SubNet before its forward pass, not between slices"
+            )
+        self._active, self.schedule, self.statistics = prepared, prepared.schedule, None
+        return self
+
+    def _follow(self, node: Node, sizes: Sizes) -> Node:
+        """The node as its operator needs it: with attributes of the active shapes where it reads them."""
+        rule = rules.find(node.kind)
+        if rule is None or not rule.follows_shapes or self._is_static(node):
+            return node
+        return specialise(node, self.elastic.shapes((*node.inputs, *node.outputs), sizes))
+
+    def replica(self) -> ElasticModule:
+        """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
+        return copy.copy(self).look_at(self).activate(self.active)
+
+    def look_at(self, other: ElasticModule) -> ElasticModule:
+        """Takes on the weights of another view where they lie now, as parameters with gradients of their own.
+
+        Threads that compute gradients must not share parameters: PyTorch locks a parameter while it waits for the
+        interpreter, and another thread may hold the interpreter while it waits for the parameter.
+        """
+        self._parameters = {n: p if p is None else _alias(p) for n, p in other._parameters.items()}
+        return self
+
+    @property
+    def active(self) -> SubNet:
+        """The SubNet that ``forward`` runs."""
+        return self._active.subnet
+
+    def weight(self, name: str) -> Tensor:
+        plans, sizes = self._active.plans, self._active.sizes
+        plan = plans.get(name)
+        if plan is None:
+            plan = plans[name] = plan_weight(self.elastic.propagation.dimensions[name], sizes)
+        whole = super().weight(name)
+        return take_tensor(whole, plan) if self._slices is None else self._slices.take(name, whole, plan)
+
+    def _read(self, node: Node) -> tuple[str, ...]:
+        """In training BatchNorm does without its stored statistics, which are therefore not sliced."""
+        unused = node.kind == NORMALISATION and self.training and self._collector is None
+        return (*node.inputs[:3], "", "") if unused else node.inputs
+
+    @contextmanager
+    def slices(self) -> Iterator[Slices]:
+        """Within this context forward passes compute with slices that have gradients of their own (``slices.py``).
+
+        The parameters get gradients from ``add_gradients`` alone. One SubNet is active within the context.
+        """
+        self._slices = Slices()
+        try:
+            yield self._slices
+        finally:
+            self._slices = None
+
+    def add_gradients(self, gradients: Iterable[SliceGradient]) -> None:
+        """Adds gradients of slices to those of the parameters."""
+        for gradient in gradients:
+            parameter = super().weight(gradient.weight)
+            if parameter.grad is None and not any(gradient.plan):
+                parameter.grad = gradient.value
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            add_gradient(parameter.grad, gradient.plan, gradient.value)
+
+    @contextmanager
+    def collecting(self, stored: bool = False, collector: Collector | None = None) -> Iterator[Collector]:
+        """Within this context forward passes collect statistics of the active SubNet, without gradients.
+
+        Args:
+            stored: whether BatchNorm computes with its stored statistics meanwhile, as in evaluation, instead of
+                with those of the batch.
+            collector: that takes the statistics; a new one where there is none.
+        """
+        self._collector, self._stored = collector or Collector(), stored
+        try:
+            with torch.no_grad():
+                yield self._collector
+        finally:
+            self._collector = None
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        x, gain, shift, mean, variance = arguments
+        epsilon = node.get("epsilon", EPSILON)
+        if self._collector is not None:
+            axes = [0, *range(2, x.ndim)]
+            batch_variance, batch_mean = torch.var_mean(x, axes, unbiased=False)
+            self._collector.add(node.name, batch_mean, batch_variance * unbias(x))
+            if not self._stored:
+                mean, variance = batch_mean, batch_variance
+        elif self.training:
+            return nn.functional.batch_norm(x, None, None, gain, shift, True, 0.0, epsilon)
+        elif self.statistics is not None:
+            mean, variance = self.statistics[node.name]
+        return nn.functional.batch_norm(x, mean, variance, gain, shift, False, 0.0, epsilon)
+
+
+def _alias(parameter: nn.Parameter) -> nn.Parameter:
+    """Another parameter on the same memory."""
+    return nn.Parameter(parameter.detach(), parameter.requires_grad)

@@ -1,0 +1,145 @@
+"""One graph as a PyTorch module."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from autotailor.ir.execution.bypass import bypass
+from autotailor.ir.execution.head import Head, find_head
+from autotailor.ir.execution.in_place import overwrite
+from autotailor.ir.execution.kernels import Kernels, find_call
+from autotailor.ir.execution.modules.statistics import NORMALISATION
+from autotailor.ir.execution.schedule import Schedule
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.pointwise.normalization import EPSILON
+from autotailor.ir.operators.rule import Tensor, rules
+
+
+class GraphModule(nn.Module):
+    """One graph as a module; input ``[n, 3, r, r]``, output ``[n, classes]``.
+
+    Trainable weights are parameters, other weights are buffers; ``weight_names`` maps names of weights in the graph to
+    names of attributes.
+
+    Args:
+        graph: to be run.
+        logits: leave out the final activation, where there is one.
+    """
+
+    def __init__(self, graph: Graph, logits: bool = False) -> None:
+        super().__init__()
+        self.graph = graph
+        self._head = find_head(graph) if logits else Head(graph.output)
+        self.weight_names: dict[str, str] = {}
+        frozen = _untrainable(graph)
+        for i, (name, weight) in enumerate(graph.weights.items()):
+            attribute = f"w{i}_{''.join(c if c.isalnum() else '_' for c in name)}"
+            self.weight_names[name] = attribute
+            value = torch.from_numpy(np.array(weight))
+            if name in frozen:
+                self.register_buffer(attribute, value)
+            else:
+                self.register_parameter(attribute, nn.Parameter(value))
+        self._bypassed = nn.ModuleDict()
+        self._bypass_keys: dict[str, str] = {}
+        for node in graph.nodes:
+            if self._is_static(node):
+                self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
+                self._bypassed[key] = bypass(graph, node)
+        self._kernels = Kernels(graph)
+        self.schedule = self._schedule(graph.nodes, self._head.logits)
+
+    def _is_static(self, node: Node) -> bool:
+        return find_call(node.kind) is None
+
+    def _schedule(self, nodes: Iterable[Node], output: str) -> Schedule:
+        """The schedule of some of the graph's nodes; a subgraph that has a function of its own is one node."""
+        nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
+        return Schedule.of(self.graph, self._kernels.joined(nodes, keep=(output,)), output)
+
+    def weight(self, name: str) -> Tensor:
+        """The weight that operators compute with."""
+        value: Tensor = getattr(self, self.weight_names[name])
+        return value
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of all weights as they are now, by the graph's names."""
+        return {n: getattr(self, a).detach().cpu().numpy().copy() for n, a in self.weight_names.items()}
+
+    def forward(self, x: Tensor) -> Tensor:
+        values = {self.graph.input: x}
+        self.advance(values, 0, len(self.schedule.nodes))
+        return self.logits(values)
+
+    def advance(self, values: dict[str, Tensor], start: int, stop: int, hold: Collection[str] = ()) -> None:
+        """Runs the nodes between two positions of the schedule.
+
+        Args:
+            values: activations by name: those that are live at ``start``, and afterwards those that are live at
+                ``stop``.
+            start: position of the first node.
+            stop: position behind the last node.
+            hold: tensors that are not dropped behind the node that reads them last.
+        """
+        for position, node in enumerate(self.schedule.nodes[start:stop], start):
+            result = self._run(node, values)
+            if len(node.outputs) == 1:
+                values[node.outputs[0]] = result
+            else:
+                values.update(zip(node.outputs, result, strict=False))
+            for name in self.schedule.last.get(position, ()):
+                if name not in hold:
+                    values.pop(name, None)
+
+    def logits(self, values: Mapping[str, Tensor]) -> Tensor:
+        """What ``forward`` returns, from the activations behind the last node."""
+        result = values[self.schedule.output]
+        return result.flatten(1) if self._head.activation else result  # logits may be maps of one pixel
+
+    def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
+        if node.name in self._bypass_keys:
+            module = self._bypassed[self._bypass_keys[node.name]]
+            return module(*(values[name] for name in dict.fromkeys(self.graph.activations(node))))
+        arguments = [self._argument(name, values) for name in self._read(node)]
+        if node.kind == NORMALISATION:
+            return self.normalise(node, arguments)
+        if self.training and node.name in self.schedule.overwritten:
+            return overwrite(node, arguments, self.schedule.overwritten[node.name])
+        call = find_call(node.kind)
+        assert call is not None
+        return call(node, arguments)
+
+    def _read(self, node: Node) -> tuple[str, ...]:
+        """The inputs that a node reads; an empty name is read as None."""
+        return node.inputs
+
+    def _argument(self, name: str, values: Mapping[str, Tensor]) -> Tensor | None:
+        if not name:
+            return None
+        return self.weight(name) if name in self.weight_names else values[name]
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        """BatchNorm as PyTorch does it: running averages are updated in training."""
+        x, gain, shift, mean, variance = arguments
+        momentum = 1.0 - node.get("momentum", 0.9)
+        return nn.functional.batch_norm(
+            x, mean, variance, gain, shift, self.training, momentum, node.get("epsilon", EPSILON)
+        )
+
+
+def _untrainable(graph: Graph) -> set[str]:
+    """Weights that training leaves alone: statistics, integers, scalars."""
+    names = {name for name, w in graph.weights.items() if not np.issubdtype(w.dtype, np.floating) or w.size == 1}
+    for node in graph.nodes:
+        rule = rules.find(node.kind)
+        if rule is None:
+            names.update(name for name in node.inputs if name in graph.weights)
+        else:
+            names.update(node.inputs[i] for i in rule.statistics)
+    return names
