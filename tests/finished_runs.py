@@ -88,7 +88,8 @@ class Writer:
         predicted = net.latency(lut.latencies(), fusion_rules(device)).predict(stack(subnets))
         measured = predicted * np.array([1.0, 1.02, 0.98, 1.04])
         errors = predicted / measured - 1
-        columns = [[s.id for s in subnets], predicted, measured, errors, 0 * errors, measured, errors]
+        noise, lut_error = np.zeros(4), np.full(4, 0.02)
+        columns = [[s.id for s in subnets], predicted, measured, errors, noise, measured, errors, lut_error]
         frame = pd.DataFrame(dict(zip(validation.COLUMNS, columns, strict=True)))
         frame.to_csv(self.folder / "validation.csv", index=False)
         self.record("validate", [self.folder / "validation.csv"], [self.folder / "lut.csv"])
@@ -121,7 +122,8 @@ class Writer:
     def choice(self, net: autotailor.SuperNet, lut: LUT) -> None:
         """The front, the candidates of each budget, the exported SubNets and what was measured of them."""
         folder, settings = self.folder, search.SearchConfig.from_section(self.config["search"])
-        latency = net.latency(lut.latencies(), fusion_rules(DeviceConfig.from_section(self.config["device"])))
+        fusion = fusion_rules(DeviceConfig.from_section(self.config["device"]))
+        latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
         drops = pd.read_csv(self.model / "sensitivity.csv")
         predicted = sensitivity.predicted_accuracy(net.space, drops, 95.0, 0.4)
         accuracy = predicted.metric
@@ -130,16 +132,18 @@ class Writer:
         found.write(folder / "pareto.csv")
         prediction.write_accuracy(folder / "accuracy.json", predicted)
 
-        def measure(subnets: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
-            return {s.id: (float(accuracy.predict(s.to_array())[0]), 0.5) for s in subnets}
+        def measure(subnets: Sequence[SubNet]) -> dict[str, prediction.Measured]:
+            found = {s.id: float(accuracy.predict(s.to_array())[0]) for s in subnets}
+            return {id_: prediction.Measured.alone(value, 0.5) for id_, value in found.items()}
 
-        choice = search.choose(objectives, found.front, BUDGETS, measure, settings)
+        forecast = search.read_forecast(folder / "validation.csv", settings.confidence, errors)
+        choice = search.choose(objectives, found.front, BUDGETS, measure, settings, forecast)
         choice.write(folder / "candidates.csv")
         read = [folder / "lut.csv", self.model / "sensitivity.csv"]
         self.record("search", [folder / name for name in ("pareto.csv", "candidates.csv", "accuracy.json")], read)
         named = {"largest": polishing.Polished(net.largest(), 95.0)}
         for number, (name, subnet) in enumerate(choice.subnets.items()):
-            inherited, weights = measure([subnet])[subnet.id][0], net.slice(subnet).weights
+            inherited, weights = measure([subnet])[subnet.id].accuracy, net.slice(subnet).weights
             own = (inherited + 1.0, weights, 100) if number else ()
             named[name] = polishing.Polished(subnet, inherited, *own)
         polishing.write_exported(folder / "polish.json", folder / "polished.pt", named)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import pandas as pd
 from learnt import learnt_accuracy
 
 from autotailor import search, sensitivity
@@ -15,7 +14,6 @@ from controls.run import Run
 
 BUDGETS = (15, 20, 30, 40, 50, 60, 70, 80)
 """Percent of the original network's latency."""
-NAME = "budget"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +39,10 @@ def contests(run: Run) -> dict[int, Contest]:
     path, whole = run.folder / "candidates.csv", float(run.cost.predict(run.net.largest().to_array())[0])
     if not path.exists():
         _choose(run, whole).write(path)
-    limits = dict(pd.read_csv(path, dtype={NAME: str}).groupby(NAME)["budget_ms"].first())
     found = search.read_candidates(path, run.net.space)
+    accuracies = {id_: each.accuracy for id_, each in found.accuracies.items()}
     return {
-        round(100 * limits[name] / whole): Contest(subnets, found.accuracies)
+        round(100 * found.limits[name] / whole): Contest(subnets, accuracies)
         for name, subnets in found.contests.items()
     }
 

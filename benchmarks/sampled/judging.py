@@ -47,8 +47,8 @@ class Judge:
         smallest, half = transfer(own.smallest(), net), self._half(net, cost)
         subnets = [*cells, net.largest(), smallest, half]
         accuracy = {
-            id_: percent
-            for id_, (percent, _) in sensitivity.measure_accuracies(
+            id_: found.accuracy
+            for id_, found in sensitivity.measure_accuracies(
                 net, self._test, subnets, self._config, self._run.folder / "test.jsonl"
             ).items()
         }

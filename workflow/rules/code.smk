@@ -21,6 +21,7 @@ EXPENSIVE = {
         "sensitivity",
         "enumerate",
         "profile",
+        "validate",
         "search",
     ),
     "compare": ("pretrain", "compile", "finetune"),

@@ -3,6 +3,7 @@ rule search:
         supernet="results/{model}/supernet.pt",
         original=teacher,
         lut="results/{model}/{device}/lut.csv",
+        validation="results/{model}/{device}/validation.csv",
         sensitivity="results/{model}/sensitivity.csv",
         baseline="results/{model}/sensitivity.json",
         evaluations="results/{model}/evaluations.csv",

@@ -17,9 +17,10 @@ with stage(snakemake, is_training=True) as this:
             data.load(this.params["data"]), snakemake.input.original, this.params["polish"]["accelerator"]
         ),
         candidates.contests,
-        candidates.accuracies,
+        {id_: found.accuracy for id_, found in candidates.accuracies.items()},
         polishing.PolishConfig.from_section(this.params["polish"]),
         this.work,
+        {id_: found.posterior for id_, found in candidates.accuracies.items()},
     )
     baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
     named = {"largest": polishing.Polished(net.largest(), baseline), **chosen}

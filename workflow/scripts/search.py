@@ -13,14 +13,16 @@ from autotailor import accuracy, artifacts, data, prediction, profiling, search,
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
-    latency = net.latency(profiling.LUT.read(Path(snakemake.input.lut)).latencies(), fusion)
+    lut = profiling.LUT.read(Path(snakemake.input.lut))
+    latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
     splits = accuracy.with_labels(
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     settings = sensitivity.SensitivityConfig.from_section(section)
     config = search.SearchConfig.from_section(this.params["search"])
-    budgets = this.params["budgets"]
+    forecast = search.read_forecast(Path(snakemake.input.validation), config.confidence, errors)
+    budgets, model = this.params["budgets"], None
     if settings.evaluations:
         images = sensitivity.learnt_from(splits, settings)
         known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups)
@@ -28,13 +30,13 @@ with stage(snakemake) as this:
         rounds = prediction.evaluate_along_front(
             known,
             net.macs(),
-            search.best_at(latency, budgets, config),
+            search.best_at(latency, budgets, config, forecast),
             lambda subnets: sensitivity.evaluate(net, splits, images, subnets, settings, journal, "front"),
             config.evaluations,
             config.regret,
             np.random.default_rng(config.seed),
         )
-        predicted = prediction.Accuracy.learnt(rounds.model)
+        model, predicted = rounds.model, prediction.Accuracy.learnt(rounds.model)
         this.run.metrics(rounds.metrics())
     else:
         baseline = artifacts.read_json(snakemake.input.baseline)
@@ -42,12 +44,11 @@ with stage(snakemake) as this:
         predicted = sensitivity.predicted_accuracy(net.space, drops, baseline["accuracy"], baseline["standard_error"])
     prediction.write_accuracy(snakemake.output.accuracy, predicted)
     objectives = search.Objectives(predicted.metric, latency, (net.macs(), net.parameters()))
-    measure = partial(
-        sensitivity.measure_accuracies, net, splits, config=settings, journal=this.work / "candidates.jsonl"
-    )
+    journal = this.work / "candidates.jsonl"
+    measure = partial(sensitivity.measure_accuracies, net, splits, config=settings, journal=journal, model=model)
     result = search.search(objectives, config)
     result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
-    choice = search.choose(objectives, result.front, budgets, measure, config)
+    choice = search.choose(objectives, result.front, budgets, measure, config, forecast)
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)

@@ -15,13 +15,15 @@ with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     device = profiling.DeviceConfig.from_section(this.params["device"])
     lut = profiling.LUT.read(Path(snakemake.input.lut))
-    latency = net.latency(lut.latencies(), profiling.fusion_rules(device))
+    fusion = profiling.fusion_rules(device)
+    latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
     chosen = this.params["validate"]
     subnets = validation_subnets(net.space, chosen["subnets"], chosen["seed"])
     measured = not this.params["imported"]
     table = NOT_MEASURED
     if measured:
-        table = profiling.validate(net, latency, subnets, device, this.work, lut=lut, rounds=chosen["rounds"])
+        rounds = chosen["rounds"]
+        table = profiling.validate(net, latency, subnets, device, this.work, lut=lut, errors=errors, rounds=rounds)
     with artifacts.atomic(snakemake.output.validation) as path:
         table.to_csv(path, index=False)
     if measured:

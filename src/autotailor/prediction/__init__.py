@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
     from autotailor.prediction.design import d_optimal, offer
     from autotailor.prediction.errors import PredictionError
+    from autotailor.prediction.measured import Measured
     from autotailor.prediction.model import AccuracyModel, fit
     from autotailor.prediction.observations import Observations
     from autotailor.prediction.outcomes import Outcomes
@@ -24,6 +25,7 @@ __all__ = [
     "Accuracy",
     "AccuracyModel",
     "DropError",
+    "Measured",
     "ModelError",
     "Observations",
     "Outcomes",
@@ -43,6 +45,7 @@ _HOMES = {
     "Accuracy": "autotailor.prediction.accuracy",
     "AccuracyModel": "autotailor.prediction.model",
     "DropError": "autotailor.prediction.accuracy",
+    "Measured": "autotailor.prediction.measured",
     "ModelError": "autotailor.prediction.accuracy",
     "Observations": "autotailor.prediction.observations",
     "Outcomes": "autotailor.prediction.outcomes",

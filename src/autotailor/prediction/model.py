@@ -88,6 +88,10 @@ class AccuracyModel:
         common = 0.0 if same_images else self.observations.shared
         return _points(self.predict(array), variance + common)
 
+    def updated(self, later: Observations) -> AccuracyModel:
+        """The model after further evaluations, with the same prior variances (``Observations.updated``)."""
+        return replace(self, observations=self.observations.updated(later))
+
     def metric_errors(self, subnets: npt.ArrayLike) -> FloatArray:
         """Standard error of ``metric`` as the accuracy on all images like the evaluated ones: ``[n]``, points.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,20 @@ class Observations:
     def is_whole(self) -> npt.NDArray[np.bool_]:
         """Whether each SubNet has more than one modification ``[n]``."""
         return np.asarray((self.indices != largest(self.space).to_array()).sum(axis=1) > 1)
+
+    def updated(self, later: Observations) -> Observations:
+        """These observations with later ones, perhaps on other images, in the place of those of the same SubNets.
+
+        The log-odds of the largest SubNet, and what all targets have in common, are those of the later images.
+        """
+        replaced = {row.tobytes() for row in later.indices}
+        kept = np.array([row.tobytes() not in replaced for row in self.indices], dtype=np.bool_)
+        return replace(
+            later,
+            indices=np.concatenate([self.indices[kept], later.indices]),
+            target=np.concatenate([self.target[kept], later.target]),
+            independent=np.concatenate([self.independent[kept], later.independent]),
+        )
 
     def drops(self) -> dict[str, FloatArray]:
         """Variable to the target of each of its choices alone, 0 for the unmodified choice (paper, eq. 2, as log-odds).

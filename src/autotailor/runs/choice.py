@@ -13,8 +13,9 @@ from autotailor import search, sensitivity
 from autotailor.artifacts import read_json
 from autotailor.data import DataSplits
 from autotailor.finetuning import polishing
-from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.tables import RunTables
+from autotailor.search.robust.forecast import ROUNDING
 
 EXPORT = "export"
 """Name of the one budget in the tables of an export."""
@@ -61,8 +62,7 @@ def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, pol
     Raises:
         SearchError: no SubNet is fast enough.
     """
-    known = _known(run)
-    measured = dict(known)
+    measured = dict(search.read_candidates(run.folder.file("candidates.csv"), run.net.space).accuracies)
 
     def measure(subnets: Sequence[SubNet]) -> search.choice.Accuracies:
         fresh = [subnet for subnet in subnets if subnet.id not in measured]
@@ -71,41 +71,41 @@ def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, pol
         return {subnet.id: measured[subnet.id] for subnet in subnets}
 
     settings = search.SearchConfig.from_section(run.configuration["search"])
-    table = search.choose(run.objectives, run.pareto, [limit_ms], measure, settings).table.assign(budget=EXPORT)
-    contest = _contest(run, table, limit_ms)
-    accuracies = {subnet.id: measured[subnet.id][0] for subnet in contest}
+    choice = search.choose(run.objectives, run.pareto, [limit_ms], measure, settings, run.forecast)
+    table = choice.table.assign(budget=EXPORT)
+    contest = _contest(run, table, [*choice.subnets.values()], limit_ms)
+    accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
+    expected = {subnet.id: measured[subnet.id].posterior for subnet in contest}
     config = polishing.PolishConfig.from_section(run.configuration["polish"])
     if not polish or not config.rounds:
-        best = max(contest, key=lambda subnet: accuracies[subnet.id])
+        best = max(contest, key=lambda subnet: expected[subnet.id])
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None)
-    won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work)
+    won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work, expected)
     winner = Chosen(_exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
     return max([winner, *_earlier(run, limit_ms, winner)], key=lambda each: each.accuracy)
 
 
-def _known(run: RunTables) -> dict[str, tuple[float, float]]:
-    """Id of each candidate of the run to its accuracy on the validation set and the standard error."""
-    table = pd.read_csv(run.folder.file("candidates.csv"), dtype={"subnet": str}, float_precision="round_trip")
-    columns = (table["subnet"], table["accuracy_validation"], table["standard_error"])
-    return {id_: (float(value), float(error)) for id_, value, error in zip(*columns, strict=True)}
-
-
 def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path) -> search.choice.Accuracies:
+    """Accuracies of SubNets that the run has not measured."""
     calibration = run.configuration["finetune"]["calibration"]
     section = {**run.configuration["sensitivity"], "calibration": calibration}
     config = sensitivity.SensitivityConfig.from_section(section)
-    return sensitivity.measure_accuracies(run.net, data, subnets, config, journal)
+    return sensitivity.measure_accuracies(run.net, data, subnets, config, journal, run.model)
 
 
-def _contest(run: RunTables, table: pd.DataFrame, limit_ms: float) -> list[SubNet]:
-    """The new candidates, then the run's own that meet the budget."""
+def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit_ms: float) -> list[SubNet]:
+    """The new candidates, then the run's own, that meet the budget; the chosen one is always among them."""
     space = run.net.space
     new = [SubNet.from_assignment(space, json.loads(text)) for text in table["assignment"]]
     read = search.read_candidates(run.folder.file("candidates.csv"), space)
     old = [subnet for contest in read.contests.values() for subnet in contest]
-    everyone = list(dict.fromkeys([*new, *old]))
-    latencies = run.predictions.latency.predict(stack(everyone))
-    return [subnet for subnet, latency in zip(everyone, latencies, strict=True) if latency <= limit_ms]
+    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit_ms)]
+
+
+def _holds(run: RunTables, subnet: SubNet, limit_ms: float) -> bool:
+    """Whether a SubNet is expected to meet the budget with the run's confidence."""
+    predicted = float(run.predictions.latency.predict(subnet.to_array())[0])
+    return run.forecast.of(subnet, predicted).quantile(run.forecast.confidence) <= limit_ms * (1 + ROUNDING)
 
 
 def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
@@ -126,5 +126,5 @@ def _earlier(run: RunTables, limit_ms: float, winner: Chosen) -> list[Chosen]:
             winner.race,
         )
         for name, exported in polishing.read_exported(*files, run.net).items()
-        if exported.graph is not None and run.predictions.latency.predict(exported.subnet.to_array())[0] <= limit_ms
+        if exported.graph is not None and _holds(run, exported.subnet, limit_ms)
     ]

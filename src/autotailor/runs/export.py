@@ -28,7 +28,7 @@ from autotailor.runs.known_metric import Estimate
 from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
-from autotailor.search import budget_limits
+from autotailor.search.budgets import budget_limits, predicted_limit
 
 ANSWER = "export.json"
 
@@ -86,8 +86,8 @@ def export_budget(
 ) -> ExportAnswer:
     """See ``Run.export``."""
     begun, imported = time.monotonic(), bool(run.configuration["profile"]["lut"])
-    (limit,) = budget_limits(run.objectives, run.pareto, [budget]).values()
-    run.pareto.at(limit)
+    (limit,) = budget_limits(run.objectives, run.pareto, [budget], run.forecast).values()
+    predicted_limit(run.pareto, limit, "latency budget", run.forecast)
     device = device_of(run, access)
     question = {"run": run.folder.provenance.key, "budget_ms": limit, "polish": polish}
     with destination(folder, question) as place, _surroundings(run):

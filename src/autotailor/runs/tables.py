@@ -13,12 +13,12 @@ from autotailor import data, prediction
 from autotailor.data.labels import Score
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.summary import Predictions, predictions
-from autotailor.profiling import LUT, DeviceConfig
+from autotailor.profiling import LUT, DeviceConfig, fusion_rules
 from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
 from autotailor.runs.subnets import Subnets
-from autotailor.search import Front, Objectives
+from autotailor.search import Front, LatencyForecast, Objectives, SearchConfig, read_forecast
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,19 @@ class RunTables:
     def pareto(self) -> Front:
         """The front that the run's search has found: ``pareto.csv``."""
         return Front.read(self.folder.file("pareto.csv"), self.net.space)
+
+    @cached_property
+    def forecast(self) -> LatencyForecast:
+        """What the run expects of measured latencies."""
+        confidence = SearchConfig.from_section(self.configuration["search"]).confidence
+        errors = self.net.latency_error(self.lut.standard_errors(), fusion_rules(self.device))
+        return read_forecast(self.folder.file("validation.csv"), confidence, errors)
+
+    @property
+    def model(self) -> prediction.AccuracyModel | None:
+        """What evaluations have taught about accuracy; None where the prediction is the sum of single drops."""
+        error = self._read_accuracy.error
+        return error.model if isinstance(error, prediction.ModelError) else None
 
     @property
     def unknown_metrics(self) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
     from autotailor.search.optimizer import SearchResult, Yardstick, search
+    from autotailor.search.robust.forecast import LatencyForecast, read_forecast
 
 __all__ = [
     "COSTS",
@@ -32,6 +33,7 @@ __all__ = [
     "Cost",
     "ExactFront",
     "Front",
+    "LatencyForecast",
     "Objectives",
     "SearchConfig",
     "SearchError",
@@ -47,6 +49,7 @@ __all__ = [
     "exact_front",
     "read_budgets",
     "read_candidates",
+    "read_forecast",
     "search",
     "solve",
     "write_budgets",
@@ -61,6 +64,7 @@ _HOMES = {
     "Cost": "autotailor.search.cost",
     "ExactFront": "autotailor.search.elimination",
     "Front": "autotailor.search.front",
+    "LatencyForecast": "autotailor.search.robust.forecast",
     "Objectives": "autotailor.search.front",
     "SearchConfig": "autotailor.search.config",
     "SearchError": "autotailor.search.errors",
@@ -75,6 +79,7 @@ _HOMES = {
     "exact_front": "autotailor.search.elimination",
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",
+    "read_forecast": "autotailor.search.robust.forecast",
     "search": "autotailor.search.optimizer",
     "solve": "autotailor.search.constrained.solve",
     "write_budgets": "autotailor.search.budgets",

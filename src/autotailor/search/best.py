@@ -8,20 +8,24 @@ import numpy as np
 
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.budgets import Budgets, budget_limits
+from autotailor.search.budgets import Budgets, budget_limits, predicted_limit
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import exact_front
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
+from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
 
 
-def best_at(cost: Metric, budgets: Budgets, config: SearchConfig) -> Callable[[Metric], IntArray]:
+def best_at(
+    cost: Metric, budgets: Budgets, config: SearchConfig, forecast: LatencyForecast = AS_PREDICTED
+) -> Callable[[Metric], IntArray]:
     """A function from a metric of accuracy to choice indices of the most accurate SubNet at each budget.
 
     Args:
         cost: that the budgets limit.
         budgets: see ``budget_limits``.
         config: the front is exact where the configuration and the space allow it, else that of the genetic search.
+        forecast: of measured costs.
 
     Returns:
         The function; its result has the shape ``[budgets, variables]``.
@@ -30,8 +34,8 @@ def best_at(cost: Metric, budgets: Budgets, config: SearchConfig) -> Callable[[M
     def best(accuracy: Metric) -> IntArray:
         objectives = Objectives(accuracy, cost)
         front = _front(objectives, config)
-        limits = budget_limits(objectives, front, budgets)
-        rows = [front.position(limit, name) for name, limit in limits.items()]
+        named = budget_limits(objectives, front, budgets, forecast)
+        rows = [front.position(predicted_limit(front, value, name, forecast)) for name, value in named.items()]
         return np.asarray(front.indices[rows], dtype=np.int64)
 
     return best

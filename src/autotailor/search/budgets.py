@@ -12,6 +12,7 @@ from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
+from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
 
 _SHARE, _RATE = r"\s*(\d+(?:\.\d+)?)\s*%\s*", r"\s*(\d+(?:\.\d+)?)\s*/\s*s\s*"
 _COUNT, _MILLIONS = r"\s*(\d+(?:\.\d+)?)\s*([kMGT])\s*", {"k": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
@@ -25,8 +26,10 @@ def budget_names(budgets: Budgets) -> tuple[str, ...]:
     return tuple(f"budget_{k:02d}" for k in range(1, count + 1))
 
 
-def budget_limits(objectives: Objectives, front: Front, budgets: Budgets) -> dict[str, float]:
-    """Named budgets, in the unit of the cost.
+def budget_limits(
+    objectives: Objectives, front: Front, budgets: Budgets, forecast: LatencyForecast = AS_PREDICTED
+) -> dict[str, float]:
+    """Named budgets, in the unit of the cost: limits of what is measured.
 
     Args:
         objectives: the cost of the largest SubNet is the upper end of the range.
@@ -34,18 +37,42 @@ def budget_limits(objectives: Objectives, front: Front, budgets: Budgets) -> dic
         budgets: a number n spreads n budgets evenly from the cheapest SubNet to the largest SubNet, the tightest
             first. The cheapest SubNet is included; the largest is left out, because it is always exported. A list
             gives each budget as ``read_budget`` reads it.
+        forecast: of measured costs. The lower end of the range is what the cheapest SubNet keeps with the forecast's
+            confidence, and the cost of the largest SubNet is the median of its forecast.
 
     Raises:
         SearchError: ``budgets`` is neither a number nor a list of budgets above 0.
     """
-    low, high = float(front.cost[0]), float(objectives.cost.predict(largest(front.space).to_array())[0])
+    cheapest = SubNet.from_array(front.space, front.indices[0])
+    low = forecast.of(cheapest, float(front.cost[0])).quantile(forecast.confidence)
+    high = forecast.expected(float(objectives.cost.predict(largest(front.space).to_array())[0]))
     if isinstance(budgets, bool) or (isinstance(budgets, int) and budgets < 0):
         raise SearchError(f"export.budgets: {budgets!r}, expected a number of budgets or a list of budgets")
     if isinstance(budgets, int):
-        values = [low + (high - low) * k / budgets for k in range(budgets)]
+        values = [low + max(high - low, 0.0) * k / budgets for k in range(budgets)]
     else:
         values = [read_budget(budget, high, objectives.kind.unit) for budget in budgets]
     return dict(zip(budget_names(budgets), values, strict=True))
+
+
+def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyForecast = AS_PREDICTED) -> float:
+    """The largest predicted cost that meets a budget with the forecast's confidence, in the unit of the cost.
+
+    Where only less confidence is left, it is the cost of the cheapest SubNet.
+
+    Args:
+        front: of the search.
+        budget: of what is measured.
+        name: of the budget.
+        forecast: of measured costs.
+
+    Raises:
+        SearchError: even the prediction of the cheapest SubNet is above the budget.
+    """
+    limit, cheapest = forecast.limit(budget), float(front.cost[0])
+    if limit < cheapest:
+        front.position(budget * (1 + ROUNDING), name)
+    return max(limit, cheapest)
 
 
 def read_budget(budget: float | str, largest: float, unit: str) -> float:

@@ -7,11 +7,17 @@ before a budget's SubNet is exported, and the most accurate candidate is exporte
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest
 from autotailor.ir.space.variable import Space
+from autotailor.search.budgets import predicted_limit
 from autotailor.search.front import Front, Objectives
+from autotailor.search.robust.forecast import ROUNDING, Distribution, LatencyForecast
+
+log = logging.getLogger(__name__)
 
 DRAWS = 40_000
 CLOSE = 0.8  # candidates use at least this share of the budget
@@ -47,6 +53,60 @@ def candidates(objectives: Objectives, front: Front, budget: float, count: int, 
         if min((row != other).mean() for other in chosen) >= APART:
             chosen.append(row)
     return [SubNet.from_array(objectives.space, row) for row in chosen]
+
+
+def safe_candidates(
+    objectives: Objectives,
+    front: Front,
+    budget: float,
+    name: str,
+    count: int,
+    seed: int,
+    forecast: LatencyForecast,
+) -> list[SubNet]:
+    """Candidates that meet a budget with the forecast's confidence when they are measured.
+
+    Of the candidates within the predicted cost that meets the budget, those whose own standard errors in the LUT are
+    too large for the confidence are left out. If none is left, the most accurate SubNet of the front that meets the
+    budget is the only candidate. If there is none either, it is the cheapest, and a warning says how likely it meets
+    the budget.
+
+    Args:
+        objectives: predicted accuracy and cost.
+        front: of the search.
+        budget: of what is measured.
+        name: of the budget.
+        count: see ``candidates``.
+        seed: see ``candidates``.
+        forecast: of measured costs.
+
+    Raises:
+        SearchError: even the prediction of the cheapest SubNet is above the budget.
+    """
+
+    def outlook(subnet: SubNet) -> Distribution:
+        return forecast.of(subnet, float(objectives.cost.predict(subnet.to_array())[0]))
+
+    def holds(subnet: SubNet) -> bool:
+        return outlook(subnet).quantile(forecast.confidence) <= budget * (1 + ROUNDING)
+
+    limit = predicted_limit(front, budget, name, forecast)
+    if found := [subnet for subnet in candidates(objectives, front, limit, count, seed) if holds(subnet)]:
+        return found
+    cheaper = (SubNet.from_array(front.space, front.indices[row]) for row in range(front.position(limit), -1, -1))
+    if best := next((subnet for subnet in cheaper if holds(subnet)), None):
+        return [best]
+    cheapest = SubNet.from_array(front.space, front.indices[0])
+    log.warning(
+        "%s: no SubNet is sure to meet %.4g %s; the smallest cost meets it with a probability of %.0f %%, and %.0f %% "
+        "are asked for (search.confidence): raise the budget, or ask for less",
+        name,
+        budget,
+        objectives.kind.unit,
+        100 * outlook(cheapest).probability(budget),
+        100 * forecast.confidence,
+    )
+    return [cheapest]
 
 
 def _draw(space: Space, best: SubNet, random: np.random.Generator) -> IntArray:

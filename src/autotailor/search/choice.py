@@ -1,10 +1,10 @@
-"""Chooses the SubNet of each budget: the candidate with the highest measured accuracy."""
+"""Chooses the SubNet of each budget: the candidate with the highest accuracy, by all that is known after measuring."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,17 @@ from autotailor.artifacts import atomic
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
+from autotailor.prediction.measured import Measured
 from autotailor.search.budgets import Budgets, budget_limits
-from autotailor.search.candidates import candidates
+from autotailor.search.candidates import safe_candidates
 from autotailor.search.config import SearchConfig
 from autotailor.search.cost import COSTS, Cost
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
+from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
+
+ACCURACIES = ("accuracy_validation", "standard_error", "accuracy_posterior", "posterior_standard_error")
+"""The columns of ``Measured``."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,16 +35,16 @@ def columns(kind: Cost) -> tuple[str, ...]:
         kind.budget,
         "subnet",
         kind.column,
+        kind.upper,
         "accuracy_predicted",
-        "accuracy_validation",
-        "standard_error",
+        *ACCURACIES,
         "chosen",
         "assignment",
     )
 
 
-Accuracies = Mapping[str, tuple[float, float]]
-"""Maps a SubNet's id to its accuracy on the validation set and the accuracy's standard error, both in percent."""
+Accuracies = Mapping[str, Measured]
+"""Maps a SubNet's id to its accuracy on the validation set."""
 Measure = Callable[[Sequence[SubNet]], Accuracies]
 """Measures the accuracy of distinct SubNets."""
 
@@ -62,8 +67,15 @@ class Choice:
             self.table.to_csv(temporary, index=False)
 
 
-def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Measure, config: SearchConfig) -> Choice:
-    """The most accurate candidate within each budget. Candidates of tighter budgets count, too.
+def choose(
+    objectives: Objectives,
+    front: Front,
+    budgets: Budgets,
+    measure: Measure,
+    config: SearchConfig,
+    forecast: LatencyForecast = AS_PREDICTED,
+) -> Choice:
+    """The candidate of each budget with the highest posterior mean of accuracy; those of tighter budgets count, too.
 
     Args:
         objectives: predicted accuracy and cost.
@@ -71,25 +83,28 @@ def choose(objectives: Objectives, front: Front, budgets: Budgets, measure: Meas
         budgets: see ``budget_limits``.
         measure: called once, with the candidates of all budgets.
         config: number of candidates for each budget, and the seed of their draws.
+        forecast: of measured costs; candidates meet their budgets with its confidence, see ``safe_candidates``.
 
     Raises:
         SearchError: a budget is invalid, or no SubNet costs so little.
     """
-    limits = budget_limits(objectives, front, budgets)
+    limits = budget_limits(objectives, front, budgets, forecast)
     found = {
-        name: candidates(objectives, front, limit, config.candidates, config.seed) for name, limit in limits.items()
+        name: safe_candidates(objectives, front, limit, name, config.candidates, config.seed, forecast)
+        for name, limit in limits.items()
     }
     everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
     cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in everyone}
+    upper = {s: forecast.of(s, value).quantile(forecast.confidence) for s, value in cost.items()}
     accuracies = measure(everyone)
 
-    def best(limit: float) -> SubNet:
-        within = [s for s in everyone if cost[s] <= limit]
-        return max(within, key=lambda s: (accuracies[s.id][0], -cost[s]))
+    def best(name: str) -> SubNet:
+        within = [s for s in everyone if upper[s] <= limits[name] * (1 + ROUNDING)] or found[name]
+        return max(within, key=lambda s: (accuracies[s.id].posterior, -cost[s]))
 
-    chosen = {name: best(limit) for name, limit in limits.items()}
+    chosen = {name: best(name) for name in limits}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    return Choice(chosen, _table(objectives, limits, listed, cost, accuracies, chosen))
+    return Choice(chosen, _table(objectives, limits, listed, (cost, upper), accuracies, chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +112,15 @@ class Candidates:
     """The measured SubNets of ``candidates.csv``.
 
     Attributes:
-        contests: name of a budget to all SubNets that meet the budget, candidates of other budgets included.
-        accuracies: id of a SubNet to its accuracy on the validation set, percent.
+        limits: name of a budget to the budget, in the unit of the cost.
+        contests: name of a budget to all SubNets that meet the budget, candidates of other budgets included. The chosen
+            one is always among them.
+        accuracies: id of a SubNet to its accuracy on the validation set.
     """
 
+    limits: Mapping[str, float]
     contests: Mapping[str, Sequence[SubNet]]
-    accuracies: Mapping[str, float]
+    accuracies: Accuracies
 
 
 def read_candidates(path: Path, space: Space) -> Candidates:
@@ -118,24 +136,29 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
         subnets = {id_: SubNet.from_assignment(space, json.loads(text)) for id_, text in assignments.items()}
         (kind,) = (kind for kind in COSTS.values() if kind.budget in table)
-        cost = dict(zip(table["subnet"], table[kind.column], strict=True))
-        limits = dict(zip(table["budget"], table[kind.budget], strict=True))
-        accuracies = dict(zip(table["subnet"], table["accuracy_validation"].astype(float), strict=True))
+        upper = dict(zip(table["subnet"], table[kind.upper].astype(float), strict=True))
+        limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
+        chosen = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
+        known = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
+        accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], known, strict=True)}
     except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
         raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
-    contests = {name: [s for id_, s in subnets.items() if cost[id_] <= limit] for name, limit in limits.items()}
-    return Candidates(contests, accuracies)
+    contests = {
+        name: [s for id_, s in subnets.items() if upper[id_] <= limit * (1 + ROUNDING) or (name, id_) in chosen]
+        for name, limit in limits.items()
+    }
+    return Candidates(limits, contests, accuracies)
 
 
 def _table(
     objectives: Objectives,
     limits: Mapping[str, float],
     listed: Mapping[str, Sequence[SubNet]],
-    cost: Mapping[SubNet, float],
+    costs: Sequence[Mapping[SubNet, float]],
     accuracies: Accuracies,
     chosen: Mapping[str, SubNet],
 ) -> pd.DataFrame:
-    """``candidates.csv`` from the SubNets that are listed under each budget."""
+    """``candidates.csv`` from the SubNets that are listed under each budget; ``costs`` are predicted, and upper."""
     import pandas as pd
 
     rows = [
@@ -143,9 +166,9 @@ def _table(
             name,
             limits[name],
             subnet.id,
-            cost[subnet],
+            *(cost[subnet] for cost in costs),
             float(objectives.accuracy.predict(subnet.to_array())[0]),
-            *accuracies[subnet.id],
+            *astuple(accuracies[subnet.id]),
             subnet == chosen[name],
             subnet.to_json(),
         )

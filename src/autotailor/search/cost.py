@@ -40,6 +40,11 @@ class Cost:
         return f"budget_{self.suffix}"
 
     @property
+    def upper(self) -> str:
+        """Column of what a measurement of the metric exceeds with a small probability only."""
+        return f"upper_{self.suffix}"
+
+    @property
     def is_measured(self) -> bool:
         """Whether the metric comes from measurements on a device; else the graph says it, and no device is needed."""
         return self.count is None

@@ -23,7 +23,9 @@ from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.accuracy import Accuracy, DropError
+from autotailor.prediction.measured import Measured
 from autotailor.prediction.model import AccuracyModel
+from autotailor.prediction.outcomes import Outcomes
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
 from autotailor.statistics import accuracy, accuracy_drop
@@ -186,11 +188,35 @@ def validate_accuracy(
 
 
 def measure_accuracies(
-    net: SuperNet, data: DataSplits, subnets: Sequence[SubNet], config: SensitivityConfig, journal: Path
-) -> dict[str, tuple[float, float]]:
-    """Accuracy of whole SubNets on the validation set by SubNet id: percent, and its clustered standard error."""
-    right = evaluate(net, data, data.validation, subnets, config, journal, "candidates")
-    return {id_: accuracy(found, data.validation.groups) for id_, found in right.items()}
+    net: SuperNet,
+    data: DataSplits,
+    subnets: Sequence[SubNet],
+    config: SensitivityConfig,
+    journal: Path,
+    model: AccuracyModel | None = None,
+) -> dict[str, Measured]:
+    """Accuracy of whole SubNets on the validation set by SubNet id.
+
+    Args:
+        net: the trained SuperNet.
+        data: the splits; the validation set is used.
+        subnets: distinct.
+        config: parameters.
+        journal: see ``evaluate``.
+        model: what earlier evaluations have taught, perhaps on a part of the images; without it, the posterior is the
+            measurement.
+    """
+    images, base = data.validation, largest(net.space)
+    reference = [] if model is None else [base]
+    right = evaluate(net, data, images, dict.fromkeys([*reference, *subnets]), config, journal, "candidates")
+    alone = {subnet: Measured.alone(*accuracy(right[subnet.id], images.groups)) for subnet in subnets}
+    others = [subnet for subnet in subnets if subnet != base]
+    if model is not None and others:
+        after = model.updated(Outcomes.of(net.space, others, right, images.groups).observations)
+        values, errors = after.predict(stack(others)), after.standard_errors(stack(others), same_images=True)
+        for subnet, value, error in zip(others, values, errors, strict=True):
+            alone[subnet] = replace(alone[subnet], posterior=float(value), posterior_error=float(error))
+    return {subnet.id: found for subnet, found in alone.items()}
 
 
 def evaluate(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotailor.ir.space.subnet import sample_distinct, stack
-from autotailor.prediction import AccuracyModel, fit
+from autotailor.prediction import AccuracyModel, Outcomes, fit
 from autotailor.prediction.evidence import MISFIT, TYPICAL
 from autotailor.statistics import kendall_tau
 
@@ -94,3 +94,34 @@ def test_single_drops_have_no_part_in_the_evidence(world) -> None:
     outcomes = world.outcomes(0)
     assert not outcomes.observations.is_whole.any()
     assert fit(outcomes, world.cost).variances == pytest.approx(TYPICAL)
+
+
+def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, others) -> None:
+    """A model that has learnt from a quarter of the images, and SubNets that are measured on all of them."""
+    quarter = np.arange(len(world.groups)) % 16 < 4
+    known, chosen = [*world.singles(), *others[:30]], others[20:40]
+    few = {id_: right[quarter] for id_, right in world.evaluate(known).items()}
+    small = fit(Outcomes.of(world.net.space, known, few, world.groups[quarter]), world.cost)
+    right = world.evaluate([world.net.largest(), *chosen])
+    whole = Outcomes.of(world.net.space, chosen, right, world.groups)
+    after = small.updated(whole.observations)
+    assert len(after.observations.indices) == len(small.observations.indices) + 10
+    assert after.observations.baseline == whole.baseline
+    truth = 100 / (1 + np.exp(-world.linear(chosen) - whole.baseline))
+    before, value = small.metric(whole.reference).predict(stack(chosen)), after.predict(stack(chosen))
+    assert np.abs(value - truth).mean() < np.abs(before - truth).mean()
+    errors = after.standard_errors(stack(chosen), same_images=True)
+    assert (errors < small.standard_errors(stack(chosen), same_images=True)).all()
+
+
+def test_the_luckiest_of_many_are_drawn_to_what_other_subnets_say(world, model: AccuracyModel, others) -> None:
+    rows = others[:60]
+    after = model.updated(Outcomes.of(world.net.space, rows, _with_largest(world, rows), world.groups).observations)
+    value, found = after.predict(stack(rows)), measured(world, rows)
+    lucky = np.argsort(found - model.metric().predict(stack(rows)))[-10:]
+    assert (value[lucky] < found[lucky]).all()
+    assert (value[lucky] > model.metric().predict(stack(rows))[lucky]).all()
+
+
+def _with_largest(world, subnets):
+    return world.evaluate([world.net.largest(), *subnets])

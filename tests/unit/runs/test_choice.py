@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import autotailor
+from autotailor.prediction import Measured
 from autotailor.runs import Run, choice
 
 
@@ -38,7 +39,7 @@ def test_for_a_budget_of_the_run_the_best_of_its_candidates_keeps_the_shared_wei
     monkeypatch.setattr(choice.polishing, "polish", forbidden)
     limit = float(table["budget_ms"].max())
     found = choose(run, limit, tmp_path, polish=False)
-    best = table[table["latency_ms_predicted"] <= limit].sort_values("accuracy_validation").iloc[-1]
+    best = table[table["upper_ms"] <= limit].sort_values("accuracy_posterior").iloc[-1]
     assert (found.exported.subnet.id, found.exported.weights) == (best["subnet"], "inherited")
     assert (found.inherited, found.polished, found.race) == (best["accuracy_validation"], None, None)
 
@@ -55,7 +56,7 @@ def test_all_candidates_of_the_run_within_the_budget_race(
 
     def measure(net: Any, data: Any, subnets: Any, *_: Any) -> Any:
         assert not {subnet.id for subnet in subnets} & set(table["subnet"]), "the run has measured these"
-        return {subnet.id: (10.0, 0.5) for subnet in subnets}
+        return {subnet.id: Measured.alone(10.0, 0.5) for subnet in subnets}
 
     monkeypatch.setattr(choice.polishing, "polish", race)
     monkeypatch.setattr(choice.sensitivity, "measure_accuracies", measure)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from autotailor.ir.space.subnet import SubNet, largest
-from autotailor.search import Front, Objectives, SearchConfig, SearchError, candidates, choose, search
+from autotailor.ir.space.subnet import SubNet, canonical, largest, stack
+from autotailor.prediction import Measured
+from autotailor.search import (
+    Front,
+    LatencyForecast,
+    Objectives,
+    SearchConfig,
+    SearchError,
+    candidates,
+    choose,
+    exact_front,
+    search,
+)
 from autotailor.search.choice import columns, read_candidates
 from autotailor.search.cost import LATENCY
 
@@ -34,18 +46,22 @@ def budgets(objectives: Objectives) -> list[float]:
 
 
 class Measurement:
-    """Random accuracies, but for one star; remembers what it was asked for."""
+    """Random posteriors, but for one star with the highest; the others are measured as more accurate than the star.
+
+    Remembers what it was asked for.
+    """
 
     def __init__(self, star: SubNet) -> None:
         self.star, self.asked = star, []
 
-    def __call__(self, subnets: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
+    def __call__(self, subnets: Sequence[SubNet]) -> dict[str, Measured]:
         self.asked.append(list(subnets))
         rng = np.random.default_rng(0)
-        return {s.id: (99.0, 0.1) if s == self.star else (float(rng.uniform(50, 60)), 0.5) for s in subnets}
+        others = {s.id: Measured(99.5, 0.5, float(rng.uniform(50, 60)), 0.4) for s in subnets}
+        return {id_: Measured(99.0, 0.1, 98.0, 0.1) if id_ == self.star.id else m for id_, m in others.items()}
 
 
-def test_the_best_measured_is_chosen_also_from_tighter_budgets(
+def test_the_best_posterior_is_chosen_also_from_tighter_budgets(
     objectives: Objectives, front: Front, budgets: list[float], tmp_path: Path
 ) -> None:
     star = candidates(objectives, front, budgets[0], CONFIG.candidates, CONFIG.seed)[2]
@@ -87,8 +103,94 @@ def test_a_budget_is_met_by_all_candidates_that_are_fast_enough(
     for limit, (name, subnets) in zip(budgets, found.contests.items(), strict=True):
         fast = {s for s in everyone if objectives.cost.predict(s.to_array())[0] <= limit}
         assert set(subnets) == fast
-        assert max(subnets, key=lambda s: found.accuracies[s.id]).id == choice.subnets[name].id
+        assert max(subnets, key=lambda s: found.accuracies[s.id].posterior) == choice.subnets[name]
+        assert found.limits[name] == limit
     assert set(found.contests["budget_01"]) < set(found.contests["budget_02"])
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+@pytest.mark.parametrize("spread", [0.0, 0.04])
+def test_the_choice_is_the_most_accurate_of_all_subnets_that_meet_the_budget_as_surely_as_asked(
+    residual_space, objectives_of, confidence: float, spread: float
+) -> None:
+    """Brute force over a small space: every SubNet's own probability of meeting each budget."""
+    objectives = objectives_of(residual_space(1, 2, 1), seed=2)
+    everyone = [SubNet.from_array(objectives.space, row) for row in _all(objectives)]
+    forecast = LatencyForecast(confidence, offset=0.1, slope=0.2, centre=-1.0, spread=spread, noise=0.01, degrees=20.0)
+    latencies = objectives.cost.predict(stack(everyone))
+    budgets = [forecast.expected(float(ms)) for ms in np.quantile(latencies, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])]
+    one = replace(CONFIG, candidates=1)
+    choice = choose(objectives, exact_front(objectives).front, budgets, _exactly(objectives), one, forecast)
+    for budget, chosen in zip(budgets, choice.subnets.values(), strict=True):
+        sure = [
+            subnet
+            for subnet, ms in zip(everyone, latencies, strict=True)
+            if forecast.of(subnet, float(ms)).probability(budget) >= confidence - 1e-9
+        ]
+        assert 0 < len(sure) < len(everyone)
+        best = max(float(objectives.accuracy.predict(subnet.to_array())[0]) for subnet in sure)
+        assert objectives.accuracy.predict(chosen.to_array())[0] == pytest.approx(best)
+        assert chosen in sure
+
+
+def test_a_subnet_that_the_lut_knows_badly_is_passed_over(
+    objectives: Objectives, front: Front, budgets: list[float]
+) -> None:
+    (first,) = choose(
+        objectives, front, budgets[1:], _exactly(objectives), CONFIG, LatencyForecast(0.95, noise=0.01)
+    ).subnets.values()
+    forecast = LatencyForecast(0.95, noise=0.01, errors=_BadlyKnown(first, 0.2))
+    (found,) = choose(objectives, front, budgets[1:], _exactly(objectives), CONFIG, forecast).subnets.values()
+    one = replace(CONFIG, candidates=1)
+    (alone,) = choose(objectives, front, budgets[1:], _exactly(objectives), one, forecast).subnets.values()
+    assert first not in (found, alone)
+    rows = [row.tolist() for row in front.indices]
+    assert rows.index(alone.to_array().tolist()) == rows.index(first.to_array().tolist()) - 1
+
+
+def test_where_nothing_is_sure_to_meet_a_budget_the_fastest_is_taken_and_a_warning_says_how_sure(
+    objectives: Objectives, front: Front, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    forecast = LatencyForecast(0.95, spread=0.05)
+    choice = choose(objectives, front, [1.01 * float(front.cost[0])], _exactly(objectives), CONFIG, forecast)
+    assert choice.subnets["budget_01"].to_array().tolist() == front.indices[0].tolist()
+    assert "budget_01: no SubNet is sure" in caplog.text
+    assert "probability of 58 %, and 95 % are asked for" in caplog.text
+    choice.write(tmp_path / "candidates.csv")
+    found = read_candidates(tmp_path / "candidates.csv", objectives.space)
+    assert found.contests["budget_01"] == [choice.subnets["budget_01"]]
+
+
+def test_the_tightest_of_a_number_of_budgets_is_one_that_the_fastest_subnet_keeps(
+    objectives: Objectives, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
+    forecast = LatencyForecast(0.95, offset=0.2, spread=0.05)
+    choice = choose(objectives, front, 3, _exactly(objectives), CONFIG, forecast)
+    tightest = choice.table[choice.table["budget"] == "budget_01"]
+    assert (tightest["upper_ms"] <= tightest["budget_ms"] * (1 + 1e-9)).all()
+    assert not caplog.records
+
+
+def _exactly(objectives: Objectives) -> Callable[[Sequence[SubNet]], dict[str, Measured]]:
+    """A measurement that finds what is predicted."""
+    return lambda subnets: {
+        s.id: Measured.alone(float(objectives.accuracy.predict(s.to_array())[0]), 0.1) for s in subnets
+    }
+
+
+def _all(objectives: Objectives) -> np.ndarray:
+    grid = np.indices([len(v.choices) for v in objectives.space]).reshape(len(objectives.space), -1).T
+    return np.unique(canonical(objectives.space, grid), axis=0)
+
+
+class _BadlyKnown:
+    """Standard errors of the LUT that are 0 but for one SubNet."""
+
+    def __init__(self, subnet: SubNet, error: float) -> None:
+        self.row, self.error = subnet.to_array(), error
+
+    def predict(self, subnets: np.ndarray) -> np.ndarray:
+        return np.where((np.array(subnets, ndmin=2) == self.row).all(axis=1), self.error, 0.0)
 
 
 @pytest.mark.parametrize("text", ["", "budget,subnet\nbudget_01,abc\n", "no table"])

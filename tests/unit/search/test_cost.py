@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from autotailor.ir.space.subnet import largest
+from autotailor.prediction import Measured
 from autotailor.search import (
     COSTS,
     LATENCY,
@@ -62,7 +63,8 @@ def test_tables_name_the_cost_and_hold_it_once(objectives: Objectives, tmp_path:
     np.testing.assert_array_equal(again.cost, front.cost)
     assert again.kind is PARAMETERS
 
-    choice = choose(objectives, front, ["80%"], lambda subnets: {s.id: (90.0, 1.0) for s in subnets}, CONFIG)
+    alone = Measured.alone(90.0, 1.0)
+    choice = choose(objectives, front, ["80%"], lambda subnets: {s.id: alone for s in subnets}, CONFIG)
     choice.write(tmp_path / "candidates.csv")
     table = pd.read_csv(tmp_path / "candidates.csv")
     assert "latency_ms_predicted" not in table

@@ -71,6 +71,7 @@ def polish(
     inherited: Mapping[str, float],
     config: PolishConfig,
     workdir: Path,
+    expected: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, Polished], pd.DataFrame]:
     """Trains the best SubNets of each budget with weights of their own.
 
@@ -84,6 +85,8 @@ def polish(
         inherited: id of a SubNet to its accuracy with the SuperNet's weights on the validation set, percent.
         config: of the race and of the training.
         workdir: folder of one checkpoint for each round; made if missing.
+        expected: the same as ``inherited`` with luck taken out (``autotailor.prediction.Measured``), by which SubNets
+            are ordered before any training; None: as measured.
 
     Returns:
         The SubNet of each budget, and ``polish.csv``: one row for each SubNet of each round, with the columns
@@ -97,7 +100,7 @@ def polish(
     for name, subnets in contests.items():
         if not subnets:
             raise TrainingError(f"polish: no SubNet meets the budget {name}; ask for a looser budget in export.budgets")
-    race = _Race(net, data, contests, inherited, teacher_alone(config, data), Path(workdir))
+    race = _Race(net, data, contests, inherited, expected or inherited, teacher_alone(config, data), Path(workdir))
     for number in range(len(config.rounds)):
         race.run(number)
     return race.result(), pd.DataFrame(race.rows, columns=list(COLUMNS))
@@ -112,13 +115,14 @@ class _Race:
         data: DataSplits,
         contests: Mapping[str, Sequence[SubNet]],
         inherited: Mapping[str, float],
+        expected: Mapping[str, float],
         config: PolishConfig,
         workdir: Path,
     ) -> None:
         self._net, self._data, self._contests, self._config = net, data, contests, config
-        self._inherited, self._workdir = inherited, workdir
+        self._inherited, self._expected, self._workdir = inherited, expected, workdir
         self._device = resolve(config.accelerator)
-        self._accuracies, self._graphs, self._images = dict(inherited), dict[str, Graph](), 0
+        self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
         self.rows: list[tuple[Any, ...]] = []
 
     def run(self, number: int) -> None:
@@ -147,9 +151,9 @@ class _Race:
         return {name: self._chosen(name) for name in self._contests}
 
     def _chosen(self, name: str) -> Polished:
-        kept = max(self._contests[name], key=lambda subnet: self._inherited[subnet.id])
+        kept = max(self._contests[name], key=lambda subnet: self._expected[subnet.id])
         best = next(iter(self._best(name, 1)), None) if self._graphs else None
-        if best is None or self._accuracies[best.id] <= self._inherited[kept.id]:
+        if best is None or self._accuracies[best.id] <= self._expected[kept.id]:
             return Polished(kept, self._inherited[kept.id])
         weights = self._graphs[best.id].weights
         return Polished(best, self._inherited[best.id], self._accuracies[best.id], weights, self._images)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from rich.progress import track
 
+from autotailor.ir.metrics.uncertainty import LatencyError
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest, sample, smallest, stack
 from autotailor.ir.space.variable import Space
@@ -20,7 +21,7 @@ from autotailor.profiling.networks.conversion import convert
 from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_rounds
 from autotailor.profiling.table.lut import LUT
 
-COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error")
+COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error", "lut_error")
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
 """The table of a run that has no device at hand: no rows."""
 
@@ -44,6 +45,7 @@ def validate(
     workdir: Path,
     *,
     lut: LUT | None = None,
+    errors: LatencyError | None = None,
     rounds: int = 5,
     seconds_each: float = 0.3,
 ) -> pd.DataFrame:
@@ -56,6 +58,7 @@ def validate(
         device: the device to measure on.
         workdir: folder for converted networks; networks that are already there are used again.
         lut: the machine's drift since this LUT was measured is corrected, by the anchor operator.
+        errors: standard errors of the predictions.
         rounds: how often each SubNet is measured, two or more; a single round can be off as a whole, relative to the
             anchor.
         seconds_each: seconds of measuring for each SubNet and round.
@@ -64,7 +67,8 @@ def validate(
         One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
         ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (difference of the last round to the
         first, over measured), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over ``raw_ms``,
-        minus 1).
+        minus 1), ``lut_error`` (standard error of the prediction, from those of the LUT's rows, over the prediction;
+        empty without ``errors``).
 
     Raises:
         DeviceError: the device cannot be used.
@@ -75,7 +79,8 @@ def validate(
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
-    return table(subnets, metric, measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut))
+    measured = measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut)
+    return table(subnets, metric, measured, errors)
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:
@@ -97,9 +102,15 @@ def input_shape(net: Any, subnet: SubNet) -> tuple[int, ...]:
     return tuple(net.input_shape)
 
 
-def table(subnets: Sequence[SubNet], metric: Metric, rounds: Sequence[Sequence[Measurement]]) -> pd.DataFrame:
-    """The rows of ``validation.csv``, from two rounds or more."""
-    predicted = metric.predict(stack(subnets))
+def table(
+    subnets: Sequence[SubNet],
+    metric: Metric,
+    rounds: Sequence[Sequence[Measurement]],
+    errors: LatencyError | None = None,
+) -> pd.DataFrame:
+    """The rows of ``validation.csv``, from two rounds or more; ``errors`` are the standard errors of predictions."""
+    indices = stack(subnets)
+    predicted = metric.predict(indices)
     first, last = (np.array([m.latency_ms for m in found]) for found in (rounds[0], rounds[-1]))
     means = mean_of_rounds(rounds)
     measured, raw = (np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms"))
@@ -112,5 +123,6 @@ def table(subnets: Sequence[SubNet], metric: Metric, rounds: Sequence[Sequence[M
             "noise_floor": np.abs(last - first) / measured,
             "raw_ms": raw,
             "raw_error": predicted / raw - 1,
+            "lut_error": np.nan if errors is None else errors.predict(indices) / predicted,
         }
     )[list(COLUMNS)]
