@@ -6,12 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.prediction import Outcomes
-from autotailor.statistics import kendall_tau
+from autotailor.statistics import coverage, kendall_tau
 from evaluated.predictors import Prediction
 
 FloatArray = npt.NDArray[np.float64]
 TOP, GROUPS, GROUP = 5, 100, 200
-INTERVAL = 1.2816  # standard errors to either side of the 80 % interval
 
 
 def scores(prediction: Prediction, test: Outcomes, ceiling: float) -> dict[str, float]:
@@ -41,8 +40,7 @@ def scores(prediction: Prediction, test: Outcomes, ceiling: float) -> dict[str, 
     }
     if prediction.variance is not None:
         deviation = np.sqrt(prediction.variance + test.independent)
-        away = np.abs(prediction.values - truth - found["shift"])
-        found["coverage"] = float(np.mean(away < INTERVAL * deviation))
+        found["coverage"] = coverage(prediction.values - truth, deviation)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Standard errors and rank correlation.
+"""Standard errors, rank correlation, and the coverage of intervals.
 
 Augmented copies of one base image are mostly right or wrong together. Therefore base images are independent draws, but
 images are not. With n images in G groups g of a common base image, per-image values v_i and their mean m,
@@ -16,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.errors import AutoTailorError
+
+INTERVAL = 1.2815515655446004
+"""Standard errors to either side of an 80 % interval."""
 
 
 class StatisticsError(AutoTailorError):
@@ -67,3 +70,64 @@ def kendall_tau(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
         )
     result: Any = stats.kendalltau(p, m)
     return float(result.statistic)
+
+
+def kendall_tau_error(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
+    """Standard error of ``kendall_tau`` over draws of what is compared (jackknife); NaN for fewer than four.
+
+    Raises:
+        StatisticsError: see ``kendall_tau``.
+    """
+    p, m = np.asarray(predicted, dtype=np.float64), np.asarray(measured, dtype=np.float64)
+    kendall_tau(p, m)
+    n = len(p)
+    if n < 4:
+        return float("nan")
+    without = np.array([kendall_tau(np.delete(p, i), np.delete(m, i)) for i in range(n)])
+    return float(np.sqrt((n - 1) / n * np.square(without - without.mean()).sum()))
+
+
+def kendall_tau_by_chance(count: int) -> float:
+    """Standard deviation of Kendall's tau of so many pairs of unrelated numbers (Kendall, 1938); at least two."""
+    return float(np.sqrt(2 * (2 * count + 5) / (9 * count * (count - 1))))
+
+
+def kendall_tau_ceiling(measured: npt.ArrayLike, errors: npt.ArrayLike, draws: int = 400) -> float:
+    """Kendall's tau between the true values and measurements of them: what a perfect prediction would reach.
+
+    The scatter of measurements is that of the truth and of their noise. So the measurements, moved towards their mean
+    until they scatter less by the noise, stand for the truth, and new noise is drawn around them.
+
+    Args:
+        measured: values ``[n]``.
+        errors: their standard errors ``[n]``, independent of each other.
+        draws: over which the mean is taken.
+    """
+    m, e = np.asarray(measured, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    scatter = float(np.var(m, ddof=1))
+    if scatter == 0.0:
+        return float("nan")
+    truth = m.mean() + np.sqrt(max(0.0, 1.0 - float(np.mean(np.square(e))) / scatter)) * (m - m.mean())
+    if np.ptp(truth) == 0.0:
+        return 0.0
+    random = np.random.default_rng(0)
+    return float(np.mean([kendall_tau(truth, truth + e * random.standard_normal(len(e))) for _ in range(draws)]))
+
+
+def coverage(differences: npt.ArrayLike, errors: npt.ArrayLike) -> float:
+    """Share of differences within their 80 % intervals, up to a shift that all have in common.
+
+    The shift is the weighted mean of the differences, with weights w_i = 1 / e_i²; around it, difference i has the
+    variance e_i² - 1 / sum w.
+
+    Args:
+        differences: ``[n]``.
+        errors: their standard errors e ``[n]``; differences without an error are left out.
+    """
+    d, e = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    d, e = d[e > 0], e[e > 0]
+    if len(d) < 2:
+        return float("nan")
+    weights = 1.0 / np.square(e)
+    away = np.abs(d - np.average(d, weights=weights))
+    return float(np.mean(away <= INTERVAL * np.sqrt(np.square(e) - 1.0 / weights.sum())))

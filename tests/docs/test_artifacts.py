@@ -17,6 +17,7 @@ from autotailor.reporting.inputs import COLUMNS
 from autotailor.search.choice import columns as candidate_columns
 from autotailor.search.cost import LATENCY
 from autotailor.sensitivity import measurement
+from autotailor.sensitivity import validation as accuracy_validation
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "artifacts.md").read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ TABLES = {
     "compare.csv": comparison.COLUMNS,
     "sensitivity.csv": measurement.COLUMNS,
     "evaluations.csv": storage.COLUMNS,
-    "accuracy_validation.csv": measurement.VALIDATION_COLUMNS,
+    "accuracy_validation.csv": accuracy_validation.COLUMNS,
 }
 
 

@@ -3,7 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autotailor.statistics import StatisticsError, accuracy, accuracy_drop, clustered_mean, kendall_tau
+from autotailor.statistics import (
+    StatisticsError,
+    accuracy,
+    accuracy_drop,
+    clustered_mean,
+    coverage,
+    kendall_tau,
+    kendall_tau_by_chance,
+    kendall_tau_ceiling,
+    kendall_tau_error,
+)
 
 
 def test_groups_of_one_give_the_usual_standard_error() -> None:
@@ -66,3 +76,41 @@ def test_kendall_tau() -> None:
     for bad in (([1], [1]), ([1, 2], [1]), ([1, np.nan], [1, 2])):
         with pytest.raises(StatisticsError, match="tau"):
             kendall_tau(*bad)
+
+
+def test_the_error_of_tau_is_that_of_repeated_draws() -> None:
+    random = np.random.default_rng(0)
+    values = random.normal(size=(60, 2, 30))
+    values[:, 1] += values[:, 0]
+    taus = [kendall_tau(a, b) for a, b in values]
+    errors = [kendall_tau_error(a, b) for a, b in values]
+    assert np.mean(errors) == pytest.approx(np.std(taus), rel=0.2)
+    assert np.isnan(kendall_tau_error([1, 2, 3], [1, 2, 4]))
+
+
+def test_tau_of_unrelated_numbers_scatters_by_chance() -> None:
+    random = np.random.default_rng(0)
+    taus = [kendall_tau(*random.normal(size=(2, 20))) for _ in range(400)]
+    assert np.std(taus) == pytest.approx(kendall_tau_by_chance(20), rel=0.1)
+
+
+def test_the_ceiling_is_the_tau_of_the_truth() -> None:
+    random = np.random.default_rng(0)
+    taus, ceilings = [], []
+    for _ in range(60):
+        truth = random.normal(size=25)
+        measured = truth + 0.5 * random.normal(size=25)
+        taus.append(kendall_tau(truth, measured))
+        ceilings.append(kendall_tau_ceiling(measured, np.full(25, 0.5), draws=40))
+    assert np.mean(ceilings) == pytest.approx(np.mean(taus), abs=0.03)
+    assert kendall_tau_ceiling([1.0, 2.0, 3.0], [0.0, 0.0, 0.0]) == 1.0
+    assert kendall_tau_ceiling([1.0, 2.0, 3.0], [9.0, 9.0, 9.0]) == 0.0
+    assert np.isnan(kendall_tau_ceiling([1.0, 1.0], [0.1, 0.1]))
+
+
+def test_80_percent_intervals_cover_80_percent_whatever_the_shift() -> None:
+    random = np.random.default_rng(0)
+    errors = random.uniform(0.5, 2.0, (500, 8))
+    shares = [coverage(e * random.normal(size=8) + 7.0, e) for e in errors]
+    assert np.mean(shares) == pytest.approx(0.8, abs=0.02)
+    assert coverage([0.0, 0.0, 9.0], [0.1, 0.1, 0.1]) == 0.0

@@ -92,17 +92,20 @@ class AccuracyModel:
         """The model after further evaluations, with the same prior variances (``Observations.updated``)."""
         return replace(self, observations=self.observations.updated(later))
 
-    def metric_errors(self, subnets: npt.ArrayLike) -> FloatArray:
-        """Standard error of ``metric`` as the accuracy on all images like the evaluated ones: ``[n]``, points.
+    def metric_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
+        """Standard error of ``metric``: ``[n]``, points.
 
         That of an evaluated SubNet is as if it had not been evaluated: ``metric`` does not know a SubNet's own misfit.
 
         Args:
             subnets: choice indices ``[n, variables]``.
+            same_images: whether the accuracy on the evaluated images is asked; else that on all images like them, whose
+                error includes the level of all SubNets, the largest one included.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
+        level = 0.0 if same_images else self.observations.level
         terms = (self._features(array) * self._scale) @ self._columns.T
-        return _points(self._mean_metric.predict(array), self._variance(array, terms) + self.observations.level)
+        return _points(self._mean_metric.predict(array), self._variance(array, terms) + level)
 
     def _variance(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
         """Posterior variance of log-odds ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""

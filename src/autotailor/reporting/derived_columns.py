@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from autotailor.profiling.networks.promise import Promise
+from autotailor.reporting import accuracy_intervals
 from autotailor.reporting.inputs import Tables
 from autotailor.statistics import kendall_tau
 
@@ -191,6 +192,31 @@ DERIVATIONS: dict[str, Derivation] = {
         ("accuracy_validation",),
         "Kendall's tau of predicted and measured {score}",
         _of("accuracy_validation", lambda t: kendall(t["predicted"], t["measured"])),
+    ),
+    "accuracy_tau_error": Derivation(
+        ("accuracy_validation",),
+        "standard error of this tau over draws of SubNets (jackknife)",
+        _of("accuracy_validation", accuracy_intervals.tau_error),
+    ),
+    "accuracy_tau_by_chance": Derivation(
+        ("accuracy_validation",),
+        "standard deviation of Kendall's tau of as many unrelated numbers",
+        _of("accuracy_validation", accuracy_intervals.tau_by_chance),
+    ),
+    "accuracy_ceiling": Derivation(
+        ("accuracy_validation",),
+        "Kendall's tau of the true {score} and the measured one, by the noise of the measurements",
+        _of("accuracy_validation", accuracy_intervals.tau_ceiling),
+    ),
+    "accuracy_coverage": Derivation(
+        ("accuracy_validation",),
+        "share of SubNets whose measured {score} is within the 80 % interval, up to a shift that all have in common",
+        _of("accuracy_validation", accuracy_intervals.covered),
+    ),
+    "accuracy_coverage_error": Derivation(
+        ("accuracy_validation",),
+        "standard error of the share of as many SubNets that right intervals would cover",
+        _of("accuracy_validation", accuracy_intervals.covered_error),
     ),
     "accuracy_mean_error": Derivation(
         ("accuracy_validation",),

@@ -218,16 +218,17 @@ def accuracy_figure(tables: Tables) -> Figure:
         figure = canvas(5.4, 4.8)
         axes = figure.add_subplot()
         measured, predicted = validation["measured"], validation["predicted"]
-        error = validation["standard_error"].fillna(0)
+        error, known = validation["standard_error"].fillna(0), validation["predicted_standard_error"].fillna(0)
         least, most = (
-            min((measured - error).min(), predicted.min()),
-            max((measured + error).max(), predicted.max()),
+            min((measured - error).min(), (predicted - known).min()),
+            max((measured + error).max(), (predicted + known).max()),
         )
         low, high = padded(least, most)
         diagonal(axes, low, high, "predicted = measured")
         axes.errorbar(
             predicted,
             measured,
+            xerr=known,
             yerr=error,
             fmt="o",
             color=BLUE,

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
         measure,
         measure_accuracies,
         predicted_accuracy,
-        validate_accuracy,
-        validation_subnets,
     )
+    from autotailor.sensitivity.validation import validate_accuracy, validation_subnets
 
 __all__ = [
     "Sensitivity",
@@ -51,7 +50,7 @@ _HOMES = {
     "measure": "autotailor.sensitivity.measurement",
     "measure_accuracies": "autotailor.sensitivity.measurement",
     "predicted_accuracy": "autotailor.sensitivity.measurement",
-    "validate_accuracy": "autotailor.sensitivity.measurement",
-    "validation_subnets": "autotailor.sensitivity.measurement",
+    "validate_accuracy": "autotailor.sensitivity.validation",
+    "validation_subnets": "autotailor.sensitivity.validation",
 }
 __getattr__ = attach(__name__, _HOMES)

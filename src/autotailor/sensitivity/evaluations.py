@@ -15,7 +15,8 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.prediction import Outcomes, d_optimal, offer
 from autotailor.prediction.functions import groups
 from autotailor.sensitivity.config import SensitivityConfig
-from autotailor.sensitivity.measurement import evaluate, learning, learnt_from, validation_subnets
+from autotailor.sensitivity.measurement import evaluate, learning, learnt_from
+from autotailor.sensitivity.validation import validation_subnets
 
 DESIGN = 1  # stream of random numbers: others draw the SubNets by which predictions are judged
 

@@ -19,7 +19,7 @@ from autotailor.compute.accelerator import resolve
 from autotailor.data.excerpt import share_of
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
+from autotailor.ir.space.subnet import SubNet, largest, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.accuracy import Accuracy, DropError
@@ -31,7 +31,6 @@ from autotailor.sensitivity.errors import SensitivityError
 from autotailor.statistics import accuracy, accuracy_drop
 
 COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")
-VALIDATION_COLUMNS = ("subnet", "assignment", "predicted", "measured", "standard_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,46 +144,6 @@ def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int)
             f"sensitivity of {variable.name} = {variable.choices[index]} is missing; run the sensitivity rule again"
         )
     return found
-
-
-def validation_subnets(net: SuperNet, config: SensitivityConfig) -> tuple[SubNet, ...]:
-    """Random SubNets for ``validate_accuracy``: distinct, uniform over the space, drawn from ``config.seed``."""
-    return sample_distinct(net.space, config.validate_subnets, np.random.default_rng(config.seed))
-
-
-def validate_accuracy(
-    net: SuperNet,
-    data: DataSplits,
-    predictor: Sensitivity | AccuracyModel,
-    subnets: Sequence[SubNet],
-    config: SensitivityConfig,
-    journal: Path,
-) -> pd.DataFrame:
-    """Compares predicted and measured accuracy of whole SubNets on the test set.
-
-    The prediction begins with the *test* accuracy of the largest SubNet, and what it learnt comes from the *validation*
-    set, so that the comparison tests the prediction and not the difference between two sets of images.
-
-    Returns:
-        subnet (id), assignment (JSON), predicted (percent), measured (percent), standard_error (points, of the
-        measured drop against the largest SubNet: paired, clustered by base image).
-    """
-    if not subnets:
-        raise SensitivityError("validate_accuracy needs at least one SubNet")
-    base = net.largest()
-    right = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
-    groups = data.test.groups
-    if isinstance(predictor, Sensitivity):
-        constant, _ = accuracy(right[base.id], groups)
-        metric = accuracy_metric(net.space, predictor.rows, constant)
-    else:
-        metric = predictor.metric(right[base.id])
-    predicted = metric.predict(stack(subnets))
-    rows = []
-    for subnet, value in zip(subnets, predicted, strict=True):
-        _, error = accuracy_drop(right[base.id], right[subnet.id], groups)
-        rows.append((subnet.id, subnet.to_json(), float(value), accuracy(right[subnet.id], groups)[0], error))
-    return pd.DataFrame(rows, columns=list(VALIDATION_COLUMNS))
 
 
 def measure_accuracies(

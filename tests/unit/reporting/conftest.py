@@ -83,8 +83,10 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         {
             "subnet": [f"b{i:011x}" for i in range(20)],
             "predicted": real - 0.6 + rng.normal(0, 0.7, 20),
+            "predicted_standard_error": 0.6,
             "measured": real,
             "standard_error": rng.uniform(0.4, 0.6, 20),
+            "own_standard_error": 0.3,
         },
     )
     variables = [("resolution", (28, 24))]

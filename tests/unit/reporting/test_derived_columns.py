@@ -6,6 +6,7 @@ import dataclasses
 import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -41,13 +42,34 @@ def test_latency_predictor(inputs: ReportInputs) -> None:
 
 
 def test_accuracy_predictor(inputs: ReportInputs) -> None:
-    frame = pd.DataFrame(
-        {"subnet": list("abc"), "predicted": [1, 3, 2], "measured": [1.0, 2, 4], "standard_error": 0.1}
+    frame = pd.DataFrame({"subnet": list("abc"), "predicted": [1, 3, 2], "measured": [1.0, 2, 4]}).assign(
+        predicted_standard_error=0.1, standard_error=0.1, own_standard_error=0.1
     )
     frame.to_csv(inputs.accuracy_validation, index=False)
     assert compute("accuracy_tau", inputs) == pytest.approx(1 / 3)
     assert compute("accuracy_mean_error", inputs) == pytest.approx(1.0)
     assert compute("accuracy_bias", inputs) == pytest.approx(-1 / 3)
+
+
+def test_accuracy_predictor_beside_what_it_could_be(inputs: ReportInputs) -> None:
+    n = 20
+    share = np.linspace(0.8, 0.95, n)
+    odds = np.log(share / (1 - share))
+    away = np.where(np.arange(n) < 15, 0.05, 0.5) * np.resize([1, -1], n)
+    off = 1 / (1 + np.exp(-(odds + away + 0.3)))  # a shift of 0.3 that all have in common
+    frame = pd.DataFrame({"subnet": [f"{i:02d}" for i in range(n)], "predicted": 100 * off, "measured": 100 * share})
+    frame["predicted_standard_error"] = 100 * off * (1 - off) * 0.08
+    frame["own_standard_error"] = 100 * share * (1 - share) * 0.06
+    frame["standard_error"] = 1.0
+    frame.to_csv(inputs.accuracy_validation, index=False)
+    assert compute("accuracy_coverage", inputs) == pytest.approx(15 / 20)
+    assert compute("accuracy_coverage_error", inputs) == pytest.approx(math.sqrt(0.16 / 20))
+    assert compute("accuracy_tau_by_chance", inputs) == pytest.approx(0.1622, abs=1e-4)
+    assert compute("accuracy_tau", inputs) < compute("accuracy_ceiling", inputs) < 1
+    assert 0 < compute("accuracy_tau_error", inputs) < 0.2
+    frame.head(3).to_csv(inputs.accuracy_validation, index=False)
+    for name in ("accuracy_coverage", "accuracy_coverage_error", "accuracy_tau_by_chance", "accuracy_tau_error"):
+        assert math.isnan(compute(name, inputs)), name
 
 
 def test_speedup_is_against_the_original(inputs: ReportInputs) -> None:

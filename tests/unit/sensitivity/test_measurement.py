@@ -19,6 +19,7 @@ from autotailor.sensitivity import (
     SensitivityError,
     accuracy_metric,
 )
+from autotailor.sensitivity.validation import COLUMNS
 
 CONFIG = SensitivityConfig(batch_size=20, validate_subnets=5, calibration=CalibrationConfig(16, 16))
 
@@ -149,9 +150,11 @@ def test_whole_subnets_are_compared_on_the_test_set(
     table = sensitivity.validate_accuracy(
         resnet_net, data, measured, [resnet_net.largest(), *subnets], CONFIG, tmp_path / "j"
     )
-    assert list(table.columns) == ["subnet", "assignment", "predicted", "measured", "standard_error"]
-    assert table.predicted[0] == table.measured[0]
-    assert table.standard_error[0] == 0
+    assert tuple(table.columns) == COLUMNS
+    first = table.iloc[0]
+    assert first["predicted"] == first["measured"]
+    assert (first["standard_error"], first["predicted_standard_error"], first["own_standard_error"]) == (0, 0, 0)
+    assert (table["own_standard_error"][1:] > 0).any()
     assert list(table.subnet[1:]) == [subnet.id for subnet in subnets]
 
 

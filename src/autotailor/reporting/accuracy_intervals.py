@@ -1,0 +1,61 @@
+"""How well the predictor of accuracy knows its own error: numbers from ``accuracy_validation.csv``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from autotailor.statistics import coverage, kendall_tau_by_chance, kendall_tau_ceiling, kendall_tau_error
+
+NAN = float("nan")
+FEWEST = 4
+"""Measured SubNets below which nothing is said about a predictor."""
+MOST = 99.9
+"""Percent: log-odds of larger accuracies, and of as small ones, are those of this limit."""
+SHARE = 0.8
+"""Of SubNets that 80 % intervals are to cover."""
+
+
+def _enough(table: pd.DataFrame, *columns: str) -> bool:
+    return len(table) >= FEWEST and not table[list(columns)].isna().any(axis=None)
+
+
+def tau_error(table: pd.DataFrame) -> float:
+    """Standard error of Kendall's tau over draws of SubNets."""
+    if not _enough(table, "predicted", "measured"):
+        return NAN
+    return kendall_tau_error(table["predicted"], table["measured"])
+
+
+def tau_by_chance(table: pd.DataFrame) -> float:
+    """What Kendall's tau of as many unrelated numbers scatters by."""
+    return kendall_tau_by_chance(len(table)) if _enough(table) else NAN
+
+
+def tau_ceiling(table: pd.DataFrame) -> float:
+    """Kendall's tau that a perfect prediction would have against these measurements."""
+    if not _enough(table, "measured", "own_standard_error"):
+        return NAN
+    return kendall_tau_ceiling(table["measured"], table["own_standard_error"])
+
+
+def covered(table: pd.DataFrame) -> float:
+    """Share of SubNets within their 80 % intervals, up to a shift that all have in common.
+
+    Intervals and the shift are those of log-odds, in which the noise of images moves all SubNets alike.
+    """
+    if not _enough(table, "predicted", "measured", "predicted_standard_error", "own_standard_error"):
+        return NAN
+    both = table[["predicted", "measured"]].clip(100.0 - MOST, MOST) / 100.0
+    predicted, measured = both["predicted"].to_numpy(), both["measured"].to_numpy()
+    before, after = (np.log(share / (1.0 - share)) for share in (predicted, measured))
+    known = table["predicted_standard_error"].to_numpy() / (100.0 * predicted * (1.0 - predicted))
+    noise = table["own_standard_error"].to_numpy() / (100.0 * measured * (1.0 - measured))
+    return coverage(before - after, np.hypot(known, noise))
+
+
+def covered_error(table: pd.DataFrame) -> float:
+    """Standard error of the share of as many SubNets that right intervals would cover."""
+    return math.sqrt(SHARE * (1.0 - SHARE) / len(table)) if _enough(table) else NAN

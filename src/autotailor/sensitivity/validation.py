@@ -1,0 +1,101 @@
+"""``accuracy_validation.csv``: predicted against measured accuracy of random SubNets on the test set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from autotailor.data.splits import DataSplits
+from autotailor.ir.space.metric import FloatArray
+from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
+from autotailor.ir.supernet import SuperNet
+from autotailor.prediction.model import AccuracyModel
+from autotailor.prediction.outcomes import BoolArray, Outcomes
+from autotailor.sensitivity.config import SensitivityConfig
+from autotailor.sensitivity.errors import SensitivityError
+from autotailor.sensitivity.measurement import Sensitivity, evaluate, predicted_accuracy
+from autotailor.statistics import accuracy, accuracy_drop
+
+COLUMNS = (
+    "subnet",
+    "assignment",
+    "predicted",
+    "predicted_standard_error",
+    "measured",
+    "standard_error",
+    "own_standard_error",
+)
+
+
+def validation_subnets(net: SuperNet, config: SensitivityConfig) -> tuple[SubNet, ...]:
+    """Random SubNets for ``validate_accuracy``: distinct, uniform over the space, drawn from ``config.seed``."""
+    return sample_distinct(net.space, config.validate_subnets, np.random.default_rng(config.seed))
+
+
+def validate_accuracy(
+    net: SuperNet,
+    data: DataSplits,
+    predictor: Sensitivity | AccuracyModel,
+    subnets: Sequence[SubNet],
+    config: SensitivityConfig,
+    journal: Path,
+) -> pd.DataFrame:
+    """Compares predicted and measured accuracy of whole SubNets on the test set.
+
+    The prediction begins with the *test* accuracy of the largest SubNet, and what it learnt comes from the *validation*
+    set, so that the comparison tests the prediction and not the difference between two sets of images.
+
+    Returns:
+        subnet (id), assignment (JSON), predicted (percent), predicted_standard_error (points, of the predicted drop
+        against the largest SubNet), measured (percent), standard_error (points, of the measured drop against the
+        largest SubNet: paired, clustered by base image), own_standard_error (points, the part of it that the SubNet
+        has for itself: the rest moves all SubNets alike).
+    """
+    if not subnets:
+        raise SensitivityError("validate_accuracy needs at least one SubNet")
+    base = net.largest()
+    right = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
+    groups = data.test.groups
+    predicted, errors = _predicted(net, predictor, subnets, right[base.id])
+    own = _own_errors(net, subnets, right, groups)
+    rows = [
+        (
+            subnet.id,
+            subnet.to_json(),
+            float(value),
+            float(error),
+            accuracy(right[subnet.id], groups)[0],
+            accuracy_drop(right[base.id], right[subnet.id], groups)[1],
+            own.get(subnet, 0.0),
+        )
+        for subnet, value, error in zip(subnets, predicted, errors, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _predicted(
+    net: SuperNet, predictor: Sensitivity | AccuracyModel, subnets: Sequence[SubNet], reference: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Predictions ``[n]`` in percent, and the standard errors of the drops ``[n]`` in points."""
+    rows = stack(subnets)
+    if isinstance(predictor, AccuracyModel):
+        return predictor.metric(reference).predict(rows), predictor.metric_errors(rows, same_images=True)
+    found = predicted_accuracy(net.space, predictor.rows, 100.0 * float(reference.mean()), 0.0)
+    assert found.error is not None
+    return found.metric.predict(rows), found.error.predict(rows)
+
+
+def _own_errors(
+    net: SuperNet, subnets: Sequence[SubNet], right: Mapping[str, BoolArray], groups: npt.NDArray[np.int64]
+) -> dict[SubNet, float]:
+    """The part of each measurement's standard error that a SubNet has for itself, points; not of the largest one."""
+    if not set(subnets) - {net.largest()}:
+        return {}
+    outcomes = Outcomes.of(net.space, subnets, right, groups)
+    share = outcomes.right.mean(axis=1)
+    errors = 100.0 * share * (1.0 - share) * np.sqrt(outcomes.independent)
+    return dict(zip(outcomes.subnets, errors.tolist(), strict=True))
