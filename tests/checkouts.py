@@ -14,13 +14,20 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("conf", "profiles", "src", "workflow")
 FILES = ("README.md", "Snakefile", "pyproject.toml")
 QUICK = {
-    "conf/device/host.yaml": {"precision_target": 0.5, "min_minutes": 0, "max_minutes": 3.0, "energy_seconds": 0},
-    "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3},
+    "conf/device/host.yaml": {
+        "precision_target": 0.5,
+        "drift": 10,  # other tests run beside this one
+        "min_minutes": 0,
+        "max_minutes": 3.0,
+        "energy_seconds": 0,
+    },
+    "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3, "evaluations": 2},
     "conf/finetune/mixed.yaml": {"epochs": 8},
     "conf/polish/default.yaml": {"rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}]},
     "conf/config.yaml": {
-        "sensitivity": {"validate_subnets": 3},
+        "sensitivity": {"validate_subnets": 3, "evaluations": 6},
         "validate": {"subnets": 3, "rounds": 2},
+        "measure": {"seconds": 0.2},
         "export": {"budgets": 2},
     },
 }
@@ -30,7 +37,7 @@ QUICK = {
 def make(project: Path) -> Path:
     """Copies the repository without its environment and results, with ``QUICK`` in its configuration."""
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, project / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, project / folder)  # with compiled modules, which each process would make again
     for file in FILES:
         shutil.copy2(ROOT / file, project / file)
     for name, changes in QUICK.items():

@@ -17,17 +17,17 @@ PROGRAM = """
 import contextlib, io, json, os, sys
 import snakemake.cli
 from autotailor import config, data, finetuning, profiling, search, sensitivity
-for module in (data, finetuning, profiling, search, sensitivity):
+for module in (config, data, finetuning, profiling, search, sensitivity):
     for name in module.__all__:
         getattr(module, name)
 data.names()
+snakemake.cli.get_argument_parser()  # imports the plugins
 for line in sys.stdin:
     command = json.loads(line)
     child = os.fork()
     if not child:
-        out = os.open(command["out"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
+        for number, path in ((1, command["out"]), (2, command["err"])):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         os.chdir(command["folder"])
         sys.path[:0] = command["path"]
         sys.argv = ["snakemake", *command["arguments"]]
@@ -47,10 +47,16 @@ for line in sys.stdin:
 
 
 class Done(NamedTuple):
-    """How a command ended: its exit code, and what it printed on both outputs."""
+    """How a command ended: its exit code, and what it printed on its two outputs."""
 
     code: int
-    said: str
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """What it printed on both outputs."""
+        return self.out + self.err
 
 
 class Snakemake:
@@ -62,7 +68,7 @@ class Snakemake:
     """
 
     def __init__(self, folder: Path, scratch: Path) -> None:
-        self.folder, self._out = folder, scratch / "said.txt"
+        self.folder, self._out, self._err = folder, scratch / "out.txt", scratch / "err.txt"
         self.always: tuple[str, ...] = ()  # arguments of every command
 
     def __enter__(self) -> Snakemake:
@@ -80,10 +86,11 @@ class Snakemake:
         """Runs ``snakemake ARGUMENTS --config CONFIG``; ``path`` is a folder that Python searches first for modules."""
         every = [*self.always, *arguments, *(["--config", *config] if config else [])]
         first = [str(path)] if path else []
-        command = {"folder": str(self.folder), "arguments": every, "out": str(self._out), "path": first}
+        files = {"out": str(self._out), "err": str(self._err)}
+        command = {"folder": str(self.folder), "arguments": every, "path": first, **files}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())
-        return Done(code, self._out.read_text())
+        return Done(code, self._out.read_text(), self._err.read_text())

@@ -1,4 +1,4 @@
-"""The whole pipeline on the second default network, small: every rule runs for real once."""
+"""The whole pipeline on the second default network, small: every rule runs for real once, with augmented images."""
 
 from __future__ import annotations
 
@@ -24,24 +24,48 @@ SMALL = [
     "model.pretrain.epochs=1",
     "finetune.epochs=1",
     "finetune.accept_chance=true",  # one epoch teaches next to nothing
+    "finetune.panel.every=0",
     "data.train_images=512",
-    "data.evaluation_images=400",
+    "data.evaluation_images=200",
     "finetune.calibration.images=128",
     "model.space.resolution=[24]",
     "model.space.width=[]",
     "device.min_minutes=0",
     "device.max_minutes=5",
     "device.precision_target=0.5",
+    "device.drift=10",  # other tests run beside this one
     "search.population=20",
     "search.generations=5",
+    "search.evaluations=2",
+    "sensitivity.evaluations=6",
     "sensitivity.validate_subnets=4",
+    "polish.rounds=[{candidates:2,epochs:1},{candidates:1,epochs:1}]",
     "validate.subnets=4",
     "validate.rounds=2",
+    "measure.seconds=0.2",
 ]
+AUGMENTED = [
+    "model.pretrain.augmentation.policy=trivialaugment",
+    "model.pretrain.augmentation.mixup=0.2",
+    "finetune.augmentation.policy=randaugment",
+    "finetune.augmentation.magnitude=5",
+    "finetune.augmentation.erasing=0.25",
+    "finetune.augmentation.cutmix=1",
+    "finetune.loss=loss_of_mine:shares_alone",
+]
+LOSS = """
+from torch.nn import functional
+
+def shares_alone(logits, labels, teacher, config):
+    asked = config.augmentation
+    assert (asked.policy, asked.magnitude, asked.erasing, asked.cutmix) == ("randaugment", 5, 0.25, 1)
+    assert labels.shape == logits.shape
+    return functional.cross_entropy(logits, labels)
+"""
 
 
 def command(*arguments: str) -> list[str]:
-    config = ["--config", f"model={MODEL}", f"overrides={json.dumps(SMALL)}"]
+    config = ["--config", f"model={MODEL}", f"overrides={json.dumps([*SMALL, *AUGMENTED])}"]
     snakefile = ["--snakefile", str(ROOT / "Snakefile"), "--profile", str(ROOT / "profiles" / "default")]
     return [sys.executable, str(ROOT / "workflow" / "launch.py"), *snakefile, *arguments, *config]
 
@@ -54,6 +78,7 @@ def environment() -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory where the pipeline was killed once, started again, and has ended."""
     directory = tmp_path_factory.mktemp("run")
+    (directory / "loss_of_mine.py").write_text(LOSS)
     first = subprocess.Popen(
         command(), cwd=directory, env=environment(), start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -86,6 +111,14 @@ def test_every_artifact_of_the_contract_is_there(results: Path) -> None:
         missing += [f"{export.name}/{name}" for name in exports if not (export / name).is_file()]
     assert not missing
     assert len(list((results / DEVICE / "exports").iterdir())) == 4
+
+
+def test_a_configuration_augments_pretraining_and_finetuning(results: Path) -> None:
+    """The loss stands in the user's folder and takes labels that are shares of classes only."""
+    for name in ("pretrain", "finetune"):
+        history = pd.read_csv(results / f"{name}_history.csv")
+        assert len(history) == 1
+        assert history["loss"].notna().all()
 
 
 def test_nothing_is_left_to_do(finished: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,54 +13,82 @@ import pytest
 from autotailor import profiling
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import fingerprint
+from forked_snakemake import Done, Snakemake
 from picture_files import photo
 from stages import STAGES
 
 ROOT = Path(__file__).parents[2]
-SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-
-
-def snakemake(directory: Path, *arguments: str, overrides: list[str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs Snakemake from the repository on another directory."""
-    command = [str(SNAKEMAKE), "--directory", str(directory), *arguments]
-    if overrides:
-        command += ["--config", f"overrides={json.dumps(overrides)}"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-
-
-def planned(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
-    """Rules that a dry run would execute, with their number of jobs."""
-    assert done.returncode == 0, done.stdout + done.stderr
-    jobs = re.findall(r"^(\w+)\s+(\d+)$", done.stdout + done.stderr, re.MULTILINE)
-    return {rule: int(count) for rule, count in jobs if rule in STAGES}
-
-
-def test_a_list_inside_an_override_needs_no_quotes(tmp_path: Path) -> None:
-    done = snakemake(tmp_path, "-n", "--config", "overrides=[model.space.width=[0.5,1.0],seed=3]")
-    assert done.returncode == 0, done.stdout + done.stderr
+CODE = Path(".snakemake") / "autotailor" / "code.json"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snakemake]:
+    """The repository, and a process that has imported what a plan needs."""
+    with Snakemake(ROOT, tmp_path_factory.mktemp("said")) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def parsed(process: Snakemake, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The code of all rules as a plan has parsed it."""
+    directory = tmp_path_factory.mktemp("parsed")
+    assert process("--directory", str(directory), "-n").code == 0
+    return directory / CODE
+
+
+@pytest.fixture(scope="module")
+def snakemake(process: Snakemake, parsed: Path) -> Planner:
+    """Plans in the repository."""
+    return Planner(process, parsed)
+
+
+class Planner:
+    """Runs Snakemake from the repository on another directory, which need not parse the code of all rules again."""
+
+    def __init__(self, process: Snakemake, parsed: Path) -> None:
+        self._process, self._parsed = process, parsed
+
+    def __call__(self, directory: Path, *arguments: str, overrides: list[str] | None = None) -> Done:
+        if not (directory / CODE).exists():
+            (directory / CODE).parent.mkdir(parents=True)
+            shutil.copy(self._parsed, directory / CODE)
+        config = [f"overrides={json.dumps(overrides)}"] if overrides else []
+        return self._process("--directory", str(directory), *arguments, config=config)
+
+
+def planned(done: Done) -> dict[str, int]:
+    """Rules that a dry run would execute, with their number of jobs."""
+    assert done.code == 0, done.said
+    jobs = re.findall(r"^(\w+)\s+(\d+)$", done.said, re.MULTILINE)
+    return {rule: int(count) for rule, count in jobs if rule in STAGES}
+
+
+def test_a_list_inside_an_override_needs_no_quotes(snakemake: Planner, tmp_path: Path) -> None:
+    done = snakemake(tmp_path, "-n", "--config", "overrides=[model.space.width=[0.5,1.0],seed=3]")
+    assert done.code == 0, done.said
+
+
+@pytest.fixture(scope="module")
+def finished(snakemake: Planner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which every rule seems to have run."""
     directory = tmp_path_factory.mktemp("finished")
-    summary = snakemake(directory, "--summary").stdout
+    summary = snakemake(directory, "--summary").out
     for line in summary.splitlines():
         if line.startswith("results/"):
             path = directory / line.split("\t")[0]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(line)
-    assert snakemake(directory, "--touch").returncode == 0
+    assert snakemake(directory, "--touch").code == 0
     return directory
 
 
-def test_a_fresh_directory_needs_every_stage(tmp_path: Path) -> None:
+def test_a_fresh_directory_needs_every_stage(snakemake: Planner, tmp_path: Path) -> None:
     assert planned(snakemake(tmp_path, "-n")) == dict.fromkeys(STAGES, 1)
 
 
-def test_nothing_to_do_after_a_run(finished: Path) -> None:
+def test_nothing_to_do_after_a_run(snakemake: Planner, finished: Path) -> None:
     done = snakemake(finished, "-n")
-    assert "Nothing to be done" in done.stdout + done.stderr
+    assert "Nothing to be done" in done.said
 
 
 @pytest.mark.parametrize(
@@ -72,16 +100,16 @@ def test_nothing_to_do_after_a_run(finished: Path) -> None:
         ("search.population=10", "search export measure report"),
     ],
 )
-def test_a_change_reruns_what_depends_on_it(finished: Path, override: str, expected: str) -> None:
+def test_a_change_reruns_what_depends_on_it(snakemake: Planner, finished: Path, override: str, expected: str) -> None:
     assert set(planned(snakemake(finished, "-n", overrides=[override]))) == set(expected.split())
 
 
-def test_a_loss_of_the_users_lies_in_the_current_folder(tmp_path: Path) -> None:
+def test_a_loss_of_the_users_lies_in_the_current_folder(snakemake: Planner, tmp_path: Path) -> None:
     (tmp_path / "loss_beside_the_results.py").write_text("def mine(logits, labels, teacher, config): ...\n")
     assert planned(snakemake(tmp_path, "-n", overrides=["finetune.loss=loss_beside_the_results:mine"]))
     refused = snakemake(tmp_path, "-n", overrides=["finetune.loss=loss_of_nobody:mine"])
-    assert refused.returncode != 0
-    assert "there is no module loss_of_nobody to import" in refused.stdout + refused.stderr
+    assert refused.code != 0
+    assert "there is no module loss_of_nobody to import" in refused.said
 
 
 def table(path: Path, precision: str = "fp16") -> Path:
@@ -95,17 +123,17 @@ def table(path: Path, precision: str = "fp16") -> Path:
     return path
 
 
-def test_somebody_elses_lut_needs_no_device(tmp_path: Path) -> None:
+def test_somebody_elses_lut_needs_no_device(snakemake: Planner, tmp_path: Path) -> None:
     path = table(tmp_path / "lut.csv")
     done = snakemake(tmp_path / "work", "-n", "--config", "device=orin", f"lut={path}")
     assert planned(done) == dict.fromkeys(STAGES, 1)
 
 
-def test_somebody_elses_lut_must_fit_the_configuration(tmp_path: Path) -> None:
+def test_somebody_elses_lut_must_fit_the_configuration(snakemake: Planner, tmp_path: Path) -> None:
     path = table(tmp_path / "lut.csv", "fp32")
     done = snakemake(tmp_path / "work", "-n", "--config", "device=orin", f"lut={path}")
-    assert done.returncode != 0
-    assert "precision 'fp32', not 'fp16'" in done.stderr
+    assert done.code != 0
+    assert "precision 'fp32', not 'fp16'" in done.err
     assert not (tmp_path / "work" / "results").exists()
 
 
@@ -119,21 +147,23 @@ def test_somebody_elses_lut_must_fit_the_configuration(tmp_path: Path) -> None:
         (["overrides=[polish.augmentation.magnitude=31]"], "augmentation.magnitude: expected 0 to 30, not 31"),
     ],
 )
-def test_errors_are_one_message_before_any_rule(tmp_path: Path, config: list[str], message: str) -> None:
+def test_errors_are_one_message_before_any_rule(
+    snakemake: Planner, tmp_path: Path, config: list[str], message: str
+) -> None:
     done = snakemake(tmp_path, "--config", *config)
-    said = [line for line in done.stderr.splitlines() if not line.startswith(("Using", "Assuming"))]
-    assert done.returncode != 0
+    said = [line for line in done.err.splitlines() if not line.startswith(("Using", "Assuming"))]
+    assert done.code != 0
     assert message in said[0]
     assert len(said) == 1
     assert not (tmp_path / "results").exists()
 
 
-def test_a_device_that_is_away_is_planned_for_and_refused_before_training(tmp_path: Path) -> None:
+def test_a_device_that_is_away_is_planned_for_and_refused_before_training(snakemake: Planner, tmp_path: Path) -> None:
     away = ["--config", "device=orin", "overrides=[device.address=127.0.0.1:1]"]
     assert planned(snakemake(tmp_path, "-n", *away)) == dict.fromkeys(STAGES, 1)
     done = snakemake(tmp_path, "--cores", "1", *away)
-    assert done.returncode == 1
-    assert "autotailor: device orin: no SSH server answers at 127.0.0.1:1" in done.stderr
+    assert done.code == 1
+    assert "autotailor: device orin: no SSH server answers at 127.0.0.1:1" in done.err
     assert not (tmp_path / "results").exists()
 
 
@@ -146,13 +176,15 @@ def photos(folder: Path, classes: int = 10) -> Path:
     return folder
 
 
-def test_pictures_that_cannot_be_used_are_planned_with_and_refused_before_training(tmp_path: Path) -> None:
+def test_pictures_that_cannot_be_used_are_planned_with_and_refused_before_training(
+    snakemake: Planner, tmp_path: Path
+) -> None:
     bad = photos(tmp_path / "photos") / "class3" / "1.jpg"
     bad.write_bytes(bad.read_bytes()[:200])
     own = ["data=folder", f"data.root={tmp_path / 'photos'}"]
     assert planned(snakemake(tmp_path / "work", "-n", overrides=own)) == dict.fromkeys(STAGES, 1)
     done = snakemake(tmp_path / "work", "--cores", "1", overrides=own)
-    assert done.returncode == 1
-    assert "autotailor: data folder: 1 of 30 pictures cannot be used" in done.stderr
-    assert f"{bad} is cut off or damaged" in done.stderr
+    assert done.code == 1
+    assert "autotailor: data folder: 1 of 30 pictures cannot be used" in done.err
+    assert f"{bad} is cut off or damaged" in done.err
     assert not (tmp_path / "work" / "results").exists()

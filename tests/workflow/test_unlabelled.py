@@ -14,9 +14,10 @@ import checkouts
 import strangers
 
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
+SMALL = "finetune.epochs=12,model.space.resolution=[32,40],model.space.width=[]"
 COMMANDS = (
     "python -m autotailor inspect models/mine.onnx --data pictures --yaml > conf/model/mine.yaml",
-    "snakemake --cores all --config model=mine device=host 'overrides=[finetune.epochs=20]'",
+    f"snakemake --cores all --config model=mine device=host 'overrides=[{SMALL}]'",
 )
 
 
