@@ -35,9 +35,12 @@ QUICK = {
 
 
 def make(project: Path) -> Path:
-    """Copies the repository without its environment and results, with ``QUICK`` in its configuration."""
+    """Copies the repository without its environment and results, with ``QUICK`` in its configuration.
+
+    Compiled modules are copied too, which processes would make again, but not those that a process writes just now.
+    """
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, project / folder)  # with compiled modules, which each process would make again
+        shutil.copytree(ROOT / folder, project / folder, ignore=shutil.ignore_patterns("*.pyc.*"))
     for file in FILES:
         shutil.copy2(ROOT / file, project / file)
     for name, changes in QUICK.items():

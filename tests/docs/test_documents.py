@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import networks
 from autotailor import config as configuration
 from autotailor.compiler.sources.source import export_module
 from documents import ROOT, Block
+from forked_snakemake import Snakemake
 from picture_files import photo
 
 SCHEMA = ROOT / "workflow" / "schemas" / "conf.schema.yaml"
@@ -84,6 +86,13 @@ def run(project: Path) -> Run:
         return said[command]
 
     return runner
+
+
+@pytest.fixture(scope="module")
+def snakemake(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snakemake]:
+    """Snakemake in the checkout."""
+    with Snakemake(project, tmp_path_factory.mktemp("said")) as planner:
+        yield planner
 
 
 def shell(command: str, project: Path) -> str:
@@ -147,10 +156,12 @@ def test_commands_run(block: Block, run: Run) -> None:
 
 
 @pytest.mark.parametrize("block", of("sh", "bash", mark="planned"))
-def test_runs_are_planned(block: Block, run: Run) -> None:
+def test_runs_are_planned(block: Block, snakemake: Snakemake) -> None:
     for command in documents.commands(block.code):
-        assert command.startswith("snakemake "), "only runs of Snakemake can be planned"
-        run(command.replace("snakemake ", "snakemake -n --quiet rules ", 1))
+        program, *arguments = shlex.split(command, comments=True)
+        assert program == "snakemake", "only runs of Snakemake can be planned"
+        done = snakemake("-n", "--quiet", "rules", *arguments)
+        assert done.code == 0, f"{command}\n{done.said[-4000:]}"
 
 
 @pytest.mark.parametrize(("above", "block"), [pytest.param(*pair, id=pair[1].place) for pair in PRINTED])
