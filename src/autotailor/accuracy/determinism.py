@@ -28,17 +28,18 @@ def deterministic(threads: int, device: torch.device = CPU) -> Iterator[None]:
     """
     keep_freed_memory()
     threads_before = torch.get_num_threads()
-    algorithms = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    algorithms = torch.get_deterministic_debug_mode()
     filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
+    # `torch.use_deterministic_algorithms` would import PyTorch's compiler, too: nearly a second in each process.
+    torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "warn")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     try:
         with torch.random.fork_rng(devices=_with_random_state(device)), _full_fp32(device):
             yield
     finally:
         torch.set_num_threads(threads_before)
-        torch.use_deterministic_algorithms(algorithms[0], warn_only=algorithms[1])
+        torch.set_deterministic_debug_mode(algorithms)
         torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined]
 
 
