@@ -1,29 +1,31 @@
-"""``python -m autotailor front RUN --x latency --y accuracy --limit 'memory<=2'``: the front of any two metrics."""
+"""``python -m autotailor front RUN --x latency --y accuracy --limit 'memory<=2'``: a front of two or three metrics."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
 
 if TYPE_CHECKING:
-    from autotailor.runs.front import FrontAnswer
+    from autotailor.runs.fronts.answer import FrontAnswer, Gap
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds ``front`` to the commands."""
     parser = commands.add_parser(
         "front",
-        help="the front of any two metrics of a finished run",
-        description="Finds the SubNets that no other one beats in both of two metrics, as predicted by a finished "
-        "run, under limits of any metrics. Nothing runs again.",
+        help="the front of any two or three metrics of a finished run",
+        description="Finds the SubNets that no other one beats in all of two or three metrics, as predicted by a "
+        "finished run, under limits of any metrics. Nothing runs again.",
     )
     answer.add_arguments(parser)
     for name, default in (("x", "latency"), ("y", "accuracy")):
         parser.add_argument(
             f"--{name}", default=default, metavar="METRIC", help=f"accuracy, latency, energy ... (default: {default})"
         )
+    parser.add_argument("--z", metavar="METRIC", help="a third metric, such as memory")
     parser.add_argument(
         "--limit",
         action="append",
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     with answer.only_the_answer(options):
         import autotailor
 
-        found = autotailor.open_run(options.folder).front(options.x, options.y, options.limit)
+        found = autotailor.open_run(options.folder).front(options.x, options.y, options.limit, z=options.z)
     if options.json:
         answer.print_json(found.to_dict())
     else:
@@ -54,7 +56,8 @@ def _show(found: FrontAnswer) -> None:
     """Prints one row for each SubNet, and where the numbers come from."""
     from rich.console import Console
 
-    names = [found.x, found.y, *(name for name in found.points[0] if name not in (found.x, found.y))]
+    asked = [name for name in (found.x, found.y, found.z) if name]
+    names = [*asked, *(name for name in found.points[0] if name not in asked)]
     units = {name: f"{name} {found.points[0][name].unit}" for name in names}
     shown = answer.table(f"{len(found.subnets)} SubNets", "SubNet", *units.values(), numbers=tuple(units.values()))
     for subnet, point in zip(found.subnets, found.points, strict=True):
@@ -65,3 +68,19 @@ def _show(found: FrontAnswer) -> None:
         print(f"{name} from {found.points[0][name].source}")
     how = "exact under these predictions" if found.is_exact else "perhaps not the best possible"
     print(f"found by {found.method}: {how}")
+    if found.gap is not None:
+        _show_gap(found.gap, {name: each.unit for name, each in found.points[0].items()})
+
+
+def _show_gap(gap: Gap, units: Mapping[str, str]) -> None:
+    """Prints what may be missing, and where."""
+    unit = units[gap.metric]
+    what = f"at any limits that a SubNet of the front keeps, none is better in {gap.metric}"
+    if not gap.between:
+        print(f"complete: {what}")
+    elif gap.axis is None:
+        print(f"{what} by more than {answer.number(gap.largest)} {unit}")
+    else:
+        levels = ", ".join(answer.number(level) for level in gap.levels)
+        print(f"{what} by more than {answer.number(gap.between)} {unit};")
+        print(f"by no more than {answer.number(gap.largest)} {unit} at {gap.axis} of {levels} {units[gap.axis]}")

@@ -12,7 +12,8 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.runs.errors import RunError
     from autotailor.runs.export import ExportAnswer
-    from autotailor.runs.front import FrontAnswer, Limit
+    from autotailor.runs.fronts.answer import FrontAnswer
+    from autotailor.runs.fronts.limit import Limit
     from autotailor.runs.known_metric import Estimate, KnownMetric
     from autotailor.runs.prediction import Prediction
     from autotailor.runs.run import Run, open_run
@@ -32,8 +33,8 @@ __all__ = [
 _HOMES = {
     "Estimate": "autotailor.runs.known_metric",
     "ExportAnswer": "autotailor.runs.export",
-    "FrontAnswer": "autotailor.runs.front",
-    "Limit": "autotailor.runs.front",
+    "FrontAnswer": "autotailor.runs.fronts.answer",
+    "Limit": "autotailor.runs.fronts.limit",
     "KnownMetric": "autotailor.runs.known_metric",
     "Prediction": "autotailor.runs.prediction",
     "Run": "autotailor.runs.run",

@@ -69,6 +69,11 @@ class KnownMetric:
     source: str
     is_best_high: bool = False
 
+    @property
+    def sign(self) -> float:
+        """1 for a metric that is minimised, -1 for one that is maximised."""
+        return -1.0 if self.is_best_high else 1.0
+
     def estimate(self, subnet: SubNet) -> Estimate:
         """The prediction for one SubNet."""
         row = subnet.to_array()

@@ -9,7 +9,9 @@ import pandas as pd
 
 from autotailor.runs.export import ExportAnswer, export_budget
 from autotailor.runs.folder import open_folder
-from autotailor.runs.front import FrontAnswer, find_front, read_limit
+from autotailor.runs.fronts.answer import FrontAnswer
+from autotailor.runs.fronts.find import find_front
+from autotailor.runs.fronts.limit import read_limit
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
 from autotailor.runs.subnets import Which
 from autotailor.runs.tables import RunTables
@@ -51,19 +53,23 @@ class Run(RunTables):
         )
         return tuple(agreement for agreement in found if agreement is not None)
 
-    def front(self, x: str = "latency", y: str = "accuracy", limits: Iterable[str] = ()) -> FrontAnswer:
-        """The SubNets that no other one beats in both of two metrics, as predicted.
+    def front(
+        self, x: str = "latency", y: str = "accuracy", limits: Iterable[str] = (), *, z: str | None = None
+    ) -> FrontAnswer:
+        """The SubNets that no other one beats in all of two or three metrics, as predicted.
 
         Args:
             x: name of a metric of ``run.metrics``.
             y: name of another one. Accuracy is maximised, every other metric is minimised.
             limits: bounds of any metrics, such as ``"memory<=2"`` or ``"accuracy>=90"``, in the units of the metrics.
+            z: name of a third one.
 
         Raises:
             RunError: a metric or a limit makes no sense, or no SubNet keeps the limits.
         """
         config = SearchConfig.from_section(self.configuration["search"])
-        return find_front(self.metrics, x, y, tuple(read_limit(text) for text in limits), config)
+        names = (x, y) if z is None else (x, y, z)
+        return find_front(self.metrics, names, tuple(read_limit(text) for text in limits), config)
 
     def export(
         self,

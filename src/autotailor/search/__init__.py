@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from autotailor.search.config import SearchConfig
     from autotailor.search.constrained.constraint import Constraint, Solution
     from autotailor.search.constrained.solve import solve
+    from autotailor.search.constrained.sweep import ConstrainedFront, constrained_front
     from autotailor.search.cost import COSTS, LATENCY, Cost, cost_of_device
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
@@ -29,6 +30,7 @@ __all__ = [
     "LATENCY",
     "Candidates",
     "Choice",
+    "ConstrainedFront",
     "Constraint",
     "Cost",
     "ExactFront",
@@ -45,6 +47,7 @@ __all__ = [
     "budget_names",
     "candidates",
     "choose",
+    "constrained_front",
     "cost_of_device",
     "exact_front",
     "read_budgets",
@@ -60,6 +63,7 @@ _HOMES = {
     "LATENCY": "autotailor.search.cost",
     "Candidates": "autotailor.search.choice",
     "Choice": "autotailor.search.choice",
+    "ConstrainedFront": "autotailor.search.constrained.sweep",
     "Constraint": "autotailor.search.constrained.constraint",
     "Cost": "autotailor.search.cost",
     "ExactFront": "autotailor.search.elimination",
@@ -74,6 +78,7 @@ _HOMES = {
     "best_at": "autotailor.search.best",
     "budget_limits": "autotailor.search.budgets",
     "budget_names": "autotailor.search.budgets",
+    "constrained_front": "autotailor.search.constrained.sweep",
     "choose": "autotailor.search.choice",
     "cost_of_device": "autotailor.search.cost",
     "exact_front": "autotailor.search.elimination",

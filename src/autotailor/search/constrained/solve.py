@@ -46,7 +46,7 @@ def solve(
     Raises:
         SearchError: a budget or its name is invalid, or the terms couple too many variables.
     """
-    _check(objective, constraints, budgets)
+    check(objective, constraints, budgets)
     solver = Solver(objective, constraints, seconds, gap, max_table)
     return tuple(solution(objective, constraints, solver.best(limits_of(constraints, named))) for named in budgets)
 
@@ -79,7 +79,7 @@ def solution(objective: Metric, constraints: Sequence[Constraint], best: Best) -
     )
 
 
-def _check(objective: Metric, constraints: Sequence[Constraint], budgets: Sequence[Mapping[str, Budget]]) -> None:
+def check(objective: Metric, constraints: Sequence[Constraint], budgets: Sequence[Mapping[str, Budget]]) -> None:
     """Refuses constraints over other spaces, names that occur twice, and budgets of unknown names."""
     names = [c.key for c in constraints]
     if not constraints or len(set(names)) != len(names):

@@ -82,10 +82,15 @@ class Solver:
         gap: float = 0.0,
         max_table: int = 200_000,
     ) -> None:
-        self.objective, self.seconds, self.gap = objective, seconds, gap
+        self.objective, self.constraints, self.seconds, self.gap = objective, tuple(constraints), seconds, gap
         self.program = Program(objective, constraints, max_table)
         ends = stack([largest(objective.space), smallest(objective.space)])
         self.known = Known(self.program, np.unique(ends, axis=0))
+
+    def within(self, limits: FloatArray) -> Best | None:
+        """The best SubNet within limits ``[constraints]``, infinite without; None where none was found."""
+        found = self._within(Question.of(self.program, limits))
+        return None if found is None else self._best(found, limits)
 
     def best(self, limits: FloatArray) -> Best:
         """The answer to limits ``[constraints]``, infinite where a constraint has none."""

@@ -11,7 +11,10 @@ import pytest
 import autotailor
 from autotailor.ir.space.subnet import IntArray, canonical
 from autotailor.runs import Limit, Run, RunError
-from autotailor.runs.front import read_limit
+from autotailor.runs.fronts import exact
+from autotailor.runs.fronts.find import find_front
+from autotailor.runs.fronts.limit import read_limit
+from autotailor.search import SearchConfig
 from autotailor.search.front import non_dominated
 
 
@@ -39,9 +42,14 @@ def values(run: Run, name: str, rows: IntArray) -> np.ndarray:
         ("accuracy", "parameters", []),
         ("macs", "latency", []),
         ("latency", "accuracy", ["latency<=0.1", "accuracy>=80"]),
+        ("latency", "accuracy", ["latency>=0.05", "accuracy<=90"]),
+        ("latency", "accuracy", ["memory<=0.6"]),
+        ("parameters", "latency", ["accuracy>=70", "macs<=2"]),
+        ("memory", "accuracy", []),
+        ("latency", "memory", ["accuracy>=75"]),
     ],
 )
-def test_a_front_of_two_sums_is_exact(x: str, y: str, limits: list[str], run: Run, everything: IntArray) -> None:
+def test_a_front_is_exact_and_complete(x: str, y: str, limits: list[str], run: Run, everything: IntArray) -> None:
     found = run.front(x, y, limits)
     assert found.is_exact
     rows = everything
@@ -56,30 +64,45 @@ def test_a_front_of_two_sums_is_exact(x: str, y: str, limits: list[str], run: Ru
     assert shown == sorted(shown)
 
 
-def test_a_front_under_a_limit_of_memory_keeps_it_and_is_near_the_best(run: Run, everything: IntArray) -> None:
-    found = run.front("latency", "accuracy", ["memory<=0.6"])
-    assert not found.is_exact
+def test_without_the_exact_search_a_front_under_a_limit_is_near_the_best(run: Run, everything: IntArray) -> None:
+    config = SearchConfig(exact="never", population=40, generations=30)
+    found = find_front(run.metrics, ("latency", "accuracy"), (read_limit("memory<=0.6"),), config)
+    assert (found.is_exact, found.gap) == (False, None)
     assert all(point["memory"].value <= 0.6 for point in found.points)
     rows = everything[run.metrics["memory"].metric.predict(everything) <= 0.6]
     latency, accuracy = values(run, "latency", rows), -values(run, "accuracy", rows)
     assert found.points[0]["latency"].value <= 1.2 * latency.min()
     gaps = [accuracy[latency <= p["latency"].value].max() - p["accuracy"].value for p in found.points]
-    assert max(gaps) <= 4.0, "20 individuals, 4 generations"
+    assert max(gaps) <= 4.0, "40 individuals, 30 generations"
+    with pytest.raises(RunError, match="front of latency, accuracy, memory: three metrics need an exact search"):
+        find_front(run.metrics, ("latency", "accuracy", "memory"), (), config)
 
 
-def test_a_front_with_peak_memory_as_a_metric_holds_no_subnet_that_another_one_beats(run: Run) -> None:
-    found = run.front("memory", "accuracy")
-    memory, accuracy = ([point[name].value for point in found.points] for name in ("memory", "accuracy"))
-    assert memory == sorted(memory)
-    assert accuracy == sorted(accuracy)
+def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
+    run: Run, everything: IntArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "POINTS", 12)
+    monkeypatch.setattr(exact, "LEVELS", 5)
+    names = ("latency", "accuracy", "memory")
+    found = run.front("latency", "accuracy", ["accuracy>=75"], z="memory")
+    costs = np.stack([values(run, name, everything) for name in names], axis=1)
+    assert found.is_exact
     assert len(found.points) > 3
+    for subnet, point in zip(found.subnets, found.points, strict=True):
+        own = np.array([values(run, name, subnet.to_array())[0] for name in names])
+        assert not (costs < own - 1e-7).all(axis=1).any()
+        assert point["accuracy"].value >= 75
+    gap = found.to_dict()["gap"]
+    assert (gap["metric"], gap["axis"], found.z) == ("accuracy", "memory", "memory")
+    assert 0.0 <= gap["largest"] <= gap["between"] < 25.0
+    assert len(gap["levels"]) == 5
 
 
 @pytest.mark.parametrize(
     ("x", "y", "limits", "words"),
     [
         ("latency", "energy", [], "metric 'energy': the run cannot predict it; known are accuracy, latency"),
-        ("latency", "latency", [], "name two different metrics"),
+        ("latency", "latency", [], "name different metrics"),
         ("latency", "accuracy", ["size<=1"], "metric 'size'"),
         ("latency", "accuracy", ["memory=1"], "expected METRIC<=NUMBER or METRIC>=NUMBER"),
         ("latency", "accuracy", ["memory<=little"], "expected METRIC<=NUMBER"),

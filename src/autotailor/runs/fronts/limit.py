@@ -1,0 +1,47 @@
+"""Limits of metrics, as questions name them: ``memory<=2``, ``accuracy>=90``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotailor.ir.space.metric import FloatArray
+from autotailor.runs.errors import RunError
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound of one metric.
+
+    Attributes:
+        metric: its name.
+        value: in the metric's unit.
+        is_lower: whether values below are refused; else values above.
+    """
+
+    metric: str
+    value: float
+    is_lower: bool = False
+
+    def excess(self, values: FloatArray) -> FloatArray:
+        """By what share of the bound each of the values ``[n]`` breaks it; 0 where the value keeps it."""
+        over = (self.value - values) if self.is_lower else (values - self.value)
+        return np.asarray(np.maximum(over, 0.0) / max(abs(self.value), 1e-12), dtype=np.float64)
+
+    def __str__(self) -> str:
+        return f"{self.metric}{'>=' if self.is_lower else '<='}{self.value:g}"
+
+
+def read_limit(text: str) -> Limit:
+    """A limit such as ``memory<=2`` or ``accuracy>=90``.
+
+    Raises:
+        RunError: the text is no limit.
+    """
+    found = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
+    try:
+        return Limit(found[1], float(found[3]), found[2] == ">=")  # type: ignore[index]
+    except (TypeError, ValueError) as error:
+        raise RunError(f"limit {text!r}: expected METRIC<=NUMBER or METRIC>=NUMBER, such as 'memory<=2'") from error

@@ -1,0 +1,167 @@
+"""The front of an objective and one or two swept constraints, under limits of further constraints.
+
+For one swept constraint the front is the steps of one line (see ``line``). For two, it is those of several lines, at
+*levels* of the second constraint: first some levels that are spread evenly, then the middle of the two neighbours
+between which the objective changes most. Each SubNet of a line is the best within what it spends, so that only SubNets
+between levels can be missing. The largest difference between neighbouring lines bounds what the front misses there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.space.metric import FloatArray, Metric
+from autotailor.ir.space.subnet import IntArray
+from autotailor.search.constrained.answers import Answers
+from autotailor.search.constrained.constraint import Budget, Constraint
+from autotailor.search.constrained.line import APART, Line, trace
+from autotailor.search.constrained.solve import check, limits_of
+from autotailor.search.constrained.solver import Solver
+from autotailor.search.errors import SearchError
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedFront:
+    """A front of an objective and one or two constraints, under further constraints.
+
+    Attributes:
+        rows: choice indices ``[n, variables]`` of SubNets that no other one of them beats, by rising first constraint.
+        values: of the objective ``[n]``, in its unit.
+        spent: values of the swept constraints ``[n, swept]``.
+        proven: whether no SubNet that spends as little has a higher objective ``[n]``; all are in time enough.
+        levels: of the second constraint at which the front was searched; empty with one constraint.
+        gap: at any limit of the first constraint, and at each of these levels of the second, that some SubNet of the
+            front keeps, the front has a SubNet whose objective is less than the best by no more than this, in its unit.
+        gap_between: the same at any limits; equal to ``gap`` with one constraint.
+    """
+
+    rows: IntArray
+    values: FloatArray
+    spent: FloatArray
+    proven: npt.NDArray[np.bool_]
+    levels: tuple[float, ...]
+    gap: float
+    gap_between: float
+
+
+def constrained_front(
+    objective: Metric,
+    axes: Sequence[Constraint],
+    constraints: Sequence[Constraint] = (),
+    budgets: Mapping[str, Budget] | None = None,
+    *,
+    points: int = 64,
+    levels: int = 24,
+    seconds: float = 30.0,
+    max_table: int = 200_000,
+) -> ConstrainedFront | None:
+    """The SubNets that no other one beats in the objective and one or two costs, within budgets.
+
+    >>> constrained_front(accuracy, [Constraint(latency), Constraint(memory)], [Constraint(energy)], {"energy": "50%"})
+
+    Args:
+        objective: to be maximised, a sum of terms, perhaps through a link.
+        axes: one or two costs, to be minimised.
+        constraints: further metrics with a budget.
+        budgets: of axes and constraints by name, as in ``solve``.
+        points: limits of the first cost that are tried, at each level of the second.
+        levels: limits of the second cost that are tried, 2 at least.
+        seconds: of CPU, for each set of limits at most; a set takes some hundredths of a second as a rule.
+        max_table: largest table of an elimination, in entries.
+
+    Returns:
+        The front; None where no SubNet was found within the budgets.
+
+    Raises:
+        SearchError: there are other than one or two axes, a budget or its name is invalid, or the terms couple too many
+            variables.
+    """
+    every, named = [*axes, *constraints], budgets or {}
+    check(objective, every, [named])
+    if len(axes) not in (1, 2):
+        raise SearchError(f"front over {len(axes)} costs, expected one or two beside {objective.name}")
+    solver = Solver(objective, every, seconds, 0.0, max_table)
+    return sweep(solver, limits_of(every, named), len(axes), points, levels)
+
+
+def sweep(solver: Solver, limits: FloatArray, axes: int, points: int, levels: int) -> ConstrainedFront | None:
+    """The front of the solver's objective and its first constraints, one or two; see ``constrained_front``.
+
+    Args:
+        solver: of the objective and all constraints.
+        limits: of all constraints ``[constraints]``, infinite without.
+        axes: so many of the constraints the front is over.
+        points: limits of the first constraint, at each level of the second.
+        levels: limits of the second constraint.
+    """
+    answers = Answers(solver, limits, range(axes))
+    lines = [trace(answers, np.empty(0), points)] if axes == 1 else _lines(answers, points, levels)
+    if not answers.found:
+        return None
+    gap = max(line.gap(answers) for line in lines)
+    between = [_between(answers, below, above) for below, above in itertools.pairwise(lines)]
+    kept = _non_dominated(answers)
+    proven = np.array([best.bound <= best.linear for best in answers.found])
+    return ConstrainedFront(
+        np.stack([best.row for best in answers.found])[kept],
+        solver.objective.link.value(answers.linear[kept]),
+        answers.spent[kept],
+        proven[kept],
+        tuple(float(line.rest[0]) for line in lines if len(line.rest)),
+        gap,
+        max([gap, *between]),
+    )
+
+
+def _lines(answers: Answers, points: int, levels: int) -> list[Line]:
+    """Lines by rising level of the second constraint, the loosest first to be traced."""
+    evenly = np.linspace(answers.least[1], answers.highest[1], max(2, levels // 2))
+    lines = [trace(answers, np.array([level]), points) for level in evenly[::-1]][::-1]
+    while len(lines) < levels:
+        gaps = [_between(answers, below, above) for below, above in itertools.pairwise(lines)]
+        widest = int(np.argmax(gaps))
+        below, above = lines[widest], lines[widest + 1]
+        top = max((answers.spent[n, 1] for n in above.asked.values() if n is not None), default=-np.inf)
+        if gaps[widest] == 0.0 or top <= below.rest[0] + 2 * APART * answers.range[1]:
+            break
+        level = (below.rest[0] + top) / 2
+        lines.insert(widest + 1, trace(answers, np.array([level]), points))
+    return lines
+
+
+def _between(answers: Answers, below: Line, above: Line) -> float:
+    """By how much the objective may change between two levels, at any limit of the first constraint that is kept.
+
+    Between two limits that were asked for at either level, the best objective of the upper level is at most that at the
+    next limit asked for there, and the front has what the lower level allows at the first of the two limits.
+    """
+    ends, numbers = np.array(list(above.asked)), list(above.asked.values())
+    limits = np.union1d(ends, list(below.asked))
+    worst, start = 0.0, float(answers.least[0])
+    for limit in limits[limits <= ends[-1]]:
+        number = numbers[int(np.searchsorted(ends, limit))]
+        inside = answers.within(np.array([limit, above.rest[0]]))
+        if number is not None and inside.any():
+            allowed = answers.within(np.array([start, below.rest[0]]) + APART * answers.range)
+            lower = answers.linear[allowed].max() if allowed.any() else answers.linear[inside].min()
+            worst = max(worst, answers.difference(lower, answers.found[number].bound))
+        start = limit
+    return worst
+
+
+def _non_dominated(answers: Answers) -> IntArray:
+    """Numbers of the answers that no other one beats, by rising first constraint; of equal ones the first."""
+    costs = np.column_stack([answers.spent, -answers.linear])
+    tolerance = APART * np.append(answers.range, answers.solver.program.range_of_loss)
+    kept = []
+    for number, own in enumerate(costs):
+        as_good = (costs <= own + tolerance).all(axis=1)
+        better = as_good & (costs < own - tolerance).any(axis=1)
+        if not better.any() and not as_good[:number].any():
+            kept.append(number)
+    return np.array(sorted(kept, key=lambda number: tuple(costs[number])), dtype=np.int64)
