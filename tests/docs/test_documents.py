@@ -164,6 +164,15 @@ def test_runs_are_planned(block: Block, snakemake: Snakemake) -> None:
         assert done.code == 0, f"{command}\n{done.said[-4000:]}"
 
 
+def test_two_commands_plan_a_run_of_ones_own_network_and_pictures(snakemake: Snakemake) -> None:
+    """What ``inspect --data --yaml`` has written in the checkout is a run without a change."""
+    done = snakemake("-n", "--config", "model=mine", "device=host")
+    assert done.code == 0, done.said
+    jobs = dict(re.findall(r"^(\w+)\s+(\d+)$", done.said, re.MULTILINE))
+    assert {"compile", "finetune", "profile", "sensitivity", "search", "export", "report"} <= set(jobs)
+    assert "pretrain" not in jobs
+
+
 @pytest.mark.parametrize(("above", "block"), [pytest.param(*pair, id=pair[1].place) for pair in PRINTED])
 def test_what_is_said_to_be_printed_is_printed(above: Block, block: Block, run: Run) -> None:
     printed = [words(line) for command in documents.commands(above.code) for line in run(command).splitlines()]
