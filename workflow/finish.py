@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from autotailor import data
+from autotailor import data, search
 from autotailor.reporting import print_front
 
 
@@ -25,6 +25,7 @@ def main() -> None:
         timings,
         (directory / "report.html").resolve(),
         score=data.score(configuration["data"]),
+        cost=search.cost_of_device(configuration["device"]),
     )
 
 

@@ -108,6 +108,13 @@ def sections() -> list[Section]:
         ),
         Section("## `device`", "", described["device"], "conf/device/host.yaml"),
         Section(
+            "### `device` without a device",
+            "With the key `cost`, budgets limit what the graph says, and nothing is measured but accuracy. There are "
+            "no other keys.",
+            described["counting"],
+            "conf/device/macs.yaml",
+        ),
+        Section(
             "## `data`: pictures in folders", "`kind: folder`.", pictures | described["folder"], "conf/data/folder.yaml"
         ),
         Section(

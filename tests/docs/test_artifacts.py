@@ -27,7 +27,7 @@ TABLES = {
     "validation.csv": validation.COLUMNS,
     "candidates.csv": candidate_columns(LATENCY),
     "polish.csv": race.COLUMNS,
-    "compare.csv": comparison.COLUMNS,
+    "compare.csv": comparison.columns(LATENCY),
     "sensitivity.csv": measurement.COLUMNS,
     "evaluations.csv": storage.COLUMNS,
     "accuracy_validation.csv": accuracy_validation.COLUMNS,

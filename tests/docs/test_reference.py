@@ -27,7 +27,13 @@ MADE_ELSEWHERE = {
     "polish": {"epochs", "resume_from"},
 }  # fields that are no keys of the section
 FOR_PEOPLE = {"search": {"name"}} | {name: {"kind"} for name in ("pictures", *PICTURES_OF)}
-LEAST = {"training": {"epochs": 1}, "pretrain": {"epochs": 1}, "finetune": {"epochs": 1}, "device": {"name": "host"}}
+LEAST = {
+    "training": {"epochs": 1},
+    "pretrain": {"epochs": 1},
+    "finetune": {"epochs": 1},
+    "device": {"name": "host"},
+    "counting": {"name": "macs", "cost": "macs"},
+}
 PICTURES = {"name": "mine", "resolution": 32}
 
 

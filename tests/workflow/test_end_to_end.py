@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import pandas as pd
 import pytest
 
 import autotailor
+from autotailor.runs import RunError
 
 ROOT = Path(__file__).parents[2]
 MODEL, DEVICE = "mobilenet_digits", "host"
@@ -64,8 +67,17 @@ def shares_alone(logits, labels, teacher, config):
 """
 
 
-def command(*arguments: str) -> list[str]:
-    config = ["--config", f"model={MODEL}", f"overrides={json.dumps([*SMALL, *AUGMENTED])}"]
+COUNTED = [
+    *(override for override in SMALL if not override.startswith(("device.", "validate.", "polish."))),
+    "polish=none",
+    "search.candidates=2",
+    'export.budgets=["50%","3.4M"]',
+]
+
+
+def command(*arguments: str, overrides: Sequence[str] = SMALL, device: str = DEVICE) -> list[str]:
+    chosen = json.dumps([*overrides, *AUGMENTED])
+    config = ["--config", f"model={MODEL}", f"device={device}", f"overrides={chosen}"]
     snakefile = ["--snakefile", str(ROOT / "Snakefile"), "--profile", str(ROOT / "profiles" / "default")]
     return [sys.executable, str(ROOT / "workflow" / "launch.py"), *snakefile, *arguments, *config]
 
@@ -174,6 +186,53 @@ def test_every_rule_has_a_run_in_the_store(finished: Path) -> None:
     expected = "pretrain compile finetune enumerate profile validate sensitivity search polish export measure report"
     assert rules == set(expected.split())
     assert parents == 1
+
+
+@pytest.fixture(scope="module")
+def counted(finished: Path, results: Path) -> Path:
+    """The results of a second run without a device, whose budgets limit MACs."""
+    arguments = command("--quiet", "rules", overrides=COUNTED, device="macs")
+    done = subprocess.run(
+        arguments, cwd=finished, env=environment(), capture_output=True, text=True, timeout=550, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    ran = {path.stem for path in (finished / "logs" / MODEL / "macs").glob("*.log")}
+    assert ran == {"search", "polish", "export", "measure", "report"}
+    return results / "macs"
+
+
+def test_without_a_device_budgets_limit_macs(counted: Path, results: Path) -> None:
+    pareto, candidates, summary = (pd.read_csv(counted / f"{name}.csv") for name in ("pareto", "candidates", "summary"))
+    for table in (pareto, candidates, summary):
+        assert [name for name in table if re.search("latency|_ms|_mb_|energy", name)] == []
+    net = autotailor.load(results / "supernet.pt")
+    whole = float(net.macs().predict(net.largest().to_array())[0])
+    assert candidates.groupby("budget")["budget_macs_m"].first().tolist() == pytest.approx([whole / 2, 3.4])
+    assert (candidates["macs_m"] <= candidates["budget_macs_m"]).all()
+    for _, row in pareto.iterrows():
+        subnet = autotailor.SubNet.from_json(net.space, row["assignment"])
+        assert row["macs_m"] == pytest.approx(sum(autotailor.SuperNet.of(net.slice(subnet), {}).macs().predict([[]])))
+    macs = summary.set_index("name")["macs_m"]
+    assert macs["largest"] == macs["original"] == pytest.approx(whole)
+    assert macs["budget_01"] <= whole / 2
+    assert all(json.loads(path.read_text())["passed"] for path in counted.glob("exports/*/verification.json"))
+    assert len(list(counted.glob("exports/*/model.onnx"))) == 3
+
+
+def test_questions_to_a_run_without_a_device_are_answered_in_macs(counted: Path, tmp_path: Path) -> None:
+    run = autotailor.open_run(counted)
+    assert set(run.metrics) == {"accuracy", "parameters", "macs"}
+    assert set(run.unknown_metrics) == {"latency", "energy", "memory"}
+    assert [agreement.metric for agreement in run.agreements()] == ["accuracy"]
+    assert set(run.predict("budget_01").measured) == {"accuracy"}
+    front = run.front()
+    assert front.x == "macs"
+    assert front.is_exact
+    answer = run.export("2.5M", tmp_path / "one", polish=False)
+    assert answer.predicted["macs"].value <= 2.5
+    assert (answer.budget, answer.unit, answer.meets_budget) == (2.5, "millions", True)
+    with pytest.raises(RunError, match="device=macs counts MACs and stands for no device; leave address out"):
+        run.export("2.5M", tmp_path / "two", access={"address": "127.0.0.1"})
 
 
 def test_the_report_opens_by_itself(results: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, contents, data, run_lock, tracking
+from autotailor import artifacts, contents, data, run_lock, search, tracking
 from autotailor.commands import feasibility
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
@@ -69,19 +69,25 @@ EXPORTED = {
 # Exports hold ncnn's files if ncnn can run the network. Where ncnn measures, these files are required outputs.
 NCNN_FILES = (
     {"param": "model.ncnn.param", "bin": "model.ncnn.bin"}
-    if CONFIG["device"]["runtime"].startswith("ncnn")
+    if CONFIG["device"].get("runtime", "").startswith("ncnn")
     else {}
 )
 SCORE = data.score(CONFIG["data"])
+COST = search.cost_of_device(CONFIG["device"])
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
 RUN = tracking.RunKey(MODEL, DEVICE, artifacts.digest(CONFIG), flatten(CONFIG))
 
 # Measuring on this machine takes all its cores; measuring on a remote device leaves them to other rules.
 MEASURING_THREADS = (
     (workflow.cores or os.cpu_count())
-    if CONFIG["device"]["transport"] == "local"
+    if CONFIG["device"].get("transport") == "local"
     else 1
 )
+
+
+def measured(**items):
+    """Inputs, outputs and resources of a rule that need a device; none where budgets limit what the graph says."""
+    return items if COST.is_measured else {}
 
 
 def together(section):
@@ -109,6 +115,7 @@ config["tracking"] = {
 }
 
 config["score"] = {"name": SCORE.name, "title": SCORE.title, "best": SCORE.best}
+config["cost"] = {"title": COST.title, "is_measured": COST.is_measured}
 config["profile"] = CONFIG["profile"]
 LUT = CONFIG["profile"]["lut"]
 
@@ -123,10 +130,21 @@ SECTIONS = {
     "pretrain": CONFIG["model"]["pretrain"],
     "space": CONFIG["model"]["space"],
     "calibration": CONFIG["finetune"]["calibration"],
-    "runtime": {
-        key: CONFIG["device"].get(key)
-        for key in ("name", "transport", "runtime", "precision", "fusion", "options")
-    },
+    "runtime": (
+        {
+            key: CONFIG["device"].get(key)
+            for key in (
+                "name",
+                "transport",
+                "runtime",
+                "precision",
+                "fusion",
+                "options",
+            )
+        }
+        if COST.is_measured
+        else CONFIG["device"]
+    ),
     "profile": {"max_minutes": CONFIG["profile"]["max_minutes"]},
     "imported": artifacts.file_digest(Path(LUT).expanduser()) if LUT else None,
     "budgets": BUDGETS,
@@ -143,7 +161,9 @@ CONTENTS = {
     "weights": lambda: (
         None if TRAINED_HERE else contents.weights_content(SECTIONS["weights"])
     ),
-    "device": lambda: contents.runtime_content(CONFIG["device"]),
+    "device": lambda: (
+        contents.runtime_content(CONFIG["device"]) if COST.is_measured else None
+    ),
     "tolerance": contents.exporter_content,
 }
 

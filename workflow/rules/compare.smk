@@ -18,7 +18,7 @@ rule compare:
         "../envs/autotailor.yaml"
     threads: MEASURING_THREADS
     resources:
-        **{f"device_{DEVICE}": 1},
+        **measured(**{f"device_{DEVICE}": 1}),
     params:
         sections=sections("data", "finetune", "compare", "device", "threads"),
         code=code("compare"),

@@ -1,8 +1,8 @@
 rule measure:
     input:
+        **measured(lut="results/{model}/{device}/lut.csv"),
         original="results/{model}/compiled.pt",
         supernet="results/{model}/supernet.pt",
-        lut="results/{model}/{device}/lut.csv",
         accuracy="results/{model}/{device}/accuracy.json",
         chosen="results/{model}/{device}/polish.json",
         polished="results/{model}/{device}/polished.pt",
@@ -18,12 +18,12 @@ rule measure:
             allow_missing=True,
         ),
     output:
+        **measured(contributors="results/{model}/{device}/contributors.csv"),
         summary=report(
             "results/{model}/{device}/summary.csv",
             caption="../report/summary.rst",
             category="Front",
         ),
-        contributors="results/{model}/{device}/contributors.csv",
         provenance="results/{model}/{device}/provenance/measure.json",
     log:
         "logs/{model}/{device}/measure.log",
@@ -33,11 +33,15 @@ rule measure:
         "../envs/autotailor.yaml"
     threads: MEASURING_THREADS
     resources:
-        **{f"device_{DEVICE}": 1},
+        **measured(**{f"device_{DEVICE}": 1}),
     params:
         sections=sections("device", "imported", "data", "calibration", "measure"),
         code=code("measure"),
     message:
-        "measure: the exported SubNets on {wildcards.device}"
+        (
+            "measure: the exported SubNets on {wildcards.device}"
+            if COST.is_measured
+            else f"measure: the {SCORE.name} of the exported SubNets"
+        )
     script:
         "../scripts/measure.py"

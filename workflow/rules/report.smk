@@ -1,18 +1,32 @@
 rule report:
     input:
+        **measured(
+            operators="results/{model}/{device}/operators.csv",
+            lut="results/{model}/{device}/lut.csv",
+            validation="results/{model}/{device}/validation.csv",
+            contributors="results/{model}/{device}/contributors.csv",
+        ),
         space="results/{model}/space.json",
         sensitivity="results/{model}/sensitivity.csv",
         baseline="results/{model}/sensitivity.json",
         accuracy_validation="results/{model}/accuracy_validation.csv",
-        operators="results/{model}/{device}/operators.csv",
-        lut="results/{model}/{device}/lut.csv",
-        validation="results/{model}/{device}/validation.csv",
         pareto="results/{model}/{device}/pareto.csv",
         yardstick="results/{model}/{device}/search.json",
-        contributors="results/{model}/{device}/contributors.csv",
         summary="results/{model}/{device}/summary.csv",
         compare=comparison,
     output:
+        **measured(
+            latency=report(
+                "results/{model}/{device}/figures/latency.svg",
+                caption="../report/latency.rst",
+                category="Latency",
+            ),
+            contributors=report(
+                "results/{model}/{device}/figures/contributors.svg",
+                caption="../report/contributors.rst",
+                category="Latency",
+            ),
+        ),
         report=report(
             "results/{model}/{device}/report.html",
             caption="../report/report.rst",
@@ -23,11 +37,6 @@ rule report:
             caption="../report/front.rst",
             category="Front",
         ),
-        latency=report(
-            "results/{model}/{device}/figures/latency.svg",
-            caption="../report/latency.rst",
-            category="Latency",
-        ),
         accuracy=report(
             "results/{model}/{device}/figures/accuracy.svg",
             caption="../report/accuracy.rst",
@@ -37,11 +46,6 @@ rule report:
             "results/{model}/{device}/figures/sensitivity.svg",
             caption="../report/sensitivity.rst",
             category=SCORE.title,
-        ),
-        contributors=report(
-            "results/{model}/{device}/figures/contributors.svg",
-            caption="../report/contributors.rst",
-            category="Latency",
         ),
         configuration="results/{model}/{device}/configuration.json",
         timings="results/{model}/{device}/timings.csv",

@@ -1,9 +1,11 @@
 rule search:
     input:
+        **measured(
+            lut="results/{model}/{device}/lut.csv",
+            validation="results/{model}/{device}/validation.csv",
+        ),
         supernet="results/{model}/supernet.pt",
         original=teacher,
-        lut="results/{model}/{device}/lut.csv",
-        validation="results/{model}/{device}/validation.csv",
         sensitivity="results/{model}/sensitivity.csv",
         baseline="results/{model}/sensitivity.json",
         evaluations="results/{model}/evaluations.csv",
@@ -37,6 +39,6 @@ rule search:
         ),
         code=code("search"),
     message:
-        f"search: the Pareto front of latency and {SCORE.name}"
+        f"search: the Pareto front of {COST.title} and {SCORE.name}"
     script:
         "../scripts/search.py"

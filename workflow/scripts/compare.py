@@ -4,12 +4,13 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, finetuning, profiling
+from autotailor import accuracy, artifacts, data, finetuning, profiling, search
 from autotailor.measurement import comparison
 
 with stage(snakemake, is_training=True) as this:
     training = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     seen = [artifacts.read_json(path)["images"] for path in snakemake.input.training]
+    cost = search.cost_of_device(this.params["device"])
     original = autotailor.load(snakemake.input.original)
     table = comparison.compare(
         original,
@@ -18,11 +19,12 @@ with stage(snakemake, is_training=True) as this:
         training,
         summary=pd.read_csv(snakemake.input.summary),
         images=int(sum(seen)),
-        device=profiling.DeviceConfig.from_section(this.params["device"]),
+        cost=cost,
+        device=profiling.DeviceConfig.from_section(this.params["device"]) if cost.is_measured else None,
         workdir=this.work,
     )
     with artifacts.atomic(snakemake.output.comparison) as path:
         table.to_csv(path, index=False)
     for row in table.to_dict("records"):
-        keys = ("latency_ms_measured", "accuracy_measured")
+        keys = (cost.reached, "accuracy_measured")
         this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys}, step=row["seed"])

@@ -3,37 +3,41 @@
 from pathlib import Path
 
 import autotailor
+import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, profiling, reporting
+from autotailor import accuracy, artifacts, data, prediction, profiling, reporting, search
 from autotailor.finetuning import polishing
 from autotailor.measurement import inheritance, summary
 from autotailor.measurement.effort import Effort
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
-    device = profiling.DeviceConfig.from_section(this.params["device"])
-    lut = profiling.LUT.read(Path(snakemake.input.lut))
+    has_device = search.cost_of_device(this.params["device"]).is_measured
+    device = profiling.DeviceConfig.from_section(this.params["device"]) if has_device else None
+    lut = profiling.LUT.read(Path(snakemake.input.lut)) if has_device else None
     predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
     predictions = summary.predictions(net, predicted, lut, device)
-    exported = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
-    models = {name: profiling.converted_file(path, device, this.work / name) for name, path in exported.items()}
+    models = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
+    if has_device:
+        models = {name: profiling.converted_file(path, device, this.work / name) for name, path in models.items()}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
     chosen = polishing.read_exported(Path(snakemake.input.chosen), Path(snakemake.input.polished), net)
     subnets = {name: each.subnet for name, each in chosen.items()}
-    with artifacts.atomic(snakemake.output.contributors) as path:
-        places = net.places(profiling.fusion_rules(device))
-        reporting.contributors(places, lut.latencies(), subnets).to_csv(path, index=False)
+    if has_device:
+        with artifacts.atomic(snakemake.output.contributors) as path:
+            places = net.places(profiling.fusion_rules(device))
+            reporting.contributors(places, lut.latencies(), subnets).to_csv(path, index=False)
     splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original)
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     weights = inheritance.inheritance(net, chosen, splits, calibration)
-    measured = not this.params["imported"]
+    measured = has_device and not this.params["imported"]
     used, effort = lut if measured else None, Effort.from_section(this.params["measure"])
     table = summary.summarise(predictions, subnets, weights, models, splits.test, device, used, effort)
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
-    if not measured:
+    if has_device and not measured:
         print(f"latencies are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=...")
     for row in table.to_dict("records"):
         keys = ("latency_ms_measured", "accuracy_inherited", "accuracy_measured", "size_mb", "memory_mb_measured")
-        this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if row[key] == row[key]})
+        this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if pd.notna(row.get(key))})

@@ -28,5 +28,5 @@ with stage(snakemake, computes=False) as this:
         **tables,
     )
     reporting.build_report(inputs, Path(snakemake.output.report))
-    for name in reporting.FIGURES:
+    for name in set(reporting.FIGURES) & set(snakemake.output.keys()):
         reporting.write_figure(name, inputs, Path(snakemake.output[name]))

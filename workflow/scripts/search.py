@@ -1,4 +1,4 @@
-"""Rule search: the Pareto front of predicted latency and accuracy, and the SubNets to export."""
+"""Rule search: the Pareto front of accuracy and latency, or another cost, and the SubNets to export."""
 
 from functools import partial
 from pathlib import Path
@@ -12,16 +12,22 @@ from autotailor import accuracy, artifacts, data, prediction, profiling, search,
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
-    fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
-    lut = profiling.LUT.read(Path(snakemake.input.lut))
-    latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
+    kind, config = (
+        search.cost_of_device(this.params["runtime"]),
+        search.SearchConfig.from_section(this.params["search"]),
+    )
+    if kind.is_measured:
+        fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
+        lut = profiling.LUT.read(Path(snakemake.input.lut))
+        cost, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
+        forecast = search.read_forecast(Path(snakemake.input.validation), config.confidence, errors)
+    else:
+        cost, forecast = kind.count(net), search.AS_PREDICTED
     splits = accuracy.with_labels(
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     settings = sensitivity.SensitivityConfig.from_section(section)
-    config = search.SearchConfig.from_section(this.params["search"])
-    forecast = search.read_forecast(Path(snakemake.input.validation), config.confidence, errors)
     budgets, model = this.params["budgets"], None
     if settings.evaluations:
         images = sensitivity.learnt_from(splits, settings)
@@ -30,7 +36,7 @@ with stage(snakemake) as this:
         rounds = prediction.evaluate_along_front(
             known,
             net.macs(),
-            search.best_at(latency, budgets, config, forecast),
+            search.best_at(cost, budgets, config, forecast),
             lambda subnets: sensitivity.evaluate(net, splits, images, subnets, settings, journal, "front"),
             config.evaluations,
             config.regret,
@@ -43,7 +49,7 @@ with stage(snakemake) as this:
         drops = pd.read_csv(snakemake.input.sensitivity)
         predicted = sensitivity.predicted_accuracy(net.space, drops, baseline["accuracy"], baseline["standard_error"])
     prediction.write_accuracy(snakemake.output.accuracy, predicted)
-    objectives = search.Objectives(predicted.metric, latency, (net.macs(), net.parameters()))
+    objectives = search.Objectives(predicted.metric, cost, (net.macs(), net.parameters()))
     journal = this.work / "candidates.jsonl"
     measure = partial(sensitivity.measure_accuracies, net, splits, config=settings, journal=journal, model=model)
     result = search.search(objectives, config)

@@ -19,13 +19,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "export",
         help="one more budget from a finished run",
-        description="Chooses the most accurate SubNet within a latency budget, polishes it, writes and verifies its "
+        description="Chooses the most accurate SubNet within a budget, polishes it, writes and verifies its "
         "files, and measures it on the device beside the original network, as a run does, but in seconds to minutes: "
         "no rule runs again. After an interruption, the same command goes on where it was.",
     )
     answer.add_arguments(parser)
     parser.add_argument(
-        "--budget", required=True, metavar="MS|SHARE", help="0.09 (ms), or a share of the largest SubNet such as 48%%"
+        "--budget",
+        required=True,
+        help="0.09 (ms), a throughput such as 30/s, or a share of the largest SubNet such as 48%%; of a run without a "
+        "device 12.5 (millions), a count such as 300M, or a share",
     )
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder for the files")
     parser.add_argument(
@@ -62,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_budget(text: str) -> float | str:
-    """A budget in ms as a number; any other text as it is."""
+    """A number as such; any other text as it is."""
     try:
         return float(text)
     except ValueError:
@@ -73,7 +76,7 @@ def _show(found: ExportAnswer) -> None:
     """Prints what was exported, and whether it meets its budget."""
     from rich.console import Console
 
-    title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {answer.number(found.budget_ms)} ms"
+    title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {answer.number(found.budget)} {found.unit}"
     shown = answer.table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
     for name, estimate in found.predicted.items():
         measured = found.measured.get(name)
@@ -89,7 +92,7 @@ def _show(found: ExportAnswer) -> None:
     if found.meets_budget is False:
         latency = found.measured["latency"].value
         print(
-            f"The budget is missed by {latency / found.budget_ms - 1:.1%} when measured; ask for "
-            f"{answer.number(found.budget_ms**2 / latency)} ms to meet it."
+            f"The budget is missed by {latency / found.budget - 1:.1%} when measured; ask for "
+            f"{answer.number(found.budget**2 / latency)} {found.unit} to meet it."
         )
     print(f"{found.folder}: {found.seconds:.0f} s")

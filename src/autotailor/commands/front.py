@@ -21,9 +21,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "finished run, under limits of any metrics. Nothing runs again.",
     )
     answer.add_arguments(parser)
-    for name, default in (("x", "latency"), ("y", "accuracy")):
+    for name, default, said in (("x", None, "what the run's budgets limit"), ("y", "accuracy", "accuracy")):
         parser.add_argument(
-            f"--{name}", default=default, metavar="METRIC", help=f"accuracy, latency, energy ... (default: {default})"
+            f"--{name}", default=default, metavar="METRIC", help=f"accuracy, latency, macs ... (default: {said})"
         )
     parser.add_argument("--z", metavar="METRIC", help="a third metric, such as memory")
     parser.add_argument(

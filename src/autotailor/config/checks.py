@@ -21,7 +21,7 @@ def check(config: Mapping[str, Any]) -> None:
     Raises:
         AutoTailorError: something is invalid; the message names the first problem and its remedy.
     """
-    from autotailor import data, finetuning, profiling, search, sensitivity
+    from autotailor import data, finetuning, search, sensitivity
     from autotailor.finetuning import polishing
 
     if config["model"]["pretrain"]:
@@ -30,11 +30,7 @@ def check(config: Mapping[str, Any]) -> None:
     polishing.PolishConfig.from_section(config["polish"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
-    device, lut = profiling.DeviceConfig.from_section(config["device"]), config["profile"]["lut"]
-    if lut:
-        profiling.read_table(Path(lut), device)
-    else:
-        profiling.check_configuration(device)
+    check_cost(config)
     check_files(config["model"])
     check_resumed(config)
     check_named_code(config["finetune"])
@@ -45,6 +41,31 @@ def check(config: Mapping[str, Any]) -> None:
         )
     data.check(config["data"])
     check_classes(config["model"], config["data"])
+
+
+def check_cost(config: Mapping[str, Any]) -> None:
+    """Checks the device, or the LUT that replaces the device; where budgets limit what the graph says, there is none.
+
+    Raises:
+        AutoTailorError: the device, the LUT or a budget cannot be used, or there is a LUT and no device.
+    """
+    from autotailor import profiling, search
+
+    section, lut, budgets = config["device"], config["profile"]["lut"], config["export"]["budgets"]
+    cost = search.cost_of_device(section)
+    for budget in budgets if isinstance(budgets, list) else ():
+        search.read_budget(budget, 1.0, cost.unit)
+    if cost.is_measured:
+        device = profiling.DeviceConfig.from_section(section)
+        if lut:
+            profiling.read_table(Path(lut), device)
+        else:
+            profiling.check_configuration(device)
+    elif lut:
+        raise ConfigError(
+            f"profile.lut: device={section['name']} counts {cost.title} and has no use for latencies; leave lut=... "
+            "out, or name the device that the table was measured on"
+        )
 
 
 def check_files(model: Mapping[str, Any]) -> None:

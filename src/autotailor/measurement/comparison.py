@@ -22,24 +22,30 @@ from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling import DeviceConfig, convert, measure_networks
+from autotailor.search import Cost
 from autotailor.sections import read_section
 from autotailor.statistics import accuracy
 
-# The column subnets holds the names of the exported SubNets that a network is compared with, separated by spaces.
-COLUMNS = (
-    "name",
-    "subnets",
-    "width",
-    "seed",
-    "latency_ms_measured",
-    "accuracy_measured",
-    "accuracy_standard_error",
-    "images",
-    "learning_rate",
-)
+
+def columns(cost: Cost) -> tuple[str, ...]:
+    """The columns of ``compare.csv`` where budgets limit a cost.
+
+    The column ``subnets`` holds the names of the exported SubNets that a network is compared with, separated by spaces.
+    """
+    return (
+        "name",
+        "subnets",
+        "width",
+        "seed",
+        cost.reached,
+        "accuracy_measured",
+        "accuracy_standard_error",
+        "images",
+        "learning_rate",
+    )
 
 
-SAME = 1.05  # latencies whose ratio is at most this count as equal
+SAME = 1.05  # latencies or other costs whose ratio is at most this count as equal
 
 
 class ComparisonError(AutoTailorError):
@@ -52,7 +58,7 @@ class CompareConfig:
 
     Attributes:
         names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each SubNet
-            is compared with a network of ``widths`` that is not faster, see ``matched_widths``.
+            is compared with a network of ``widths`` that does not cost less, see ``matched_widths``.
         widths: factors of all channel counts to choose from.
         seeds: each network is trained once with each seed.
         lrs: learning rates that are tried for each network; the accuracy on the validation set decides.
@@ -77,34 +83,36 @@ def compare(
     *,
     summary: pd.DataFrame,
     images: int,
-    device: DeviceConfig,
+    cost: Cost,
+    device: DeviceConfig | None,
     workdir: Path,
 ) -> pd.DataFrame:
-    """Scales the network to the latencies of exported SubNets, trains it alone, and measures it.
+    """Scales the network to the latencies, or other costs, of exported SubNets, trains it alone, and measures it.
 
     Args:
         original: the SuperNet as compiled; its largest SubNet, the original network, is the teacher.
         data: the splits.
         config: section ``compare`` of the configuration.
         training: of the SuperNet; the scaled networks are trained with the same parameters and the same teacher.
-        summary: ``summary.csv``: the exported SubNets with their measured latency.
+        summary: ``summary.csv``: the exported SubNets with their measured latency, or what else budgets limit.
         images: number of images that the SuperNet saw in pretraining and finetuning; each scaled network sees at least
             as many.
-        device: on which latencies are measured.
+        cost: what budgets limit.
+        device: on which latencies are measured; None where the graph says the cost.
         workdir: folder of checkpoints and converted networks.
 
     Returns:
-        One row for each width and seed, with the columns of ``COLUMNS``.
+        One row for each width and seed, see ``columns``.
 
     Raises:
         ComparisonError: an exported SubNet of ``config.names`` does not exist.
     """
     divisor = int((original.space_config or {}).get("divisor", 8))
     graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
-    latencies = _latencies(graphs, device, workdir)
+    costs = _latencies(graphs, device, workdir) if device is not None else _counts(graphs, cost)
     teacher = original.build(original.largest(), logits=True)
     rows = []
-    matches = matched_widths(summary, latencies, config.names)
+    matches = matched_widths(summary.set_index("name")[cost.reached], costs, config.names)
     for width in sorted(set(matches.values())):
         names = " ".join(name for name, matched in matches.items() if matched == width)
         for seed in config.seeds:
@@ -117,33 +125,37 @@ def compare(
             network.load_state_dict(result.state_dict)
             value, error = accuracy(correctness(network.eval(), data.test), data.test.groups)
             seen, lr = result.metrics["images"], result.metrics["lr"]
-            rows.append((f"width {width:g}", names, width, seed, latencies[width], value, error, seen, lr))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+            rows.append((f"width {width:g}", names, width, seed, costs[width], value, error, seen, lr))
+    return pd.DataFrame(rows, columns=list(columns(cost)))
 
 
-def matched_widths(summary: pd.DataFrame, latencies: Mapping[float, float], names: Sequence[str]) -> dict[str, float]:
-    """Maps the name of each SubNet to the width of the scaled network at its latency.
+def matched_widths(exported: pd.Series, costs: Mapping[float, float], names: Sequence[str]) -> dict[str, float]:
+    """Maps the name of each SubNet to the width of the scaled network at its latency, or other cost.
 
-    Where no width has the same latency, the choice favours the scaled network. Of the networks that are not faster than
-    the SubNet, those within ``SAME`` of the fastest count as equally fast, because narrow networks hardly get faster by
-    getting narrower, and the widest of them is taken. Where all networks are faster than the SubNet, the widest is
+    Where no width costs the same, the choice favours the scaled network. Of the networks that do not cost less than the
+    SubNet, those within ``SAME`` of the cheapest count as equally cheap, because narrow networks hardly get faster by
+    getting narrower, and the widest of them is taken. Where all networks cost less than the SubNet, the widest is
     taken.
+
+    Args:
+        exported: costs of the exported networks, by name.
+        costs: width to the cost of the scaled network.
+        names: exported SubNets; empty for all but the largest.
 
     Raises:
         ComparisonError: an exported SubNet of a name does not exist.
     """
-    table = summary.set_index("name")
-    wanted = tuple(names) or tuple(n for n in table.index if n not in ("largest", "original"))
-    unknown = sorted(set(wanted) - set(table.index))
+    wanted = tuple(names) or tuple(str(n) for n in exported.index if n not in ("largest", "original"))
+    unknown = sorted(set(wanted) - set(exported.index))
     if unknown:
-        raise ComparisonError(f"compare.names: {unknown} are not exported; exported are {sorted(table.index)}")
-    return {name: _match(latencies, float(table.loc[name, "latency_ms_measured"])) for name in wanted}  # type: ignore[arg-type]
+        raise ComparisonError(f"compare.names: {unknown} are not exported; exported are {sorted(exported.index)}")
+    return {name: _match(costs, float(exported[name])) for name in wanted}
 
 
-def _match(latencies: Mapping[float, float], target: float) -> float:
-    slower = [latency for latency in latencies.values() if latency >= target]
-    limit = SAME * min(slower) if slower else max(latencies.values())
-    return max(width for width, latency in latencies.items() if min(target, limit) <= latency <= limit)
+def _match(costs: Mapping[float, float], target: float) -> float:
+    above = [cost for cost in costs.values() if cost >= target]
+    limit = SAME * min(above) if above else max(costs.values())
+    return max(width for width, cost in costs.items() if min(target, limit) <= cost <= limit)
 
 
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:
@@ -163,6 +175,16 @@ def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int,
     )
     values = {key: getattr(training, key) for key in (*shared, "distillation", "checkpoint_seconds")}
     return ScaledConfig(epochs=0, images=images, seed=seed, lrs=config.lrs, **values)
+
+
+def _counts(graphs: Mapping[float, Graph], cost: Cost) -> dict[float, float]:
+    """What the graph of each width says."""
+    assert cost.count is not None
+    counted = {}
+    for width, graph in graphs.items():
+        net = SuperNet.of(graph, {})
+        counted[width] = float(cost.count(net).predict(net.largest().to_array())[0])
+    return counted
 
 
 def _latencies(graphs: Mapping[float, Graph], device: DeviceConfig, workdir: Path) -> dict[float, float]:

@@ -37,7 +37,38 @@ logger = logging.getLogger(__name__)
 
 Networks = Mapping[str, tuple[Path, tuple[int, ...]]]
 """Maps a network's name to the folder with its files and to the shape of its input."""
+COLUMNS = (
+    "name",
+    "subnet",
+    "weights",
+    *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
+    "accuracy_predicted",
+    "accuracy_predicted_standard_error",
+    *(f"accuracy_{kind}" for kind in ("inherited", "measured", "standard_error")),
+    "parameters_m",
+    "macs_m",
+    "size_mb",
+    "memory_mb_predicted",
+    "memory_mb_measured",
+    "energy_mj_predicted",
+)
+"""Columns of ``summary.csv``; those of latency, memory and energy are left out without a device."""
 ORIGINAL = "original"
+
+
+@dataclass(frozen=True)
+class DevicePredictions:
+    """The predicted metrics of SubNets that depend on a device.
+
+    Attributes:
+        latency: milliseconds.
+        memory: peak of an inference, MiB, without the memory that a process takes for an empty network.
+        energy: above idle, mJ; None where the device has no sensor.
+    """
+
+    latency: Metric
+    memory: PeakMemory
+    energy: Metric | None
 
 
 @dataclass(frozen=True)
@@ -47,54 +78,49 @@ class Predictions:
     Attributes:
         accuracy: percent.
         accuracy_error: standard errors of accuracy, points; None where they are not known.
-        latency: milliseconds.
         parameters: millions.
         macs: millions.
-        memory: peak of an inference, MiB, without the memory that a process takes for an empty network.
-        energy: above idle, mJ; None where the device has no sensor.
+        on_device: what depends on a device; None without one.
     """
 
     accuracy: Metric
     accuracy_error: DropError | ModelError | None
-    latency: Metric
     parameters: Metric
     macs: Metric
-    memory: PeakMemory
-    energy: Metric | None
+    on_device: DevicePredictions | None
 
 
-def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT, device: DeviceConfig) -> Predictions:
-    """All predictions of a SuperNet on a device.
+def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT | None, device: DeviceConfig | None) -> Predictions:
+    """All predictions of a SuperNet on a device, or what the graph says without one.
 
     Args:
         net: the SuperNet.
         accuracy_of: accuracy of the SuperNet's SubNets, as the rule search predicts it.
-        lut: of the device.
-        device: whose runtime gives the fusion rules.
+        lut: of the device; None without a device.
+        device: whose runtime gives the fusion rules; None without a device.
 
     Raises:
         GraphError: the LUT lacks an operator.
     """
+    if lut is None or device is None:
+        return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), None)
     fusion, energies = fusion_rules(device), lut.known("energy_mj")
     resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
     has_energy = {operator.id for operator in net.operators(fusion=fusion)} <= set(energies)
-    return Predictions(
-        accuracy_of.metric,
-        accuracy_of.error,
+    on_device = DevicePredictions(
         net.latency(lut.latencies(), fusion),
-        net.parameters(),
-        net.macs(),
         net.peak_memory(fusion, resident=resident, workspace=workspace),
         net.energy(energies, fusion) if has_energy else None,
     )
+    return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), on_device)
 
 
-def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Path:
+def export_original(net: SuperNet, device: DeviceConfig | None, directory: Path) -> Path:
     """Writes the original network as ONNX and as the runtime's files.
 
     Args:
         net: the SuperNet as compiled; its largest SubNet is the original network.
-        device: whose runtime converts the network.
+        device: whose runtime converts the network; None for ONNX alone.
         directory: of the files.
 
     Returns:
@@ -103,7 +129,8 @@ def export_original(net: SuperNet, device: DeviceConfig, directory: Path) -> Pat
     path = directory / ORIGINAL / "model.onnx"
     path.parent.mkdir(parents=True, exist_ok=True)
     net.export_onnx(net.largest(), path)
-    convert(path, path.parent, device)
+    if device is not None:
+        convert(path, path.parent, device)
     return path
 
 
@@ -113,7 +140,7 @@ def summarise(
     weights: pd.DataFrame,
     models: Mapping[str, Path],
     test: EvaluationSet,
-    device: DeviceConfig,
+    device: DeviceConfig | None,
     lut: LUT | None,
     effort: Effort,
 ) -> pd.DataFrame:
@@ -125,7 +152,8 @@ def summarise(
         weights: origin of the weights of each (``inheritance``).
         models: ONNX files by name, including ``original``; the runtime's files lie beside each.
         test: the test set.
-        device: on which latencies are measured, all networks interleaved.
+        device: on which latencies are measured, all networks interleaved. With None, the table has no columns of
+            latency, memory and energy.
         lut: its anchor operator corrects the machine's drift since the LUT was measured. With None, the device is not
             available; latencies are not measured, and their columns stay empty.
         effort: how often and for how long each network is timed.
@@ -140,27 +168,13 @@ def summarise(
         empty network), energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
-    networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
-    for measured in (measured_on_device(networks, device, lut, effort), _measured_accuracy(models, test)):
+    table = table.merge(_measured_accuracy(models, test), on="name", validate="one_to_one")
+    if device is not None:
+        networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
+        measured = measured_on_device(networks, device, lut, effort)
         table = table.merge(measured, on="name", validate="one_to_one")
     table = table.merge(weights, on="name", how="left", validate="one_to_one").fillna({"weights": ""})
-    return table[
-        [
-            "name",
-            "subnet",
-            "weights",
-            *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
-            "accuracy_predicted",
-            "accuracy_predicted_standard_error",
-            *(f"accuracy_{kind}" for kind in ("inherited", "measured", "standard_error")),
-            "parameters_m",
-            "macs_m",
-            "size_mb",
-            "memory_mb_predicted",
-            "memory_mb_measured",
-            "energy_mj_predicted",
-        ]
-    ]
+    return table[[column for column in COLUMNS if column in table]]
 
 
 def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:
@@ -169,25 +183,28 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
     The original network has the shape of the largest SubNet, but other weights. Therefore its latency is predicted,
     and its accuracy is not.
     """
-    rows = {**subnets, ORIGINAL: largest(predictions.latency.space)}
+    rows = {**subnets, ORIGINAL: largest(predictions.accuracy.space)}
     array = np.stack([subnet.to_array() for subnet in rows.values()])
     is_original = np.array([name == ORIGINAL for name in rows])
     error = predictions.accuracy_error
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "name": list(rows),
             "subnet": ["" if name == ORIGINAL else subnet.id for name, subnet in rows.items()],
-            "latency_ms_predicted": predictions.latency.predict(array),
             "accuracy_predicted": np.where(is_original, np.nan, predictions.accuracy.predict(array)),
             "accuracy_predicted_standard_error": np.where(
                 is_original, np.nan, error.predict(array) if error else np.nan
             ),
             "parameters_m": predictions.parameters.predict(array),
             "macs_m": predictions.macs.predict(array),
-            "memory_mb_predicted": predictions.memory.predict(array),
-            "energy_mj_predicted": predictions.energy.predict(array) if predictions.energy else np.nan,
         }
     )
+    found = predictions.on_device
+    if found is not None:
+        table["latency_ms_predicted"] = found.latency.predict(array)
+        table["memory_mb_predicted"] = found.memory.predict(array)
+        table["energy_mj_predicted"] = found.energy.predict(array) if found.energy else np.nan
+    return table
 
 
 def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None, effort: Effort) -> pd.DataFrame:

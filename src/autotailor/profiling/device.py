@@ -118,6 +118,11 @@ class DeviceConfig:
             DeviceError: an unknown or missing key, or a value that makes no sense.
         """
         known = [f.name for f in fields(cls)]
+        if "cost" in section:
+            raise DeviceError(
+                f"device {section.get('name', '?')}: it counts {section['cost']} and stands for no device; name "
+                "another file of conf/device"
+            )
         if unknown := sorted(set(section) - set(known)):
             raise DeviceError(
                 f"device {section.get('name', '?')}: unknown keys {', '.join(unknown)}; known are {', '.join(known)}"

@@ -25,7 +25,8 @@ class Derivation:
 
     Attributes:
         inputs: names of the tables from which the number is computed, as in ReportInputs.
-        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers.
+        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers, and
+            ``{cost}`` for what budgets limit.
         compute: from the tables and the name of a row to the number.
     """
 
@@ -46,23 +47,24 @@ def reference(tables: Tables) -> str:
 
 
 def featured(tables: Tables) -> str:
-    """The SubNet at the head of the report: the most accurate one with at most half of the reference's latency.
+    """The SubNet at the head of the report: the most accurate one with at most half of the reference's cost.
 
-    Where no SubNet is that fast, the fastest SubNet is taken.
+    Where no SubNet costs so little, the cheapest SubNet is taken.
     """
     summary = tables.needed("summary")
-    column = latency_column(summary)
+    column = cost_column(tables)
     subnets = summary.drop(index=[n for n in (ORIGINAL, LARGEST) if n in summary.index and len(summary) > 1])
     subnets = subnets if len(subnets) else summary
-    fast = subnets[subnets[column] <= tables.number("summary", reference(tables), column) / 2]
-    if len(fast):
-        return str(fast[accuracy_column(summary)].idxmax())
+    cheap = subnets[subnets[column] <= tables.number("summary", reference(tables), column) / 2]
+    if len(cheap):
+        return str(cheap[accuracy_column(summary)].idxmax())
     return str(subnets[column].idxmin())
 
 
-def latency_column(summary: pd.DataFrame) -> str:
-    """The column of measured latencies if every row has one, else of predicted latencies."""
-    return "latency_ms_measured" if summary["latency_ms_measured"].notna().all() else "latency_ms_predicted"
+def cost_column(tables: Tables) -> str:
+    """The column of ``summary.csv`` with measured latencies if every row has one, else with the predicted cost."""
+    cost = tables.cost
+    return cost.reached if tables.needed("summary")[cost.reached].notna().all() else cost.column
 
 
 def accuracy_column(summary: pd.DataFrame) -> str:
@@ -70,10 +72,10 @@ def accuracy_column(summary: pd.DataFrame) -> str:
     return "accuracy_measured" if summary["accuracy_measured"].notna().all() else "accuracy_predicted"
 
 
-def scaled_means(compare: pd.DataFrame) -> pd.DataFrame:
-    """Mean latency and accuracy of each uniformly scaled network over its seeds, by rising latency."""
-    means = compare.groupby("name", sort=False)[["latency_ms_measured", "accuracy_measured"]].mean()
-    return means.sort_values("latency_ms_measured", kind="stable")
+def scaled_means(compare: pd.DataFrame, cost: str) -> pd.DataFrame:
+    """Mean cost (a column) and accuracy of each uniformly scaled network over its seeds, by rising cost."""
+    means = compare.groupby("name", sort=False)[[cost, "accuracy_measured"]].mean()
+    return means.sort_values(cost, kind="stable")
 
 
 def _of(table: str, function: Callable[[pd.DataFrame], float]) -> Callable[[Tables, str], float]:
@@ -95,7 +97,7 @@ def _lut_operators(tables: Tables, row: str) -> float:
 
 
 def _speedup(tables: Tables, row: str) -> float:
-    column = latency_column(tables.needed("summary"))
+    column = cost_column(tables)
     return tables.number("summary", reference(tables), column) / tables.number("summary", row, column)
 
 
@@ -247,14 +249,14 @@ DERIVATIONS: dict[str, Derivation] = {
     ),
     "total_seconds": Derivation(("timings",), "all stages", _of("timings", lambda t: t["seconds"].sum())),
     "stage_share": Derivation(("timings",), "share of all stages", _stage_share),
-    "speedup": Derivation(("summary",), "latency of the reference over that of this network", _speedup),
+    "speedup": Derivation(("summary",), "{cost} of the reference over {cost} of this network", _speedup),
     "accuracy_change": Derivation(("summary",), "{score} minus that of the reference, in points", _accuracy_change),
     "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
-        ("compare",), "{score} of the scaled network at this latency, mean over seeds", _scaled_accuracy
+        ("compare",), "{score} of the scaled network at this {cost}, mean over seeds", _scaled_accuracy
     ),
     "advantage": Derivation(
-        ("summary", "compare"), "{score} minus that of the scaled network at this latency", _advantage
+        ("summary", "compare"), "{score} minus that of the scaled network at this {cost}", _advantage
     ),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
 }

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from autotailor.reporting.derived_columns import ORIGINAL, reference, scaled_means
+from autotailor.reporting.derived_columns import ORIGINAL, cost_column, reference, scaled_means
 from autotailor.reporting.inputs import Tables
 from autotailor.reporting.style import (
     BLUE,
@@ -34,13 +34,14 @@ def absent_figure() -> Figure:
 
 
 def front_figure(tables: Tables) -> Figure:
-    """Accuracy over latency: the predicted front, the exported SubNets, the original, and scaled networks."""
+    """Accuracy over the cost: the predicted front, the exported SubNets, the original, and scaled networks."""
+    cost = tables.cost
     with house_style():
         figure = canvas(9.2, 5.0)
         axes = figure.add_subplot()
-        pareto = tables.needed("pareto").sort_values("latency_ms_predicted")
+        pareto = tables.needed("pareto").sort_values(cost.column)
         axes.plot(
-            pareto["latency_ms_predicted"],
+            pareto[cost.column],
             pareto["accuracy_predicted"],
             "-o",
             color=LIGHT,
@@ -51,11 +52,11 @@ def front_figure(tables: Tables) -> Figure:
         )
         _subnets(tables, axes)
         _scaled(tables, axes)
-        half = tables.number("summary", reference(tables), "latency_ms_measured") / 2
+        half = tables.number("summary", reference(tables), cost_column(tables)) / 2
         if np.isfinite(half):
             axes.axvline(half, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
             axes.annotate(
-                "half the latency",
+                f"half the {cost.title}",
                 (half, 0.01),
                 xycoords=("data", "axes fraction"),
                 xytext=(4, 2),
@@ -63,7 +64,7 @@ def front_figure(tables: Tables) -> Figure:
                 color=GREY,
                 fontsize=8,
             )
-        axes.set(xlabel="latency (ms)", ylabel=f"{tables.score.name} (%)")
+        axes.set(xlabel=f"{cost.title} ({cost.unit})", ylabel=f"{tables.score.name} (%)")
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         axes.legend(loc="lower right")
         return figure
@@ -71,11 +72,11 @@ def front_figure(tables: Tables) -> Figure:
 
 def _subnets(tables: Tables, axes: Axes) -> None:
     """Exported SubNets: a hollow point for the prediction, a filled one for the measurement, joined by a line."""
-    summary = tables.needed("summary")
+    summary, predicted, reached = tables.needed("summary"), tables.cost.column, cost_column(tables)
     subnets = summary[summary.index != ORIGINAL]
     for _, row in subnets.iterrows():
         axes.plot(
-            [row["latency_ms_predicted"], row["latency_ms_measured"]],
+            [row[predicted], row[reached]],
             [row["accuracy_predicted"], row["accuracy_measured"]],
             color=BLUE,
             linewidth=0.8,
@@ -83,7 +84,7 @@ def _subnets(tables: Tables, axes: Axes) -> None:
             zorder=2,
         )
     axes.plot(
-        subnets["latency_ms_predicted"],
+        subnets[predicted],
         subnets["accuracy_predicted"],
         "o",
         color=BLUE,
@@ -93,13 +94,13 @@ def _subnets(tables: Tables, axes: Axes) -> None:
         label="SubNets, predicted",
         zorder=3,
     )
-    _points(axes, subnets, "o", BLUE, "SubNets, measured", 8)
-    _inherited(axes, subnets[subnets["weights"] == "polished"])
+    _points(axes, subnets, reached, "o", BLUE, "SubNets, measured", 8)
+    _inherited(axes, subnets[subnets["weights"] == "polished"], reached)
     for name, row in subnets.iterrows():
-        if np.isfinite(row["latency_ms_measured"]):
+        if np.isfinite(row["accuracy_measured"]):
             axes.annotate(
                 str(name),
-                (row["latency_ms_measured"], row["accuracy_measured"]),
+                (row[reached], row["accuracy_measured"]),
                 xytext=(9, -11),
                 textcoords="offset points",
                 fontsize=9,
@@ -108,24 +109,25 @@ def _subnets(tables: Tables, axes: Axes) -> None:
                 zorder=5,
             )
     if ORIGINAL in summary.index:
-        _points(axes, summary.loc[[ORIGINAL]], "*", ORANGE, "original network", 15)
+        _points(axes, summary.loc[[ORIGINAL]], reached, "*", ORANGE, "original network", 15)
 
 
-def _inherited(axes: Axes, polished: pd.DataFrame) -> None:
+def _inherited(axes: Axes, polished: pd.DataFrame, reached: str) -> None:
     """What polished SubNets had with inherited weights: a dash below the measured point, joined to it."""
     if polished.empty:
         return
-    latency, before = polished["latency_ms_measured"], polished["accuracy_inherited"]
-    axes.vlines(latency, before, polished["accuracy_measured"], color=BLUE, linewidth=1.2, linestyle=":", zorder=2)
-    axes.plot(latency, before, "_", color=BLUE, markersize=11, markeredgewidth=1.8, label="the same, inherited weights")
+    cost, before = polished[reached], polished["accuracy_inherited"]
+    axes.vlines(cost, before, polished["accuracy_measured"], color=BLUE, linewidth=1.2, linestyle=":", zorder=2)
+    axes.plot(cost, before, "_", color=BLUE, markersize=11, markeredgewidth=1.8, label="the same, inherited weights")
 
 
-def _points(axes: Axes, rows: pd.DataFrame, marker: str, color: str, label: str, size: float) -> None:
-    """Measured points with one standard error both ways."""
+def _points(axes: Axes, rows: pd.DataFrame, reached: str, marker: str, color: str, label: str, size: float) -> None:
+    """Measured accuracies over a column of costs, with one standard error both ways."""
+    errors = rows.get("latency_ms_standard_error")
     axes.errorbar(
-        rows["latency_ms_measured"],
+        rows[reached],
         rows["accuracy_measured"],
-        xerr=rows["latency_ms_standard_error"].fillna(0),
+        xerr=None if errors is None else errors.fillna(0),
         yerr=rows["accuracy_standard_error"].fillna(0),
         fmt=marker,
         color=color,
@@ -144,11 +146,12 @@ def _scaled(tables: Tables, axes: Axes) -> None:
     compare = tables.table("compare")
     if compare is None:
         return
-    means = scaled_means(compare)
-    axes.plot(means["latency_ms_measured"], means["accuracy_measured"], "--", color=GREEN, linewidth=1, zorder=2)
+    cost = tables.cost.reached
+    means = scaled_means(compare, cost)
+    axes.plot(means[cost], means["accuracy_measured"], "--", color=GREEN, linewidth=1, zorder=2)
     errors = compare["accuracy_standard_error"].fillna(0) if "accuracy_standard_error" in compare else None
     axes.errorbar(
-        compare["latency_ms_measured"],
+        compare[cost],
         compare["accuracy_measured"],
         yerr=errors,
         fmt="s",

@@ -80,6 +80,7 @@ def render(inputs: ReportInputs) -> str:
         original=derived_columns.ORIGINAL,
         score=tables.score,
         absent=ABSENT,
+        cost=tables.cost,
     )
 
 
@@ -96,9 +97,11 @@ def _figure(tables: Tables, name: str, alt: str) -> Markup:
 
 def _featured_label(tables: Tables) -> str:
     """Description of the featured SubNet."""
+    cost = tables.cost
+    fewer, least = ("faster", "the fastest") if cost.is_measured else (f"fewer {cost.title}", "the smallest")
     if derived_columns.DERIVATIONS["speedup"].compute(tables, derived_columns.featured(tables)) >= 2:
-        return f"faster: the {tables.score.best} SubNet at half the latency or less"
-    return "faster: the fastest SubNet exported"
+        return f"{fewer}: the {tables.score.best} SubNet at half the {cost.title} or less"
+    return f"{fewer}: {least} SubNet exported"
 
 
 def _top_places(tables: Tables) -> list[str]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from autotailor.data import Score, score
 from autotailor.ir.errors import AutoTailorError
+from autotailor.search import Cost, cost_of_device
 
 
 class ReportError(AutoTailorError):
@@ -97,7 +98,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "compare": ("name", "subnets", "latency_ms_measured", "accuracy_measured"),
     "timings": ("stage", "seconds"),
 }
-"""Columns that each table needs."""
+"""Columns that each table needs where budgets limit latency."""
+ON_DEVICE = ("latency_ms_", "memory_mb_", "energy_mj_")
+"""How columns begin that a run without a device does not have."""
+OF_COST = ("pareto", "summary", "compare")
+"""Tables with a column of what budgets limit."""
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "pareto": ("subnet",),
@@ -112,6 +117,13 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "timings": ("stage",),
 }
 """Columns that name a row of each table; ``data-row`` joins them with ``|``."""
+
+
+def needed_columns(name: str, cost: Cost) -> list[str]:
+    """The columns that a table needs where budgets limit a cost."""
+    if cost.is_measured or name not in OF_COST:
+        return list(COLUMNS[name])
+    return [column for column in COLUMNS[name] if not column.startswith(ON_DEVICE)] + [cost.column]
 
 
 class Tables:
@@ -163,11 +175,16 @@ class Tables:
         return score((self.document("configuration") or {}).get("data", {}))
 
     @cached_property
+    def cost(self) -> Cost:
+        """What budgets limit, by the device of the configuration; latency without a configuration."""
+        return cost_of_device((self.document("configuration") or {}).get("device", {}))
+
+    @cached_property
     def _tables(self) -> dict[str, pd.DataFrame | None]:
-        return {name: _read(getattr(self.inputs, name), name) for name in COLUMNS}
+        return {name: _read(getattr(self.inputs, name), name, needed_columns(name, self.cost)) for name in COLUMNS}
 
 
-def _read(path: Path | None, name: str) -> pd.DataFrame | None:
+def _read(path: Path | None, name: str, needed: list[str]) -> pd.DataFrame | None:
     """Reads a table and checks its columns."""
     if path is None:
         return None
@@ -176,10 +193,8 @@ def _read(path: Path | None, name: str) -> pd.DataFrame | None:
         table = pd.read_csv(path, dtype=keys, keep_default_na=True)
     except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ReportError(f"{path}: expected a CSV table ({error}); run the rule that writes it again") from error
-    if missing := [column for column in COLUMNS[name] if column not in table.columns]:
-        raise ReportError(
-            f"{path}: column {missing[0]!r} is missing, expected {', '.join(COLUMNS[name])}; run its rule again"
-        )
+    if missing := [column for column in needed if column not in table.columns]:
+        raise ReportError(f"{path}: column {missing[0]!r} is missing, expected {', '.join(needed)}; run its rule again")
     present = [key for key in KEYS[name] if key in table.columns]
     table.index = pd.Index(table[present].fillna("").agg("|".join, axis=1))
     if table.index.has_duplicates:

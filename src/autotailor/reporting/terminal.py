@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autotailor.data.labels import ACCURACY, Score
+from autotailor.search import LATENCY, Cost
 
 
 def print_front(
@@ -20,6 +21,7 @@ def print_front(
     report: Path | None = None,
     console: Console | None = None,
     score: Score = ACCURACY,
+    cost: Cost = LATENCY,
 ) -> None:
     """Prints the front, the seconds of each stage, and the path of the report.
 
@@ -29,27 +31,28 @@ def print_front(
         report: path of ``report.html``, or None.
         console: where to print; standard output when None.
         score: the name of the share of right answers.
+        cost: what budgets limit.
     """
     console = console or Console()
-    console.print(_front(summary, score))
+    console.print(_front(summary, score, cost))
     if timings is not None and len(timings):
         console.print(_stages(timings))
     if report is not None:
         console.print(f"report: {report}", soft_wrap=True, highlight=False)
 
 
-def _front(summary: pd.DataFrame, score: Score) -> Table:
+def _front(summary: pd.DataFrame, score: Score, cost: Cost) -> Table:
     table = Table(title="The front", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("\nSubNet", no_wrap=True)
-    for heading in ("latency ms\npredicted", "\nmeasured", f"{score.name} %\ninherited", "\nmeasured"):
+    latencies = ("latency ms\npredicted", "\nmeasured") if cost.is_measured else ()
+    for heading in (*latencies, f"{score.name} %\ninherited", "\nmeasured"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("params\nM", "MACs\nM", "size\nMB"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in summary.to_dict("records"):
         table.add_row(
             str(row["name"]),
-            _number(row["latency_ms_predicted"], 3),
-            _number(row["latency_ms_measured"], 3, row["latency_ms_standard_error"]),
+            *(_latencies(row) if cost.is_measured else ()),
             _number(row["accuracy_inherited"], 1),
             _number(row["accuracy_measured"], 1, row["accuracy_standard_error"]),
             _number(row["parameters_m"], 2),
@@ -57,6 +60,12 @@ def _front(summary: pd.DataFrame, score: Score) -> Table:
             _number(row["size_mb"], 2),
         )
     return table
+
+
+def _latencies(row: dict[Any, Any]) -> tuple[str, str]:
+    """Predicted and measured latency of a row of ``summary.csv``."""
+    measured = _number(row["latency_ms_measured"], 3, row["latency_ms_standard_error"])
+    return _number(row["latency_ms_predicted"], 3), measured
 
 
 def _stages(timings: pd.DataFrame) -> Table:

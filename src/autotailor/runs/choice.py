@@ -1,4 +1,4 @@
-"""Chooses one more SubNet within a latency budget, as the rules ``search`` and ``polish`` do."""
+"""Chooses one more SubNet within a budget, as the rules ``search`` and ``polish`` do."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Chosen:
         return self.inherited if self.polished is None else self.polished
 
 
-def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, polish: bool) -> Chosen:
-    """The most accurate SubNet within a latency budget.
+def choose(run: RunTables, limit: float, data: DataSplits, work: Path, *, polish: bool) -> Chosen:
+    """The most accurate SubNet within a budget.
 
     Candidates are those that the rule ``search`` would measure for this budget, and all candidates of the run that meet
     the budget; only what the run has not measured is measured now. With ``polish`` they race as in the rule ``polish``,
@@ -54,13 +54,13 @@ def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, pol
 
     Args:
         run: the finished run.
-        limit_ms: the budget, ms.
+        limit: the budget, in the unit of the run's cost.
         data: the splits, with labels.
         work: folder of the journal and of checkpoints, with which an interrupted choice goes on.
         polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds.
 
     Raises:
-        SearchError: no SubNet is fast enough.
+        SearchError: no SubNet costs so little.
     """
     measured = dict(search.read_candidates(run.folder.file("candidates.csv"), run.net.space).accuracies)
 
@@ -71,9 +71,9 @@ def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, pol
         return {subnet.id: measured[subnet.id] for subnet in subnets}
 
     settings = search.SearchConfig.from_section(run.configuration["search"])
-    choice = search.choose(run.objectives, run.pareto, [limit_ms], measure, settings, run.forecast)
+    choice = search.choose(run.objectives, run.pareto, [limit], measure, settings, run.forecast)
     table = choice.table.assign(budget=EXPORT)
-    contest = _contest(run, table, [*choice.subnets.values()], limit_ms)
+    contest = _contest(run, table, [*choice.subnets.values()], limit)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
     expected = {subnet.id: measured[subnet.id].posterior for subnet in contest}
     config = polishing.PolishConfig.from_section(run.configuration["polish"])
@@ -82,7 +82,7 @@ def choose(run: RunTables, limit_ms: float, data: DataSplits, work: Path, *, pol
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None)
     won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work, expected)
     winner = Chosen(_exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
-    return max([winner, *_earlier(run, limit_ms, winner)], key=lambda each: each.accuracy)
+    return max([winner, *_earlier(run, limit, winner)], key=lambda each: each.accuracy)
 
 
 def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path) -> search.choice.Accuracies:
@@ -93,19 +93,19 @@ def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journa
     return sensitivity.measure_accuracies(run.net, data, subnets, config, journal, run.model)
 
 
-def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit_ms: float) -> list[SubNet]:
+def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit: float) -> list[SubNet]:
     """The new candidates, then the run's own, that meet the budget; the chosen one is always among them."""
     space = run.net.space
     new = [SubNet.from_assignment(space, json.loads(text)) for text in table["assignment"]]
     read = search.read_candidates(run.folder.file("candidates.csv"), space)
     old = [subnet for contest in read.contests.values() for subnet in contest]
-    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit_ms)]
+    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit)]
 
 
-def _holds(run: RunTables, subnet: SubNet, limit_ms: float) -> bool:
+def _holds(run: RunTables, subnet: SubNet, limit: float) -> bool:
     """Whether a SubNet is expected to meet the budget with the run's confidence."""
-    predicted = float(run.predictions.latency.predict(subnet.to_array())[0])
-    return run.forecast.of(subnet, predicted).quantile(run.forecast.confidence) <= limit_ms * (1 + ROUNDING)
+    predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
+    return run.forecast.of(subnet, predicted).quantile(run.forecast.confidence) <= limit * (1 + ROUNDING)
 
 
 def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
@@ -113,7 +113,7 @@ def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
     return polishing.Exported(found.subnet, graph)
 
 
-def _earlier(run: RunTables, limit_ms: float, winner: Chosen) -> list[Chosen]:
+def _earlier(run: RunTables, limit: float, winner: Chosen) -> list[Chosen]:
     """The polished exports of the run that meet the budget."""
     files = run.folder.file("polish.json"), run.folder.file("polished.pt")
     accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
@@ -126,5 +126,5 @@ def _earlier(run: RunTables, limit_ms: float, winner: Chosen) -> list[Chosen]:
             winner.race,
         )
         for name, exported in polishing.read_exported(*files, run.net).items()
-        if exported.graph is not None and _holds(run, exported.subnet, limit_ms)
+        if exported.graph is not None and _holds(run, exported.subnet, limit)
     ]

@@ -41,18 +41,21 @@ class ExportAnswer:
         folder: with the files.
         subnet: the SubNet.
         weights: ``inherited`` or ``polished``.
-        budget_ms: the latency budget, ms.
+        budget: the limit of latency, or of what else the run's budgets limit.
+        unit: of the budget.
         validation: accuracy on the validation set, percent, ``inherited`` and ``polished``; None where not polished.
         predicted: name of a metric to its prediction; accuracy with inherited weights.
         measured: name of a metric to its measurement; without the device, accuracy alone.
-        meets_budget: whether the measured latency is within the budget; None where it was not measured.
+        meets_budget: whether the measured latency, or what the graph says, is within the budget; None where latency was
+            not measured.
         seconds: that the export took, after an interruption those of its last part.
     """
 
     folder: Path
     subnet: SubNet
     weights: str
-    budget_ms: float
+    budget: float
+    unit: str
     validation: Mapping[str, float | None]
     predicted: Mapping[str, Estimate]
     measured: Mapping[str, Estimate]
@@ -65,7 +68,7 @@ class ExportAnswer:
             "folder": str(self.folder),
             "subnet": self.subnet.id,
             "weights": self.weights,
-            "budget": {"value": self.budget_ms, "unit": "ms"},
+            "budget": {"value": self.budget, "unit": self.unit},
             "accuracy_validation": {**self.validation, "unit": "%"},
             "predicted": {name: estimate.to_dict() for name, estimate in self.predicted.items()},
             "measured": {name: estimate.to_dict() for name, estimate in self.measured.items()},
@@ -85,18 +88,19 @@ def export_budget(
     access: Mapping[str, str] | None = None,
 ) -> ExportAnswer:
     """See ``Run.export``."""
-    begun, imported = time.monotonic(), bool(run.configuration["profile"]["lut"])
+    begun = time.monotonic()
+    measure = measure and run.cost.is_measured and not run.configuration["profile"]["lut"]
     (limit,) = budget_limits(run.objectives, run.pareto, [budget], run.forecast).values()
-    predicted_limit(run.pareto, limit, "latency budget", run.forecast)
+    predicted_limit(run.pareto, limit, "budget", run.forecast)
     device = device_of(run, access)
-    question = {"run": run.folder.provenance.key, "budget_ms": limit, "polish": polish}
+    question = {"run": run.folder.provenance.key, run.cost.budget: limit, "polish": polish}
     with destination(folder, question) as place, _surroundings(run):
-        if measure and not imported:
+        if measure and device is not None:
             check_reachable(run, device)
         splits = _data(run)
         chosen = choose(run, limit, splits, place.work, polish=polish)
         _write(run, chosen, splits, place, device)
-        table = _measure(run, chosen, splits, place, device, measure=measure and not imported)
+        table = _measure(run, chosen, splits, place, device, measure=measure)
         answer = _answer(run, chosen, table, place, limit, time.monotonic() - begun)
         artifacts.write_json(place.files / ANSWER, answer.to_dict())
         place.finish()
@@ -133,13 +137,13 @@ def _data(run: RunTables) -> DataSplits:
     return accuracy.with_labels(data.load(section), original, run.configuration["sensitivity"]["accelerator"])
 
 
-def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig) -> None:
+def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig | None) -> None:
     """Writes and verifies the network's files, and the tables of the choice."""
     module = run.net.module().eval().to(resolve(run.configuration["accelerator"]))
     calibration = accuracy.CalibrationConfig.from_section(run.configuration["finetune"]["calibration"])
     network = export.deployable(run.net, chosen.exported, module, splits, calibration)
     runtime, tolerance = profiling.exporting_runtime(), run.configuration["export"]["tolerance"]
-    needed = device.runtime.startswith(runtime.name)
+    needed = device is not None and device.runtime.startswith(runtime.name)
     export.export(network, place.files, splits.test, runtime, tolerance, needed=needed)
     chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
     if chosen.race is not None:
@@ -147,13 +151,20 @@ def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destinatio
 
 
 def _measure(
-    run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig, *, measure: bool
+    run: RunTables,
+    chosen: Chosen,
+    splits: DataSplits,
+    place: Destination,
+    device: DeviceConfig | None,
+    *,
+    measure: bool,
 ) -> pd.DataFrame:
     """Writes ``summary.csv`` with the export and the original network, measured side by side."""
     subnet, work = chosen.exported.subnet, place.work / "measured"
     original = run.folder.file("compiled.pt")
+    exported = place.files / ONNX
     models = {
-        EXPORT: profiling.converted_file(place.files / ONNX, device, work / EXPORT),
+        EXPORT: exported if device is None else profiling.converted_file(exported, device, work / EXPORT),
         summary.ORIGINAL: summary.export_original(load_supernet(original), device, work),
     }
     calibration = accuracy.CalibrationConfig.from_section(run.configuration["finetune"]["calibration"])
@@ -170,15 +181,17 @@ def _answer(
     subnet = chosen.exported.subnet
     (row,) = table[table["name"] == EXPORT].to_dict("records")
     found = measured({str(key): value for key, value in row.items()})
-    latency = found.get("latency")
+    predicted = {name: metric.estimate(subnet) for name, metric in run.metrics.items()}
+    spent = (found if run.cost.is_measured else predicted).get(run.cost.name)
     return ExportAnswer(
         place.folder,
         subnet,
         chosen.exported.weights,
         limit,
+        run.metrics[run.cost.name].unit,
         {"inherited": chosen.inherited, "polished": chosen.polished},
-        {name: metric.estimate(subnet) for name, metric in run.metrics.items()},
+        predicted,
         found,
-        None if latency is None else latency.value <= limit,
+        None if spent is None else spent.value <= limit,
         seconds,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from autotailor.artifacts import PROVENANCE, Provenance, read_json
 from autotailor.runs.errors import RunError
+from autotailor.search import Cost, cost_of_device
 
 CONFIGURATION = "configuration.json"
 OF_MODEL = {
@@ -33,6 +34,8 @@ OF_DEVICE = {
     CONFIGURATION: "report",
 }
 """Artifacts in ``results/MODEL/DEVICE`` that questions need, each with its rule."""
+MEASURED = ("lut.csv", "validation.csv")
+"""Those of ``OF_DEVICE`` that a run without a device does not have."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ class RunFolder:
         """Path of an artifact of ``OF_MODEL`` or ``OF_DEVICE``."""
         return _place(self.path, name)
 
+    @property
+    def cost(self) -> Cost:
+        """What the run's budgets limit."""
+        return cost_of_device(self.configuration["device"])
+
     @cached_property
     def configuration(self) -> Mapping[str, Any]:
         """The whole configuration of the run; addresses, serial numbers and paths of keys are left out of the file."""
@@ -85,13 +93,19 @@ def open_folder(path: str | Path) -> RunFolder:
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
         raise RunError(f"{path}: no such folder; name the folder of a finished run, results/MODEL/DEVICE")
-    names = (*OF_MODEL, *OF_DEVICE)
+    names = (*OF_MODEL, *(name for name in OF_DEVICE if name not in MEASURED or _is_measured(folder)))
     if missing := [name for name in names if not _place(folder, name).is_file()]:
         raise RunError(_unfinished(path, folder, missing))
     paths = {name: _place(folder, name) for name in names}
     provenance = Provenance("questions", {}, list(paths.values()))
     _check_inputs(folder, provenance.inputs)
     return RunFolder(folder, provenance)
+
+
+def _is_measured(folder: Path) -> bool:
+    """Whether the run has a device, which the configuration says; without a configuration it is taken to have one."""
+    path = _place(folder, CONFIGURATION)
+    return not path.is_file() or cost_of_device(json.loads(path.read_text(encoding="utf-8"))["device"]).is_measured
 
 
 def _place(folder: Path, name: str) -> Path:

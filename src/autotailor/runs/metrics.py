@@ -38,17 +38,26 @@ def accuracy_of(accuracy: Accuracy, score: Score) -> KnownMetric:
 
 
 def known_metrics(
-    net: SuperNet, accuracy: KnownMetric, found: Predictions, lut: LUT, device: DeviceConfig
+    net: SuperNet, accuracy: KnownMetric, found: Predictions, lut: LUT | None, device: DeviceConfig | None
 ) -> dict[str, KnownMetric]:
-    """The metrics of a run, by name; energy is left out where the device has no sensor."""
-    errors = net.latency_error(lut.standard_errors(), fusion_rules(device))
-    metrics = [
-        accuracy,
-        KnownMetric("latency", "ms", found.latency, errors, LATENCY),
-        KnownMetric("memory", "MiB", found.memory, None, MEMORY),
-        KnownMetric("parameters", "millions", found.parameters, None, GRAPH),
-        KnownMetric("macs", "millions", found.macs, None, GRAPH),
-    ]
-    if found.energy is not None:
-        metrics.insert(2, KnownMetric("energy", "mJ", found.energy, None, ENERGY))
+    """The metrics of a run, by name.
+
+    Energy is left out where the device has no sensor; latency, energy and memory are left out without a device.
+
+    Args:
+        net: the run's SuperNet.
+        accuracy: see ``accuracy_of``.
+        found: all predictions of the run.
+        lut: latencies of the operators on the device; None without a device.
+        device: of the run; None without a device.
+    """
+    metrics = [accuracy]
+    if found.on_device is not None and lut is not None and device is not None:
+        errors = net.latency_error(lut.standard_errors(), fusion_rules(device))
+        metrics.append(KnownMetric("latency", "ms", found.on_device.latency, errors, LATENCY))
+        if found.on_device.energy is not None:
+            metrics.append(KnownMetric("energy", "mJ", found.on_device.energy, None, ENERGY))
+        metrics.append(KnownMetric("memory", "MiB", found.on_device.memory, None, MEMORY))
+    metrics.append(KnownMetric("parameters", "millions", found.parameters, None, GRAPH))
+    metrics.append(KnownMetric("macs", "millions", found.macs, None, GRAPH))
     return {metric.name: metric for metric in metrics}

@@ -79,9 +79,11 @@ class Prediction:
 
 
 def measured(row: Mapping[str, Any]) -> dict[str, Estimate]:
-    """The measurements in one row of ``summary.csv``; columns that nothing could measure are left out."""
+    """The measurements in one row of ``summary.csv``; what nothing could measure is left out."""
     found = {}
     for name, (column, error_column, unit, what) in MEASURED.items():
+        if column not in row:
+            continue
         value, error = float(row[column]), float(row[error_column]) if error_column else np.nan
         if np.isfinite(value):
             found[name] = Estimate(value, unit, error if np.isfinite(error) else None, f"summary.csv: {what}")

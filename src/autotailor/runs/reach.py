@@ -14,8 +14,8 @@ ACCESS = ("address", "serial", "key")
 """Keys of a device that a run's files do not hold (``autotailor.tracking.private``)."""
 
 
-def device_of(run: RunTables, access: Mapping[str, str] | None = None) -> DeviceConfig:
-    """The device as the run has used it, with the way to reach it.
+def device_of(run: RunTables, access: Mapping[str, str] | None = None) -> DeviceConfig | None:
+    """The device as the run has used it, with the way to reach it; None where the run had no device.
 
     Args:
         run: the finished run.
@@ -24,12 +24,19 @@ def device_of(run: RunTables, access: Mapping[str, str] | None = None) -> Device
 
     Raises:
         ConfigError: the file of ``conf/device`` is invalid.
-        RunError: ``access`` has another key.
+        RunError: ``access`` has another key, or the run had no device.
     """
     section = dict(run.configuration["device"])
     given = {key: value for key, value in (access or {}).items() if value is not None}
     if unknown := sorted(set(given) - set(ACCESS)):
         raise RunError(f"access to device {run.folder.device}: unknown {unknown}; known are {', '.join(ACCESS)}")
+    if not run.cost.is_measured:
+        if given:
+            raise RunError(
+                f"device={run.folder.device} counts {run.cost.title} and stands for no device; leave "
+                f"{', '.join(given)} out"
+            )
+        return None
     conf = run.folder.root / "conf"
     if section.get("transport") != "local" and (conf / "device" / f"{run.folder.device}.yaml").is_file():
         current = config.compose(conf, None, run.folder.device)["device"]
@@ -46,6 +53,7 @@ def check_reachable(run: RunTables, device: DeviceConfig) -> None:
     try:
         profiling.check(device)
         with profiling.Session(device) as session:
-            check_same_device(run.lut, session.fingerprint, device.name)
+            if run.lut is not None:
+                check_same_device(run.lut, session.fingerprint, device.name)
     except (DeviceError, ProfilingError) as error:
         raise RunError(f"{error}. To export without measuring, add --no-measure (in Python: measure=False)") from error

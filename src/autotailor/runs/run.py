@@ -47,19 +47,18 @@ class Run(RunTables):
 
     def agreements(self) -> tuple[Agreement, ...]:
         """How well the run's predictions have agreed with measurements of whole SubNets."""
-        found = (
-            latency_agreement(pd.read_csv(self.folder.file("validation.csv"))),
-            accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv"))),
-        )
+        found = [accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv")))]
+        if self.device is not None:
+            found.insert(0, latency_agreement(pd.read_csv(self.folder.file("validation.csv"))))
         return tuple(agreement for agreement in found if agreement is not None)
 
     def front(
-        self, x: str = "latency", y: str = "accuracy", limits: Iterable[str] = (), *, z: str | None = None
+        self, x: str | None = None, y: str = "accuracy", limits: Iterable[str] = (), *, z: str | None = None
     ) -> FrontAnswer:
         """The SubNets that no other one beats in all of two or three metrics, as predicted.
 
         Args:
-            x: name of a metric of ``run.metrics``.
+            x: name of a metric of ``run.metrics``; by default the one that the run's budgets limit.
             y: name of another one. Accuracy is maximised, every other metric is minimised.
             limits: bounds of any metrics, such as ``"memory<=2"`` or ``"accuracy>=90"``, in the units of the metrics.
             z: name of a third one.
@@ -68,7 +67,8 @@ class Run(RunTables):
             RunError: a metric or a limit makes no sense, or no SubNet keeps the limits.
         """
         config = SearchConfig.from_section(self.configuration["search"])
-        names = (x, y) if z is None else (x, y, z)
+        named = (x or self.cost.name, y)
+        names = named if z is None else (*named, z)
         return find_front(self.metrics, names, tuple(read_limit(text) for text in limits), config)
 
     def export(
@@ -80,24 +80,26 @@ class Run(RunTables):
         measure: bool = True,
         access: Mapping[str, str] | None = None,
     ) -> ExportAnswer:
-        """Exports the SubNet of one more latency budget; no rule runs again, and the run's folder is not changed.
+        """Exports the SubNet of one more budget; no rule runs again, and the run's folder is not changed.
 
         The SubNet is chosen among candidates by its accuracy on the validation set, polished, written, verified and
         measured beside the original network, by the functions of the rules. An interrupted export goes on where it
         was, with the same question and folder.
 
         Args:
-            budget: in ms, or as a share of the largest SubNet's latency such as ``"48%"``.
+            budget: as in ``export.budgets``: a number in ms, a share of the largest SubNet such as ``"48%"``, a
+                throughput such as ``"30/s"``; of a run without a device a number in millions, or a count such as
+                ``"300M"``.
             folder: of the export; new or empty.
             polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds
                 (section ``polish``); without, the export keeps the SuperNet's weights.
-            measure: whether latency and memory are measured on the device. Where the run's table was imported, there
-                is no device to measure on.
+            measure: whether latency and memory are measured on the device. Where the run's table was imported, or its
+                budgets limit what the graph says, there is no device to measure on.
             access: ``address``, ``serial`` and ``key`` of a remote device, which the run's files do not hold; what is
                 missing is taken from ``conf/device`` where the run was started.
 
         Raises:
-            SearchError: no SubNet is fast enough for the budget.
+            SearchError: no SubNet costs as little as the budget.
             RunError: the folder holds something else, the pictures are not those of the run, or the device cannot be
                 reached or is another one.
             ExportError: an exported file does not compute what the SubNet computes.

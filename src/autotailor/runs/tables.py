@@ -11,6 +11,7 @@ import pandas as pd
 
 from autotailor import data, prediction
 from autotailor.data.labels import Score
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.summary import Predictions, predictions
 from autotailor.profiling import LUT, DeviceConfig, fusion_rules
@@ -18,7 +19,7 @@ from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
 from autotailor.runs.subnets import Subnets
-from autotailor.search import Front, LatencyForecast, Objectives, SearchConfig, read_forecast
+from autotailor.search import AS_PREDICTED, Cost, Front, LatencyForecast, Objectives, SearchConfig, read_forecast
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +42,20 @@ class RunTables:
         """The trained SuperNet."""
         return load_supernet(self.folder.file("supernet.pt"))
 
-    @cached_property
-    def lut(self) -> LUT:
-        """Latencies of the operators on the device."""
-        return LUT.read(self.folder.file("lut.csv"))
+    @property
+    def cost(self) -> Cost:
+        """What the run's budgets limit: latency, or what the graph says."""
+        return self.folder.cost
 
     @cached_property
-    def device(self) -> DeviceConfig:
-        """The device, without its address, serial number and key, which no artifact holds."""
-        return DeviceConfig.from_section(self.configuration["device"])
+    def lut(self) -> LUT | None:
+        """Latencies of the operators on the device; None where the run had no device."""
+        return LUT.read(self.folder.file("lut.csv")) if self.cost.is_measured else None
+
+    @cached_property
+    def device(self) -> DeviceConfig | None:
+        """The device, without its address, serial number and key, which no artifact holds; None where none was."""
+        return DeviceConfig.from_section(self.configuration["device"]) if self.cost.is_measured else None
 
     @property
     def score(self) -> Score:
@@ -78,16 +84,20 @@ class RunTables:
     def objectives(self) -> Objectives:
         """What the run's search has maximised and minimised."""
         found = self.predictions
-        return Objectives(found.accuracy, found.latency, (found.macs, found.parameters))
+        cost = self.metrics[self.cost.name].metric
+        assert isinstance(cost, Metric)
+        return Objectives(found.accuracy, cost, (found.macs, found.parameters))
 
     @cached_property
     def pareto(self) -> Front:
         """The front that the run's search has found: ``pareto.csv``."""
-        return Front.read(self.folder.file("pareto.csv"), self.net.space)
+        return Front.read(self.folder.file("pareto.csv"), self.net.space, self.cost)
 
     @cached_property
     def forecast(self) -> LatencyForecast:
-        """What the run expects of measured latencies."""
+        """What the run expects of measured latencies; what the graph says needs no measurement."""
+        if self.lut is None or self.device is None:
+            return AS_PREDICTED
         confidence = SearchConfig.from_section(self.configuration["search"]).confidence
         errors = self.net.latency_error(self.lut.standard_errors(), fusion_rules(self.device))
         return read_forecast(self.folder.file("validation.csv"), confidence, errors)
@@ -101,6 +111,9 @@ class RunTables:
     @property
     def unknown_metrics(self) -> Mapping[str, str]:
         """Metrics that this run cannot predict, each with the reason."""
+        if self.device is None:
+            reason = f"device={self.folder.device} counts {self.cost.title}: nothing was measured on a device"
+            return dict.fromkeys(("latency", "energy", "memory"), reason)
         reason = f"lut.csv holds no energies: device {self.device.name} has no power sensor that could be read"
         return {} if "energy" in self.metrics else {"energy": reason}
 

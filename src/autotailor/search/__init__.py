@@ -12,7 +12,7 @@ from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
     from autotailor.search.best import best_at
-    from autotailor.search.budgets import budget_limits, budget_names, read_budgets, write_budgets
+    from autotailor.search.budgets import budget_limits, budget_names, read_budget, read_budgets, write_budgets
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
     from autotailor.search.constrained.constraint import Constraint, Solution
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
     from autotailor.search.optimizer import SearchResult, Yardstick, search
-    from autotailor.search.robust.forecast import LatencyForecast, read_forecast
+    from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast, read_forecast
 
 __all__ = [
+    "AS_PREDICTED",
     "COSTS",
     "LATENCY",
     "Candidates",
@@ -50,6 +51,7 @@ __all__ = [
     "constrained_front",
     "cost_of_device",
     "exact_front",
+    "read_budget",
     "read_budgets",
     "read_candidates",
     "read_forecast",
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AS_PREDICTED": "autotailor.search.robust.forecast",
     "COSTS": "autotailor.search.cost",
     "LATENCY": "autotailor.search.cost",
     "Candidates": "autotailor.search.choice",
@@ -82,6 +85,7 @@ _HOMES = {
     "choose": "autotailor.search.choice",
     "cost_of_device": "autotailor.search.cost",
     "exact_front": "autotailor.search.elimination",
+    "read_budget": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",
     "read_forecast": "autotailor.search.robust.forecast",

@@ -34,8 +34,7 @@ def columns(kind: Cost) -> tuple[str, ...]:
         "budget",
         kind.budget,
         "subnet",
-        kind.column,
-        kind.upper,
+        *dict.fromkeys((kind.column, kind.upper)),
         "accuracy_predicted",
         *ACCURACIES,
         "chosen",
@@ -104,7 +103,8 @@ def choose(
 
     chosen = {name: best(name) for name in limits}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    return Choice(chosen, _table(objectives, limits, listed, (cost, upper), accuracies, chosen))
+    costs = (cost, upper) if objectives.kind.is_measured else (cost,)
+    return Choice(chosen, _table(objectives, limits, listed, costs, accuracies, chosen))
 
 
 @dataclass(frozen=True, eq=False)

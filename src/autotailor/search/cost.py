@@ -8,6 +8,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from autotailor.search.errors import SearchError
+from autotailor.sections import read_section
 
 if TYPE_CHECKING:
     from autotailor.ir.space.metric import Metric
@@ -41,13 +42,44 @@ class Cost:
 
     @property
     def upper(self) -> str:
-        """Column of what a measurement of the metric exceeds with a small probability only."""
-        return f"upper_{self.suffix}"
+        """Column of what a measurement exceeds with a small probability only; of the values where no device is."""
+        return f"upper_{self.suffix}" if self.is_measured else self.column
+
+    @property
+    def reached(self) -> str:
+        """Column of the values of exported networks: measured on the device, or said by the graph."""
+        return f"{self.name}_{self.suffix}_measured" if self.is_measured else self.column
 
     @property
     def is_measured(self) -> bool:
         """Whether the metric comes from measurements on a device; else the graph says it, and no device is needed."""
         return self.count is None
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Section ``device`` of the configuration where there is no device.
+
+    Attributes:
+        name: in results and messages.
+        cost: what budgets limit, the name of a cost of ``COSTS`` that the graph says.
+    """
+
+    name: str
+    cost: str
+
+    def __post_init__(self) -> None:
+        known = [cost.name for cost in COSTS.values() if not cost.is_measured]
+        if self.cost not in known:
+            raise SearchError(
+                f"device {self.name}: unknown cost {self.cost!r}; known are {', '.join(known)}; leave the key out "
+                "where latency is measured on a device"
+            )
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> Counting:
+        """Reads a section; raises SearchError for unknown or missing keys."""
+        return read_section(cls, section, "device", SearchError)
 
 
 LATENCY = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
@@ -59,22 +91,16 @@ COSTS = {
         Cost("parameters", "parameters", "M", "parameters_m", "parameters_m", methodcaller("parameters")),
     )
 }
-"""Everything that the configuration can name as ``device.cost``, by name."""
+"""Everything that budgets can limit, by name."""
 
 
 def cost_of_device(section: Mapping[str, Any]) -> Cost:
-    """What the section ``device`` of the configuration asks budgets to limit: latency, unless its key ``cost`` is set.
+    """What budgets limit for a section ``device`` of the configuration: latency, unless the key ``cost`` is set.
 
     Raises:
-        SearchError: the cost is unknown.
+        SearchError: the cost is unknown, or stands beside keys of a device.
     """
-    name = section.get("cost", LATENCY.name)
-    if name not in COSTS:
-        raise SearchError(
-            f"device {section.get('name', '?')}: unknown cost {name!r}; known are {', '.join(COSTS)}: correct it in "
-            "conf/device"
-        )
-    return COSTS[name]
+    return COSTS[Counting.from_section(section).cost] if "cost" in section else LATENCY
 
 
 def cost_of_metric(name: str, unit: str) -> Cost:

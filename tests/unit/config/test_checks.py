@@ -11,6 +11,7 @@ from autotailor.config import ConfigError
 from autotailor.ir.errors import AutoTailorError
 
 CONF = Path(__file__).parents[3] / "conf"
+SCHEMA = CONF.parent / "workflow" / "schemas" / "conf.schema.yaml"
 
 
 def test_files_of_the_model_are_looked_for_before_any_work() -> None:
@@ -42,6 +43,23 @@ def test_a_configuration_is_checked_without_asking_the_device() -> None:
         config.check(config.compose(CONF, "resnet_digits", device))
     with pytest.raises(AutoTailorError, match=r"\[4711\] do not exist here"):
         config.check(config.compose(CONF, "resnet_digits", "host", ["device.cores=[4711]"]))
+
+
+def test_without_a_device_there_is_no_table_and_budgets_are_counts(tmp_path: Path) -> None:
+    composed = config.compose(CONF, "resnet_digits", "macs", ["export.budgets=['50%','300M',1.5]"])
+    config.validate(composed, SCHEMA, "conf")
+    config.check(composed)
+    composed["profile"]["lut"] = str(tmp_path / "lut.csv")
+    with pytest.raises(
+        ConfigError, match=r"device=macs counts MACs and has no use for latencies; leave lut=\.\.\. out"
+    ):
+        config.check(composed)
+    for device, budget in (("macs", "30/s"), ("host", "300M")):
+        with pytest.raises(AutoTailorError, match=f"budget '{budget}'"):
+            config.check(config.compose(CONF, "resnet_digits", device, [f"export.budgets=['{budget}']"]))
+    with_threads = composed | {"device": {"name": "macs", "cost": "macs", "threads": 1}}
+    with pytest.raises(ConfigError, match=r"unknown key 'device\.threads'. Known: cost, name"):
+        config.validate(with_threads, SCHEMA, "conf")
 
 
 def test_a_named_accelerator_that_is_absent_is_found_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,37 +10,39 @@ import pytest
 import autotailor
 import tiny_data
 from autotailor.finetuning import FinetuneConfig
-from autotailor.measurement.comparison import COLUMNS, CompareConfig, ComparisonError, compare, matched_widths
+from autotailor.measurement.comparison import CompareConfig, ComparisonError, columns, compare, matched_widths
 from autotailor.profiling import DeviceConfig
+from autotailor.search import COSTS, LATENCY
 
 SUMMARY = pd.DataFrame(
     {"name": ["largest", "budget_01", "budget_02", "original"], "latency_ms_measured": [2.0, 0.5, 1.1, 2.0]}
 )
+MEASURED = SUMMARY.set_index("name")["latency_ms_measured"]
 LATENCIES = {0.25: 0.4, 0.5: 0.7, 0.75: 1.2, 1.0: 2.0}
 
 
 def test_of_networks_that_are_equally_fast_the_widest_is_met() -> None:
-    assert matched_widths(SUMMARY, {0.25: 0.6, 0.3: 0.61, 0.35: 0.625, 0.4: 0.64}, ("budget_01",)) == {
+    assert matched_widths(MEASURED, {0.25: 0.6, 0.3: 0.61, 0.35: 0.625, 0.4: 0.64}, ("budget_01",)) == {
         "budget_01": 0.35
     }
 
 
 def test_a_subnet_slower_than_every_scaled_network_meets_the_widest() -> None:
-    assert matched_widths(SUMMARY, {0.25: 0.3, 0.5: 0.4}, ("budget_02",)) == {"budget_02": 0.5}
+    assert matched_widths(MEASURED, {0.25: 0.3, 0.5: 0.4}, ("budget_02",)) == {"budget_02": 0.5}
 
 
 def test_each_subnet_meets_the_fastest_network_that_is_not_faster() -> None:
-    assert matched_widths(SUMMARY, LATENCIES, ()) == {"budget_01": 0.5, "budget_02": 0.75}
-    assert matched_widths(SUMMARY, LATENCIES, ("budget_01",)) == {"budget_01": 0.5}
+    assert matched_widths(MEASURED, LATENCIES, ()) == {"budget_01": 0.5, "budget_02": 0.75}
+    assert matched_widths(MEASURED, LATENCIES, ("budget_01",)) == {"budget_01": 0.5}
 
 
 def test_widths_that_do_not_shrink_latency_are_passed_over() -> None:
-    assert matched_widths(SUMMARY, {0.5: 1.5, 0.6: 1.3, 1.0: 2.0}, ("budget_01",)) == {"budget_01": 0.6}
+    assert matched_widths(MEASURED, {0.5: 1.5, 0.6: 1.3, 1.0: 2.0}, ("budget_01",)) == {"budget_01": 0.6}
 
 
 def test_unknown_names_are_listed() -> None:
     with pytest.raises(ComparisonError, match="budget_09"):
-        matched_widths(SUMMARY, LATENCIES, ("budget_09",))
+        matched_widths(MEASURED, LATENCIES, ("budget_09",))
 
 
 def test_scaled_networks_are_trained_and_measured(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
@@ -52,12 +54,34 @@ def test_scaled_networks_are_trained_and_measured(resnet_net: autotailor.SuperNe
         FinetuneConfig(epochs=1, batch_size=16),
         summary=SUMMARY,
         images=100,
+        cost=LATENCY,
         device=DeviceConfig.from_section({"name": "test"}),
         workdir=tmp_path,
     )
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == list(columns(LATENCY))
     assert list(table["seed"]) == [0, 1]
     assert list(table["subnets"]) == ["budget_01"] * 2
     assert (table["images"] >= 100).all()
     assert (table["latency_ms_measured"] > 0).all()
     assert set(table["learning_rate"]) <= set(config.lrs)
+
+
+def test_without_a_device_networks_meet_subnets_of_equal_macs(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    whole = float(resnet_net.macs().predict(resnet_net.largest().to_array())[0])
+    summary = pd.DataFrame({"name": ["largest", "budget_01"], "macs_m": [whole, 0.2 * whole]})
+    config = CompareConfig(names=(), widths=(0.25, 0.5, 1.0), seeds=(0,), lrs=(1e-3,))
+    table = compare(
+        resnet_net,
+        tiny_data.splits(),
+        config,
+        FinetuneConfig(epochs=1, batch_size=16),
+        summary=summary,
+        images=16,
+        cost=COSTS["macs"],
+        device=None,
+        workdir=tmp_path,
+    )
+    assert list(table.columns) == list(columns(COSTS["macs"]))
+    (row,) = table.to_dict("records")
+    assert row["width"] == 0.5, "half the width has a quarter of the MACs"
+    assert 0.2 * whole < row["macs_m"] < 0.35 * whole

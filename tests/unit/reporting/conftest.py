@@ -231,6 +231,26 @@ def inputs_fixture(tmp_path: Path) -> ReportInputs:
     return write_artifacts(tmp_path)
 
 
+@pytest.fixture(name="counted_inputs")
+def counted_inputs_fixture(inputs: ReportInputs) -> ReportInputs:
+    """All artifacts of a run without a device, whose budgets limit MACs."""
+    for path in (inputs.pareto, inputs.summary, inputs.compare):
+        assert path is not None
+        table = pd.read_csv(path)
+        if path == inputs.compare:
+            table["macs_m"] = 10 * table["latency_ms_measured"]
+        on_device = [name for name in table if name.startswith(("latency_ms", "memory_mb", "energy_mj"))]
+        table.drop(columns=on_device).to_csv(path, index=False)
+    for path, changed in (
+        (inputs.configuration, {"device": {"name": "macs", "cost": "macs"}}),
+        (inputs.yardstick, {"slack_macs_m": 0.25}),
+    ):
+        assert path is not None
+        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    absent = dict.fromkeys(("validation", "operators", "lut", "contributors"))
+    return dataclasses.replace(inputs, device="macs", **absent)
+
+
 @pytest.fixture(name="bare_inputs")
 def bare_inputs_fixture(inputs: ReportInputs) -> ReportInputs:
     """Only what the report cannot do without."""

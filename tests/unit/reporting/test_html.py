@@ -17,6 +17,7 @@ import pytest
 
 from autotailor.reporting import FIGURES, ReportError, ReportInputs, build_report, write_figure
 from autotailor.reporting.derived_columns import DERIVATIONS
+from autotailor.reporting.figures import front_figure
 from autotailor.reporting.inputs import KEYS, Tables
 
 VOID = {"meta", "img", "br", "link", "hr"}
@@ -218,6 +219,35 @@ def test_a_run_without_the_device(inputs: ReportInputs, tmp_path: Path) -> None:
     assert "not measured" in (tmp_path / "latency.svg").read_text()
     build_report(inputs, tmp_path / "report.html")
     assert "There is no validation of the latency predictor." in (tmp_path / "report.html").read_text()
+
+
+def test_a_run_without_any_device_tells_macs_and_no_latency(counted_inputs: ReportInputs, tmp_path: Path) -> None:
+    build_report(counted_inputs, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text())
+    assert Artifacts(counted_inputs, tmp_path).check(page) > 200
+    text = " ".join(page.rest)
+    assert not re.search(r"\bms\b|latenc|faster|speed|memory|energy|LUT", text)
+    for said in (
+        "MACs (M)",
+        "fewer MACs: the most accurate SubNet at half the MACs",
+        "at any budget of MACs",
+        "at this MACs",
+    ):
+        assert said in text
+    assert len(page.addresses) == 3, "figures of the front, of accuracy and of sensitivities"
+    write_figure("front", counted_inputs, tmp_path / "front.svg")
+
+
+def test_the_figure_of_a_run_with_somebody_elses_table_shows_measured_accuracies(inputs: ReportInputs) -> None:
+    summary = pd.read_csv(inputs.summary)
+    summary["latency_ms_predicted"] = summary["latency_ms_predicted"].fillna(2.1)
+    summary[[name for name in summary if name.startswith("latency_ms") and "predicted" not in name]] = math.nan
+    summary.to_csv(inputs.summary, index=False)
+    (axes,) = front_figure(Tables(inputs)).axes
+    named = {text.get_text(): text.xy for text in axes.texts}
+    for name in ("largest", "budget_01", "budget_02", "budget_03"):
+        row = summary.set_index("name").loc[name]
+        assert named[name] == (row["latency_ms_predicted"], row["accuracy_measured"])
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

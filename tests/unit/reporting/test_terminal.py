@@ -10,6 +10,7 @@ from rich.console import Console
 
 from autotailor.data.labels import AGREEMENT
 from autotailor.reporting import ReportInputs, print_front
+from autotailor.search import COSTS
 
 
 def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
@@ -34,6 +35,14 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
     assert "report: results/report.html" in text
     assert "…" not in text
     assert "nan" not in text
+
+
+def test_a_run_without_a_device_prints_no_latency(counted_inputs: ReportInputs) -> None:
+    stream = io.StringIO()
+    print_front(pd.read_csv(counted_inputs.summary), console=Console(file=stream, width=80), cost=COSTS["macs"])
+    assert "MACs" in stream.getvalue()
+    assert "10.3" in stream.getvalue()
+    assert not {"latency", "ms"} & set(stream.getvalue().split())
 
 
 def test_the_share_of_right_answers_is_called_what_it_is(inputs: ReportInputs) -> None:

@@ -51,8 +51,8 @@ def test_an_interrupted_export_goes_on_and_writes_what_a_run_would(
     assert measured, "the budget has candidates that the run has not measured"
     assert {path.name for path in found.folder.iterdir()} == {*FILES, "polish.csv"}
     assert found.folder == tmp_path / "extra"
-    assert found.predicted["latency"].value <= found.budget_ms
-    assert found.budget_ms == pytest.approx(
+    assert found.predicted["latency"].value <= found.budget
+    assert found.budget == pytest.approx(
         0.8 * run.forecast.expected(run.predict("largest").predicted["latency"].value)
     ), "a share is one of the latency that the largest SubNet is expected to have when it is measured"
     assert json.loads((found.folder / "verification.json").read_text())["passed"]
