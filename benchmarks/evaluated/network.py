@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Network:
         seed: of data and training.
         held_out: random SubNets that every predictor is judged by.
         pool: further random SubNets, which predictors learn from.
+        overrides: of the configuration.
     """
 
     directory: Path
@@ -39,18 +40,20 @@ class Network:
     seed: int
     held_out: int
     pool: int
+    overrides: tuple[str, ...] = ()
+    _answers: dict[str, dict[str, BoolArray]] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> Run:
         """Its training."""
-        return Run(self.directory, self.model, STRATEGY, self.seed, (), 0)
+        return Run(self.directory, self.model, STRATEGY, self.seed, self.overrides, 0)
 
     @cached_property
     def net(self) -> SuperNet:
         """The SuperNet, which is trained if it is not there."""
         return train(self.run)[0]
 
-    @property
+    @cached_property
     def data(self) -> DataSplits:
         """The splits of the seed."""
         return self.run.data
@@ -93,6 +96,13 @@ class Network:
         )
 
     def _evaluate(self, subnets: Sequence[SubNet], split: str) -> dict[str, BoolArray]:
+        """Right answers by SubNet id; the journal is read where an answer is not in memory."""
+        known = self._answers.setdefault(split, {})
+        if missing := [subnet for subnet in subnets if subnet.id not in known]:
+            known.update(self._from_journal(missing, split))
+        return {subnet.id: known[subnet.id] for subnet in subnets}
+
+    def _from_journal(self, subnets: Sequence[SubNet], split: str) -> dict[str, BoolArray]:
         calibration = self.run.configuration["finetune"]["calibration"]
         section = {**self.run.configuration["sensitivity"], "calibration": calibration, "workers": 1}
         config = sensitivity.SensitivityConfig.from_section(section)

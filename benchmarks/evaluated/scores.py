@@ -47,12 +47,12 @@ def scores(prediction: Prediction, test: Outcomes, ceiling: float) -> dict[str, 
 def top(predicted: FloatArray, truth: FloatArray) -> float:
     """Share of random groups whose best SubNet is among the five with the best predictions.
 
-    Groups are drawn with replacement, because they are as large as the set of held-out SubNets.
+    Groups are drawn with replacement, because they are as large as the set of held-out SubNets, up to ``GROUP``.
     """
     random = np.random.default_rng(0)
     hits = []
     for _ in range(GROUPS):
-        group = np.unique(random.choice(len(truth), GROUP))
+        group = np.unique(random.choice(len(truth), min(GROUP, len(truth))))
         best = np.argsort(-predicted[group], kind="stable")[:TOP]
         hits.append(truth[group].max() <= truth[group][best].max())
     return float(np.mean(hits))

@@ -177,6 +177,17 @@ def test_predictions_of_the_front_come_from_the_tables(results: Path) -> None:
         assert row["latency_ms_predicted"] == pytest.approx(total)
 
 
+def test_predicted_accuracies_have_the_errors_of_the_model(results: Path) -> None:
+    """What the rule search has learnt is read again, in the rule measure and in questions to the run."""
+    run = autotailor.open_run(results / DEVICE)
+    summary = run.summary.set_index("name").drop(index="original")
+    for name, row in summary.iterrows():
+        found = run.predict(str(name)).predicted["accuracy"]
+        assert found.standard_error == pytest.approx(row["accuracy_predicted_standard_error"])
+        assert found.standard_error > 0
+        assert "learnt from evaluated SubNets" in found.source
+
+
 def test_every_rule_has_a_run_in_the_store(finished: Path) -> None:
     with sqlite3.connect(finished / "mlflow.db") as store:
         rules = {row[0] for row in store.execute("select value from tags where key = 'rule'")}

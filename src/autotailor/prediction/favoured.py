@@ -1,9 +1,9 @@
-"""SubNets that training favours: their accuracy is above what their choices let expect.
+"""SubNets that training favours: their accuracy is not what their choices let expect.
 
-Most strategies train the smallest SubNet at each resolution as often as all other SubNets together, or nearly so. It is
-then more accurate than a sum of terms over its choices says. A model that takes that for an effect of the choices
-predicts all other SubNets worse. Therefore the smallest SubNets have a misfit of their own. The largest SubNet is
-favoured as well; targets are relative to it.
+Most strategies train the smallest SubNet far more often than any other. The accuracies of the smallest SubNets at each
+resolution are then far from what a sum of terms over their choices says, mostly above. A model that takes that for an
+effect of the choices predicts all other SubNets worse. Therefore the smallest SubNets have a misfit of their own. The
+largest SubNet is favoured as well; targets are relative to it.
 """
 
 from __future__ import annotations

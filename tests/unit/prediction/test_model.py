@@ -59,7 +59,9 @@ def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: A
     whole = model.metric_errors(rows) / (100 * share * (1 - share))
     np.testing.assert_allclose(whole**2, error**2 + model.observations.level)
     evaluated = model.observations.indices
-    assert (model.metric_errors(evaluated) > model.standard_errors(evaluated, same_images=True)).all()
+    share = model.metric().predict(evaluated) / 100
+    own = model.metric_errors(evaluated, same_images=True) / (100 * share * (1 - share))
+    assert (own > np.sqrt(model.variances[MISFIT])).all()
 
 
 def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyModel, others) -> None:

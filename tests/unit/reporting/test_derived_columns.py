@@ -55,14 +55,14 @@ def test_accuracy_predictor_beside_what_it_could_be(inputs: ReportInputs) -> Non
     n = 20
     share = np.linspace(0.8, 0.95, n)
     odds = np.log(share / (1 - share))
-    away = np.where(np.arange(n) < 15, 0.05, 0.5) * np.resize([1, -1], n)
+    away = np.where(np.arange(n) < 16, 0.11, 0.5) * np.resize([1, -1], n)
     off = 1 / (1 + np.exp(-(odds + away + 0.3)))  # a shift of 0.3 that all have in common
     frame = pd.DataFrame({"subnet": [f"{i:02d}" for i in range(n)], "predicted": 100 * off, "measured": 100 * share})
     frame["predicted_standard_error"] = 100 * off * (1 - off) * 0.08
     frame["own_standard_error"] = 100 * share * (1 - share) * 0.06
     frame["standard_error"] = 1.0
     frame.to_csv(inputs.accuracy_validation, index=False)
-    assert compute("accuracy_coverage", inputs) == pytest.approx(15 / 20)
+    assert compute("accuracy_coverage", inputs) == pytest.approx(16 / 20)
     assert compute("accuracy_coverage_error", inputs) == pytest.approx(math.sqrt(0.16 / 20))
     assert compute("accuracy_tau_by_chance", inputs) == pytest.approx(0.1622, abs=1e-4)
     assert compute("accuracy_tau", inputs) < compute("accuracy_ceiling", inputs) < 1

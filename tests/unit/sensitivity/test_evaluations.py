@@ -13,7 +13,7 @@ import tiny_data
 from autotailor import prediction, sensitivity
 from autotailor.accuracy import CalibrationConfig, side_by_side
 from autotailor.prediction import Outcomes
-from autotailor.sensitivity import SensitivityConfig
+from autotailor.sensitivity import SensitivityConfig, evaluations
 from autotailor.sensitivity.evaluations import singles
 
 CONFIG = SensitivityConfig(batch_size=20, evaluations=9, validate_subnets=5, calibration=CalibrationConfig(16, 16))
@@ -38,6 +38,18 @@ def test_singles_and_then_others_that_judge_no_prediction_are_evaluated(
     more = outcomes.subnets[len(alone) :]
     assert len(set(more)) == 9
     assert not set(more) & {*sensitivity.validation_subnets(resnet_net, CONFIG), *alone}
+
+
+def test_subnets_that_judge_are_left_out(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = outcomes.subnets[-CONFIG.evaluations :]
+    monkeypatch.setattr(evaluations, "validation_subnets", lambda *_: chosen[:3])
+    monkeypatch.setattr(prediction.Outcomes, "with_more", lambda _, more, __: more)
+    others = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), CONFIG, journal)
+    assert len(others) == CONFIG.evaluations
+    assert set(others) & set(chosen[3:])
+    assert not set(others) & set(chosen[:3])
 
 
 def test_the_same_images_are_right_as_in_the_sensitivities(
