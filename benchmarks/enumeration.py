@@ -24,7 +24,8 @@ from rich.table import Table
 
 import autotailor
 from autotailor import config
-from autotailor.compiler.sources.source import create_network, export_module
+from autotailor.compiler.sources.export import export_module
+from autotailor.compiler.sources.network import create_network
 from autotailor.enumeration import enumerate_operators
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 

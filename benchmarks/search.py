@@ -25,7 +25,7 @@ import pandas as pd
 
 import autotailor
 from autotailor import config, search
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.metrics.metrics import operator_macs
 from autotailor.ir.space.metric import Metric, Term

@@ -34,7 +34,7 @@ from torch import nn
 import autotailor
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet

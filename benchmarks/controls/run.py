@@ -14,7 +14,7 @@ from torch import nn
 
 import autotailor
 from autotailor import artifacts, config, data, finetuning, profiling
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.polishing import PolishConfig
 from autotailor.ir.fusion.rules import FusionRules

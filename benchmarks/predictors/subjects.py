@@ -13,7 +13,8 @@ import autotailor
 from autotailor import config
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
-from autotailor.compiler.sources.source import create_network, export_module
+from autotailor.compiler.sources.export import export_module
+from autotailor.compiler.sources.network import create_network
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.subnet import SubNet

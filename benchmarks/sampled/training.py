@@ -13,7 +13,7 @@ import torch
 
 import autotailor
 from autotailor import artifacts, config, data, finetuning
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning import sampling
 from autotailor.finetuning.sampling.strategy import stages_of

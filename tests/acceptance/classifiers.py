@@ -11,7 +11,7 @@ import onnx_ir as ir
 import torch
 from torch import nn
 
-from autotailor.compiler.sources.source import export_module
+from autotailor.compiler.sources.export import export_module
 
 ISSUE = (
     "timm:resnet50", "timm:mobilenetv2_100", "timm:convnext_tiny", "timm:vit_base_patch16_224",

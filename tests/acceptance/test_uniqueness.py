@@ -18,12 +18,12 @@ import pytest
 
 import autotailor
 from autotailor import config
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT, to_onnx
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.ir.space.joint_sizes import Derived
+from autotailor.ir.space.derived import Derived
 
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "Clip")

@@ -23,7 +23,7 @@ import autotailor
 import documents
 import networks
 from autotailor import config as configuration
-from autotailor.compiler.sources.source import export_module
+from autotailor.compiler.sources.export import export_module
 from documents import ROOT, Block
 from forked_snakemake import Snakemake
 from picture_files import photo

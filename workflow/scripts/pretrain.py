@@ -5,7 +5,7 @@ import torch
 from stage import stage
 
 from autotailor import artifacts, data, finetuning
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 
 with stage(snakemake, is_training=True) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])

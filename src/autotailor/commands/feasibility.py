@@ -64,7 +64,8 @@ def structure(model: Mapping[str, Any]) -> SuperNet:
         AutoTailorError: the source cannot be compiled into the space.
     """
     import autotailor
-    from autotailor.compiler.sources.source import Source, create_network
+    from autotailor.compiler.sources.network import create_network
+    from autotailor.compiler.sources.source import Source
 
     source: Source = model["source"]
     if not str(source).endswith(".onnx"):

@@ -16,8 +16,8 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.space.derived import entries
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import entries
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical
 from autotailor.ir.space.variable import Space
 from autotailor.ir.supernet import SuperNet

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.pretraining import check_network

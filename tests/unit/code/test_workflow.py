@@ -48,7 +48,7 @@ def test_training_does_not_depend_on_what_it_does_not_import(rule: str) -> None:
         ("compare", "autotailor.statistics"),
         ("report", "autotailor.profiling.networks.promise"),
         ("report", "autotailor/reporting/templates/report.css"),
-        ("pretrain", "autotailor.compiler.sources.source"),
+        ("pretrain", "autotailor.compiler.sources.network"),
         ("finetune", "autotailor.finetuning.sampling.sandwich"),
         ("finetune", "autotailor.data.datasets.digits"),
         ("finetune", "autotailor.ir.operators.windows.conv"),

@@ -134,7 +134,7 @@ def _configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | No
 def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own: OwnData | None) -> SuperNet:
     import autotailor
     from autotailor.compiler.library import reason
-    from autotailor.compiler.sources.source import create_network
+    from autotailor.compiler.sources.network import create_network
 
     source: Any = options.source
     makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)

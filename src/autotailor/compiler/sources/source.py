@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import copy
-import inspect
-import io
 import math
-import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import onnx
 import onnx_ir as ir
-import torch
 from onnx_ir.passes.common import CheckerPass, ShapeInferencePass
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.passes.opset import check_opset
-from autotailor.compiler.passes.signature import RGB
-from autotailor.compiler.sources.adaptive_pools import AdaptivePools
 from autotailor.compiler.sources.checkpoints import fit, read_checkpoint
+from autotailor.compiler.sources.export import export_module
+from autotailor.compiler.sources.network import check_own_head, create_network
 from autotailor.compiler.sources.onnx_file import check_model, read_model
-from autotailor.factory import find_factory
 from autotailor.ir.errors import GraphError
-
-EXPORT_OPSET = 17
-DYNAMO_OPSET = 20
-DEFAULT_INPUT = (3, 224, 224)
 
 Source = str | Path | nn.Module | onnx.ModelProto
 
@@ -63,7 +52,7 @@ def read_source(
         network = source if weights is None else copy.deepcopy(source)
     else:
         if weights is None:
-            _check_own_head(str(source), num_classes)
+            check_own_head(str(source), num_classes)
         network = create_network(str(source), pretrained=weights is None, num_classes=num_classes)
     if weights is not None:
         load_weights(network, weights)
@@ -96,92 +85,6 @@ def _checked(read: Callable[[], ir.Model], complaint: str) -> ir.Model:
     except Exception as error:
         raise GraphError(f"{complaint}: {reason(error)}; export it again") from error
     return model
-
-
-def create_network(source: str, *, pretrained: bool = True, num_classes: int | None = None) -> nn.Module:
-    """A module from ``timm:NAME`` or ``module:factory``.
-
-    Args:
-        source: ``timm:NAME`` or ``module:factory``.
-        pretrained: whether a timm network gets its trained weights; otherwise they are random.
-        num_classes: of the head, for timm and for factories with this parameter. Where timm's weights have another
-            number of classes, the head is untrained.
-
-    Raises:
-        GraphError: the source does not exist or cannot be called.
-    """
-    if source.endswith(".onnx"):
-        raise GraphError(
-            f"source {source} is an ONNX file, which is not trained from scratch; set model.weights to null to take "
-            f"the weights of the file, or name timm:NAME or module:factory as model.source"
-        )
-    prefix, _, rest = source.partition(":")
-    if not rest:
-        raise GraphError(f"source {source!r}: expected a path ending in .onnx, timm:NAME, or module:factory")
-    make = _call_factory if prefix != "timm" else _create_timm
-    return make(prefix, rest, pretrained, num_classes)
-
-
-def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -> nn.Module:
-    import timm
-
-    from autotailor.compiler.sources.hub import hub
-
-    if not timm.is_model(name):
-        close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
-        raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
-    try:
-        with quiet(), hub() if pretrained else nullcontext():
-            chosen: dict[str, Any] = {} if num_classes is None else {"num_classes": num_classes}
-            network: nn.Module = timm.create_model(name, pretrained=pretrained, **chosen)
-    except Exception as error:
-        raise GraphError(
-            f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)}); "
-            f"download them on a machine with a network and set model.weights to the file, or give the trained network "
-            f"as an .onnx file; "
-            f"`inspect --random-weights` shows the network's structure without its weights"
-        ) from error
-    return network
-
-
-def _check_own_head(source: str, num_classes: int | None) -> None:
-    """Refuses timm's own weights for another number of classes than theirs, because the head would be random."""
-    if num_classes is None or not source.startswith("timm:"):
-        return
-    import timm
-
-    config = timm.get_pretrained_cfg(source.removeprefix("timm:"), allow_unregistered=True)
-    if config is not None and config.num_classes not in (None, 0, num_classes):
-        raise GraphError(
-            f"source {source}: its own weights have {config.num_classes} classes, model.num_classes is {num_classes}, "
-            f"so that its head would be untrained; set model.weights to a checkpoint of {num_classes} classes, or to "
-            f"pretrain, with a pretrain section (conf/model/resnet_digits.yaml), to train it on the data"
-        )
-
-
-def _call_factory(module: str, factory: str, _: bool, num_classes: int | None) -> nn.Module:
-    function = find_factory(f"{module}:{factory}", f"source {module}:{factory}", GraphError)
-    try:
-        chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
-        made: Any = function(**chosen)
-    except (AttributeError, TypeError) as error:
-        raise GraphError(
-            f"source {module}:{factory}: {error}; expected a function that makes the network without arguments"
-        ) from error
-    if not isinstance(made, nn.Module):
-        raise GraphError(f"source {module}:{factory}: it made a {type(made).__name__}, not a torch.nn.Module")
-    return made
-
-
-def _takes_classes(function: Any) -> bool:
-    """Whether a factory has a parameter ``num_classes``, or those of timm and torchvision that pass it on."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:  # a builtin without a signature
-        return False
-    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    library = str(getattr(function, "__module__", "")).split(".")[0] in ("timm", "torchvision")
-    return "num_classes" in parameters or (passes_on and library)
 
 
 def load_weights(network: nn.Module, path: str | Path) -> None:
@@ -220,90 +123,3 @@ def with_weights(model: ir.Model, path: str | Path) -> ir.Model:
         kind = value.const_value.dtype.numpy()
         value.const_value = ir.tensor(tensor.detach().float().numpy().astype(kind), name=name)
     return model
-
-
-def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
-    """Exports a module in evaluation mode with BatchNorm and batch 1: by tracing or, if that fails, by torch.export.
-
-    Raises:
-        GraphError: neither of PyTorch's exporters can export the module.
-    """
-    channels, height, width = _own_input(network)
-    parameter = next(network.parameters(), torch.empty(0))
-    size = (resolution, resolution) if resolution else (height, width)
-    image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
-    training = network.training
-    try:
-        with warnings.catch_warnings(), quiet():
-            warnings.simplefilter("ignore")
-            if channels != RGB and not _reads(network.eval(), image):
-                image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
-            try:
-                return _trace(network.eval(), image)
-            except Exception as error:
-                return _capture(network, image, error)
-    finally:
-        network.train(training)
-
-
-@torch.no_grad()
-def _reads(network: nn.Module, image: torch.Tensor) -> bool:
-    """Whether a network accepts images of that shape."""
-    try:
-        network(image)
-    except Exception:
-        return False
-    return True
-
-
-def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
-    """Exports with PyTorch's classic exporter, which records each operator while the network runs."""
-    buffer = io.BytesIO()
-    with AdaptivePools():
-        torch.onnx.export(
-            network,
-            (image,),
-            buffer,  # type: ignore[arg-type]  # the classic exporter also writes to streams
-            dynamo=False,
-            opset_version=EXPORT_OPSET,
-            do_constant_folding=False,
-            input_names=["input"],
-            output_names=["output"],
-        )
-    return ir.from_proto(onnx.load_from_string(buffer.getvalue()))
-
-
-def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Model:
-    """Exports with PyTorch's newer exporter, without its optimiser, because the optimiser would fold BatchNorm.
-
-    Args:
-        network: to export.
-        image: ``[1, 3, R, R]``.
-        error: of the classic exporter, for the message.
-    """
-    try:
-        program = torch.onnx.export(
-            network, (image,), dynamo=True, opset_version=DYNAMO_OPSET, optimize=False, verbose=False
-        )
-        assert program is not None
-        model: ir.Model = program.model
-    except Exception:
-        own = list(_own_input(network)[1:])
-        remedy = (
-            "" if own == list(image.shape[2:]) else f"; the network is made for {own[0]}x{own[1]} pixels, try those"
-        )
-        raise GraphError(
-            f"{type(network).__name__} cannot be exported from an image of shape {list(image.shape)}: "
-            f"{reason(error)}{remedy}"
-        ) from error
-    return model
-
-
-def _own_input(network: nn.Module) -> tuple[int, int, int]:
-    """(channels, height, width) from timm's configuration, or the channels of the first convolution and 224 x 224."""
-    config = getattr(network, "default_cfg", None) or {}
-    if config.get("input_size"):
-        channels, height, width = config["input_size"]
-        return int(channels), int(height), int(width)
-    first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
-    return (first.in_channels if first else DEFAULT_INPUT[0], *DEFAULT_INPUT[1:])

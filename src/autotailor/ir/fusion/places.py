@@ -21,8 +21,9 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.ir.pattern import find_matches
 from autotailor.ir.space.architecture import check_size
+from autotailor.ir.space.derived import Derived, entries
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import Derived, entries, joint_sizes
+from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import IntArray, SubNet
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.fusion.places import Place
-from autotailor.ir.space.joint_sizes import entries
+from autotailor.ir.space.derived import entries
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space

@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
 
 import numpy as np
 
-from autotailor.ir.dimensions.dimension import Atom, Dimension, Sizes, Sum
+from autotailor.ir.dimensions.dimension import Atom, Dimension, Sum
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.architecture import Architecture
+from autotailor.ir.space.derived import Contribution, Derived
+from autotailor.ir.space.grid import Grid, factorize
 from autotailor.ir.space.subnet import IntArray
-from autotailor.ir.space.variable import Space
 
 TABLE_LIMIT = 20_000  # a table of up to so many joint choices has no derived variables
 HARD_LIMIT = 2_000_000
@@ -33,71 +32,6 @@ class CoupledError(SpaceError):
     def __init__(self, message: str, variables: Sequence[str]) -> None:
         super().__init__(message)
         self.variables = tuple(variables)
-
-
-@dataclass(frozen=True, eq=False)
-class Contribution:
-    """The summands that some variables add to sums: ``table[choice of each variable, sum]``."""
-
-    variables: tuple[str, ...]
-    table: IntArray
-
-    @cached_property
-    def rows(self) -> IntArray:
-        """Distinct contributions ``[n, sums]``."""
-        return _distinct(self.table.reshape(-1, self.table.shape[-1]))
-
-
-@dataclass(frozen=True, eq=False)
-class Derived:
-    """One or more sums over many variables as one variable of their own.
-
-    Attributes:
-        parts: contributions of disjoint groups of variables.
-        values: reachable values of the sums ``[n, sums]``, in rising order.
-    """
-
-    parts: tuple[Contribution, ...]
-    values: IntArray
-
-    @classmethod
-    def of(cls, parts: Sequence[Contribution]) -> Derived:
-        """Finds the reachable values, part by part."""
-        values = np.zeros((1, parts[0].table.shape[-1]), dtype=np.int64)
-        for part in parts:
-            values = _distinct((values[:, None, :] + part.rows[None, :, :]).reshape(-1, values.shape[1]))
-        return cls(tuple(parts), values)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of all variables that the sums depend on."""
-        return tuple(dict.fromkeys(name for part in self.parts for name in part.variables))
-
-    def index(self, space: Space, subnets: IntArray) -> IntArray:
-        """Row of ``values`` for choice indices ``[n, variables]``: ``[n]``."""
-        total = np.zeros((len(subnets), self.values.shape[1]), dtype=np.int64)
-        for part in self.parts:
-            total += part.table[tuple(subnets[:, space.positions[name]] for name in part.variables)]
-        codes = self._code(total)
-        return np.asarray(np.searchsorted(self._codes, codes), dtype=np.int64)
-
-    def _code(self, rows: IntArray) -> IntArray:
-        """One integer for each row, in the order of the rows."""
-        base = int(self.values.max(initial=0)) + 1
-        code = np.zeros(len(rows), dtype=np.int64)
-        for column in rows.T:
-            code = code * base + column
-        return code
-
-    @cached_property
-    def _codes(self) -> IntArray:
-        return self._code(self.values)
-
-
-def entries(variables: Sequence[str], derived: Derived | None, space: Space, subnets: IntArray) -> tuple[IntArray, ...]:
-    """Where choice indices ``[n, variables]`` stand in a table over variables and derived values."""
-    index = tuple(subnets[:, space.positions[name]] for name in variables)
-    return index if derived is None else (*index, derived.index(space, subnets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +169,7 @@ def _contribution(
 ) -> Contribution:
     """The contribution of a group of variables to sums, with or without the parts that never change."""
     _check_limit(architecture, variables)
-    grid = _Grid(architecture, variables, {})
+    grid = Grid(architecture, variables, {})
     wanted = set(variables)
     table = np.zeros((*grid.shape, len(sums)), dtype=np.int64)
     for i, long in enumerate(sums):
@@ -253,67 +187,7 @@ def _tabulate(
     derived: Derived | None,
     known: Mapping[Atom, IntArray],
 ) -> JointSizes:
-    grid = _Grid(architecture, variables, known, 0 if derived is None else len(derived.values))
+    grid = Grid(architecture, variables, known, 0 if derived is None else len(derived.values))
     columns = [np.broadcast_to(grid.evaluate(dimension), grid.shape).ravel() for dimension in dimensions]
-    sizes, rows = _factorize(columns, math.prod(grid.shape))
+    sizes, rows = factorize(columns, math.prod(grid.shape))
     return JointSizes(variables, derived, sizes, rows.reshape(grid.shape))
-
-
-def _factorize(columns: Sequence[IntArray], length: int) -> tuple[IntArray, IntArray]:
-    """Distinct rows of some columns, and for each row its number among the distinct ones."""
-    code = np.zeros(length, dtype=np.int64)
-    for column in columns:
-        values, inverse = np.unique(column, return_inverse=True)
-        _, code = np.unique(code * len(values) + inverse.ravel(), return_inverse=True)
-        code = code.ravel()
-    _, first, code = np.unique(code, return_index=True, return_inverse=True)
-    sizes = [np.asarray(column)[first] for column in columns]
-    return np.stack(sizes, axis=-1) if sizes else np.zeros((1, 0), dtype=np.int64), code.ravel()
-
-
-def _distinct(rows: IntArray) -> IntArray:
-    """Distinct rows in rising order."""
-    return np.unique(rows, axis=0)
-
-
-class _Grid:
-    """Sizes over all joint choices at once: an axis for each variable, and one for derived sums where there are any."""
-
-    def __init__(
-        self, architecture: Architecture, variables: Sequence[str], known: Mapping[Atom, IntArray], derived: int = 0
-    ) -> None:
-        self._architecture = architecture
-        self._axes = {name: i for i, name in enumerate(variables)}
-        self._known: dict[Atom, IntArray] = dict(known)
-        lengths = [len(architecture.space[name].choices) for name in variables]
-        self.shape = (*lengths, derived) if derived else tuple(lengths)
-
-    def evaluate(self, dimension: Dimension) -> IntArray:
-        """Size of a dimension, in a shape that broadcasts to the grid's."""
-        return np.asarray(dimension.size(cast(Sizes, self._size)), dtype=np.int64)
-
-    def _size(self, atom: Atom) -> IntArray:
-        if atom not in self._known:
-            self._known[atom] = self._governed(atom)
-        return self._known[atom]
-
-    def _governed(self, atom: Atom) -> IntArray:
-        """Size of an atom: its rule is asked once for each choice and each joint size of its base."""
-        rule = self._architecture.rules.get(atom)
-        if rule is None:
-            return np.array(atom.meta)
-        choices = self._architecture.space[rule.variable].choices
-        axis = np.arange(len(choices)).reshape([-1 if n == rule.variable else 1 for n in self._names()])
-        bases = list(dict.fromkeys(inner for base in rule.bases() for inner in base.atoms()))
-        columns: Any = np.broadcast_arrays(axis, *(self._size(base) for base in bases))
-        joint, rows = _factorize([column.ravel() for column in columns], columns[0].size)
-        sizes = [
-            rule.size(
-                atom, {rule.variable: choices[row[0]]}, dict(zip(bases, row[1:].tolist(), strict=True)).__getitem__
-            )
-            for row in joint
-        ]
-        return np.array(sizes, dtype=np.int64)[rows].reshape(columns[0].shape)
-
-    def _names(self) -> tuple[str, ...]:
-        return (*self._axes, "") if len(self.shape) > len(self._axes) else tuple(self._axes)

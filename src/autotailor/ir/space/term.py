@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.space.derived import Derived, entries
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import Derived, entries
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 

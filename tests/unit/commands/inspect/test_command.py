@@ -17,7 +17,7 @@ import autotailor
 import networks
 from autotailor.__main__ import main
 from autotailor.commands.inspect.tables import WIDTH
-from autotailor.compiler.sources.source import export_module
+from autotailor.compiler.sources.export import export_module
 from autotailor.config import validate
 
 SCHEMA = Path(__file__).parents[4] / "workflow" / "schemas" / "conf.schema.yaml"

@@ -17,7 +17,7 @@ import autotailor
 import networks
 from autotailor import config, data
 from autotailor.__main__ import main
-from autotailor.compiler.sources.source import export_module
+from autotailor.compiler.sources.export import export_module
 from autotailor.data.files import contents, memory
 from picture_files import photo
 

@@ -18,7 +18,8 @@ from torch import nn
 
 import autotailor
 import networks
-from autotailor.compiler.sources.source import create_network, load_weights
+from autotailor.compiler.sources.network import create_network
+from autotailor.compiler.sources.source import load_weights
 from autotailor.ir.errors import GraphError
 
 IMAGE = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))

@@ -11,7 +11,7 @@ import pytest
 
 import autotailor
 from autotailor import config
-from autotailor.compiler.sources.source import create_network
+from autotailor.compiler.sources.network import create_network
 
 CONF = Path(__file__).parents[4] / "conf"
 ALL_DEPTHS = tuple(range(12))

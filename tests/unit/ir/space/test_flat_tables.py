@@ -7,9 +7,9 @@ import pytest
 
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space import flat_tables
+from autotailor.ir.space.derived import Contribution, Derived
 from autotailor.ir.space.flat_tables import FlatTables
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import Contribution, Derived
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import stack
 from gated_space import SPACE, all_subnets

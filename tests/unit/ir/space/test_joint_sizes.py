@@ -11,6 +11,7 @@ from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Sum, W
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space import joint_sizes
 from autotailor.ir.space.architecture import Architecture, Fixed, Scaled
+from autotailor.ir.space.derived import entries
 from autotailor.ir.space.subnet import canonical
 from autotailor.ir.space.variable import Space, Variable
 
@@ -47,7 +48,7 @@ def test_joint_sizes_are_those_of_brute_force(name: str, monkeypatch: pytest.Mon
     assert found.derived is not None
     rows = np.array(list(itertools.product(*(range(len(v.choices)) for v in net.space))))
     rows = canonical(net.space, rows[:: 1 if len(rows) < 5000 else 2])
-    at = found.rows[joint_sizes.entries(found.variables, found.derived, net.space, rows)]
+    at = found.rows[entries(found.variables, found.derived, net.space, rows)]
     seen = set()
     for row, number in zip(rows, at, strict=True):
         sizes = net.sizes({v.name: v.choices[i] for v, i in zip(net.space, row, strict=True)})

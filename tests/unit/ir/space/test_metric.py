@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from autotailor.ir.errors import SpaceError
+from autotailor.ir.space.derived import Contribution, Derived
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.joint_sizes import Contribution, Derived
 from autotailor.ir.space.link import LOGIT
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import stack

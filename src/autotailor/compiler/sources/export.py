@@ -1,0 +1,107 @@
+"""Exports a PyTorch module as ONNX, with BatchNorm where the module has it."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import onnx
+import onnx_ir as ir
+import torch
+from torch import nn
+
+from autotailor.compiler.library import quiet, reason
+from autotailor.compiler.passes.signature import RGB
+from autotailor.compiler.sources.adaptive_pools import AdaptivePools
+from autotailor.ir.errors import GraphError
+
+EXPORT_OPSET = 17
+DYNAMO_OPSET = 20
+DEFAULT_INPUT = (3, 224, 224)
+
+
+def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
+    """Exports a module in evaluation mode with BatchNorm and batch 1: by tracing or, if that fails, by torch.export.
+
+    Raises:
+        GraphError: neither of PyTorch's exporters can export the module.
+    """
+    channels, height, width = _own_input(network)
+    parameter = next(network.parameters(), torch.empty(0))
+    size = (resolution, resolution) if resolution else (height, width)
+    image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
+    training = network.training
+    try:
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")
+            if channels != RGB and not _reads(network.eval(), image):
+                image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
+            try:
+                return _trace(network.eval(), image)
+            except Exception as error:
+                return _capture(network, image, error)
+    finally:
+        network.train(training)
+
+
+@torch.no_grad()
+def _reads(network: nn.Module, image: torch.Tensor) -> bool:
+    """Whether a network accepts images of that shape."""
+    try:
+        network(image)
+    except Exception:
+        return False
+    return True
+
+
+def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
+    """Exports with PyTorch's classic exporter, which records each operator while the network runs."""
+    buffer = io.BytesIO()
+    with AdaptivePools():
+        torch.onnx.export(
+            network,
+            (image,),
+            buffer,  # type: ignore[arg-type]  # the classic exporter also writes to streams
+            dynamo=False,
+            opset_version=EXPORT_OPSET,
+            do_constant_folding=False,
+            input_names=["input"],
+            output_names=["output"],
+        )
+    return ir.from_proto(onnx.load_from_string(buffer.getvalue()))
+
+
+def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Model:
+    """Exports with PyTorch's newer exporter, without its optimiser, because the optimiser would fold BatchNorm.
+
+    Args:
+        network: to export.
+        image: ``[1, 3, R, R]``.
+        error: of the classic exporter, for the message.
+    """
+    try:
+        program = torch.onnx.export(
+            network, (image,), dynamo=True, opset_version=DYNAMO_OPSET, optimize=False, verbose=False
+        )
+        assert program is not None
+        model: ir.Model = program.model
+    except Exception:
+        own = list(_own_input(network)[1:])
+        remedy = (
+            "" if own == list(image.shape[2:]) else f"; the network is made for {own[0]}x{own[1]} pixels, try those"
+        )
+        raise GraphError(
+            f"{type(network).__name__} cannot be exported from an image of shape {list(image.shape)}: "
+            f"{reason(error)}{remedy}"
+        ) from error
+    return model
+
+
+def _own_input(network: nn.Module) -> tuple[int, int, int]:
+    """(channels, height, width) from timm's configuration, or the channels of the first convolution and 224 x 224."""
+    config = getattr(network, "default_cfg", None) or {}
+    if config.get("input_size"):
+        channels, height, width = config["input_size"]
+        return int(channels), int(height), int(width)
+    first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
+    return (first.in_channels if first else DEFAULT_INPUT[0], *DEFAULT_INPUT[1:])

@@ -1,0 +1,99 @@
+"""Networks of PyTorch by name: those of timm, and those that a factory of the user makes."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import nullcontext
+from typing import Any
+
+from torch import nn
+
+from autotailor.compiler.library import quiet, reason
+from autotailor.factory import find_factory
+from autotailor.ir.errors import GraphError
+
+
+def create_network(source: str, *, pretrained: bool = True, num_classes: int | None = None) -> nn.Module:
+    """A module from ``timm:NAME`` or ``module:factory``.
+
+    Args:
+        source: ``timm:NAME`` or ``module:factory``.
+        pretrained: whether a timm network gets its trained weights; otherwise they are random.
+        num_classes: of the head, for timm and for factories with this parameter. Where timm's weights have another
+            number of classes, the head is untrained.
+
+    Raises:
+        GraphError: the source does not exist or cannot be called.
+    """
+    if source.endswith(".onnx"):
+        raise GraphError(
+            f"source {source} is an ONNX file, which is not trained from scratch; set model.weights to null to take "
+            f"the weights of the file, or name timm:NAME or module:factory as model.source"
+        )
+    prefix, _, rest = source.partition(":")
+    if not rest:
+        raise GraphError(f"source {source!r}: expected a path ending in .onnx, timm:NAME, or module:factory")
+    make = _call_factory if prefix != "timm" else _create_timm
+    return make(prefix, rest, pretrained, num_classes)
+
+
+def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -> nn.Module:
+    import timm
+
+    from autotailor.compiler.sources.hub import hub
+
+    if not timm.is_model(name):
+        close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
+        raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
+    try:
+        with quiet(), hub() if pretrained else nullcontext():
+            chosen: dict[str, Any] = {} if num_classes is None else {"num_classes": num_classes}
+            network: nn.Module = timm.create_model(name, pretrained=pretrained, **chosen)
+    except Exception as error:
+        raise GraphError(
+            f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)}); "
+            f"download them on a machine with a network and set model.weights to the file, or give the trained network "
+            f"as an .onnx file; "
+            f"`inspect --random-weights` shows the network's structure without its weights"
+        ) from error
+    return network
+
+
+def check_own_head(source: str, num_classes: int | None) -> None:
+    """Refuses timm's own weights for another number of classes than theirs, because the head would be random."""
+    if num_classes is None or not source.startswith("timm:"):
+        return
+    import timm
+
+    config = timm.get_pretrained_cfg(source.removeprefix("timm:"), allow_unregistered=True)
+    if config is not None and config.num_classes not in (None, 0, num_classes):
+        raise GraphError(
+            f"source {source}: its own weights have {config.num_classes} classes, model.num_classes is {num_classes}, "
+            f"so that its head would be untrained; set model.weights to a checkpoint of {num_classes} classes, or to "
+            f"pretrain, with a pretrain section (conf/model/resnet_digits.yaml), to train it on the data"
+        )
+
+
+def _call_factory(module: str, factory: str, _: bool, num_classes: int | None) -> nn.Module:
+    function = find_factory(f"{module}:{factory}", f"source {module}:{factory}", GraphError)
+    try:
+        chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
+        made: Any = function(**chosen)
+    except (AttributeError, TypeError) as error:
+        raise GraphError(
+            f"source {module}:{factory}: {error}; expected a function that makes the network without arguments"
+        ) from error
+    if not isinstance(made, nn.Module):
+        raise GraphError(f"source {module}:{factory}: it made a {type(made).__name__}, not a torch.nn.Module")
+    return made
+
+
+def _takes_classes(function: Any) -> bool:
+    """Whether a factory has a parameter ``num_classes``, or those of timm and torchvision that pass it on."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # a builtin without a signature
+        return False
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    library = str(getattr(function, "__module__", "")).split(".")[0] in ("timm", "torchvision")
+    return "num_classes" in parameters or (passes_on and library)
