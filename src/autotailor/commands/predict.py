@@ -90,6 +90,8 @@ def _said(agreement: Agreement) -> str:
     scale, unit = (100.0, " %") if agreement.unit == "share" else (1.0, " points")
     mean, spread = scale * agreement.mean_error, scale * agreement.root_mean_square_error
     tau = "" if agreement.kendall_tau is None else f", Kendall's tau {agreement.kendall_tau:.2f}"
+    if agreement.kendall_tau_error is not None:
+        tau += f" ± {agreement.kendall_tau_error:.2f}"
     return (
         f"{agreement.metric} of {agreement.subnets} SubNets, predicted against measured: {mean:+.1f}{unit} on average, "
         f"{spread:.1f}{unit} root mean square{tau} ({agreement.source})"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.known_metric import Estimate
-from autotailor.statistics import kendall_tau
+from autotailor.statistics import kendall_tau, kendall_tau_error
 
 MEASURED = {
     "latency": ("latency_ms_measured", "latency_ms_standard_error", "ms", "of the exported file, on the device"),
@@ -32,6 +32,7 @@ class Agreement:
         mean_error: of predicted minus measured.
         root_mean_square_error: of predicted minus measured.
         kendall_tau: rank correlation of predicted and measured; None with fewer than two SubNets.
+        kendall_tau_error: its standard error over draws of SubNets (jackknife); None with fewer than four SubNets.
         source: the table.
     """
 
@@ -41,6 +42,7 @@ class Agreement:
     mean_error: float
     root_mean_square_error: float
     kendall_tau: float | None
+    kendall_tau_error: float | None
     source: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +109,7 @@ def _agreement(metric: str, unit: str, predicted: Any, measured: Any, source: st
         return None
     errors = before / after - 1.0 if unit == "share" else before - after
     tau = kendall_tau(before, after) if len(before) > 1 else float("nan")
+    error = kendall_tau_error(before, after) if len(before) > 1 else float("nan")
     return Agreement(
         metric,
         len(before),
@@ -114,5 +117,6 @@ def _agreement(metric: str, unit: str, predicted: Any, measured: Any, source: st
         float(errors.mean()),
         float(np.sqrt(np.square(errors).mean())),
         tau if np.isfinite(tau) else None,
+        error if np.isfinite(error) else None,
         source,
     )

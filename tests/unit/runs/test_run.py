@@ -14,6 +14,7 @@ from autotailor.profiling import fusion_rules
 from autotailor.profiling.networks.validation import NOT_MEASURED
 from autotailor.runs import Run
 from autotailor.runs.prediction import latency_agreement
+from autotailor.statistics import kendall_tau_error
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,8 @@ def test_agreements_are_those_of_the_tables(run: Run) -> None:
     assert latency.root_mean_square_error == pytest.approx(math.sqrt((table["relative_error"] ** 2).mean()))
     assert (latency.subnets, latency.unit) == (4, "share")
     assert (accuracy.mean_error, accuracy.unit) == (pytest.approx(-1.0), "points")
-    assert accuracy.kendall_tau == 1.0
+    assert (accuracy.kendall_tau, accuracy.kendall_tau_error) == (1.0, 0.0)
+    assert latency.kendall_tau_error == pytest.approx(kendall_tau_error(table["predicted_ms"], table["measured_ms"]))
 
 
 def test_tables_without_rows_have_no_agreement() -> None:
