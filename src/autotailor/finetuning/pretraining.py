@@ -19,9 +19,10 @@ from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.panel import watch_network
-from autotailor.finetuning.training.loop import Row, train
+from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.processes.group import join
+from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 

@@ -18,8 +18,9 @@ from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss, teacher_alone
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
-from autotailor.finetuning.training.loop import Row, train
+from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
 
 

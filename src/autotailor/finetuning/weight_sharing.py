@@ -29,9 +29,10 @@ from autotailor.finetuning.panel import watch_subnets
 from autotailor.finetuning.pretraining import check_network, training_metrics
 from autotailor.finetuning.sampling.strategy import Strategy, stages_of
 from autotailor.finetuning.teacher import question
-from autotailor.finetuning.training.loop import Row, train
+from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.processes.group import join
+from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.modules.elastic import ElasticModule

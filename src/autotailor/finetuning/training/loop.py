@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from autotailor.finetuning.training.schedule import learning_rate
 from autotailor.finetuning.training.states.averaging import Average
 from autotailor.finetuning.training.states.best import Best
 from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_any
+from autotailor.finetuning.training.states.contents import Position, Row, State
 from autotailor.finetuning.training.steps import Clipping, Step, StepFunction
 from autotailor.finetuning.training.watch import Accuracies, Watch
 
@@ -48,18 +48,6 @@ logger = logging.getLogger(__name__)
 EPOCH_SHARE = 0.2
 """Share of the time between checkpoints after which the end of an epoch writes a checkpoint: the end of an epoch is a
 better place for a checkpoint than the middle of the next epoch."""
-Row = dict[str, float]
-
-
-@dataclass
-class _Position:
-    """The position of a training: the next step, the losses so far, and the score of the best state so far."""
-
-    epoch: int = 0
-    batch: int = 0
-    loss_sum: float = 0.0
-    history: list[Row] = field(default_factory=list)
-    best: float = -math.inf
 
 
 def train(
@@ -134,9 +122,14 @@ class _Loop:
         self._optimizer = make_optimizer(module, config.optimizer, config.lr, config.weight_decay, scales)
         self._batches = stream.num_batches(config.batch_size)
         self._steps = self._batches * config.epochs
-        self._position, self._saved, self._saved_at = _Position(), 0.0, (0, 0)
+        self._saved, self._saved_at = 0.0, (0, 0)
         self._average = Average(module, config.ema) if config.ema else None
+        self._state = State(module, self._optimizer, self._average, self._scaler, self._micro_batches)
         self._best, self._guard = Best(checkpoint), Guard(config, step, title)
+
+    @property
+    def _position(self) -> Position:
+        return self._state.position
 
     def run(self, resume_from: str | None) -> list[Row]:
         """Runs the remaining epochs."""
@@ -251,21 +244,9 @@ class _Loop:
 
     def _save(self) -> None:
         if self._group.is_first:
-            self._write()
+            self._checkpoint.keep()
+            self._checkpoint.write(self._state.contents())
         self._saved, self._saved_at = time.monotonic(), (self._position.epoch, self._position.batch)
-
-    def _write(self) -> None:
-        self._checkpoint.keep()
-        self._checkpoint.write(
-            {
-                "module": self._module.state_dict(),
-                "optimizer": self._optimizer.state_dict(),
-                "average": self._average.values if self._average else None,
-                "position": vars(self._position),
-                "loss_scaler": self._scaler.state_dict(),
-                "micro_batch": self._micro_batches.size,
-            }
-        )
 
     def _check_processes(self) -> None:
         """Raises TrainingError where the processes would not take the same steps."""
@@ -300,13 +281,7 @@ class _Loop:
 
     def _load(self, state: Mapping[str, Any], path: Path) -> None:
         try:
-            self._module.load_state_dict(state["module"])
-            self._optimizer.load_state_dict(state["optimizer"])
-            self._position = _Position(**state["position"])
-            self._scaler.load_state_dict(state.get("loss_scaler", {}))
-            self._micro_batches.size = state.get("micro_batch", self._micro_batches.size)
-            if self._average:
-                self._average.load(state.get("average") or self._module.state_dict())
+            self._state.load(state)
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise self._refusal(path, str(error)) from error
         if self._position.batch > self._batches or self._position.epoch > self._config.epochs:

@@ -1,0 +1,78 @@
+"""The whole state of a training: what a checkpoint holds, so that the training goes on in the same bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from autotailor.finetuning.training.micro_batches import MicroBatches
+from autotailor.finetuning.training.precision import LossScaler
+from autotailor.finetuning.training.states.averaging import Average
+
+Row = dict[str, float]
+"""What is known of one epoch: its number, its loss, its learning rate, and the accuracies that were measured."""
+
+
+@dataclass
+class Position:
+    """The position of a training: the next step, the losses so far, and the score of the best state so far."""
+
+    epoch: int = 0
+    batch: int = 0
+    loss_sum: float = 0.0
+    history: list[Row] = field(default_factory=list)
+    best: float = -math.inf
+
+
+class State:
+    """Everything of a training that its steps change.
+
+    Args:
+        module: whose parameters are trained.
+        optimizer: of these parameters.
+        average: of the weights; None where none is kept.
+        scaler: of the loss.
+        micro_batches: whose size is part of the state.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: Average | None,
+        scaler: LossScaler,
+        micro_batches: MicroBatches,
+    ) -> None:
+        self.position = Position()
+        self._module, self._optimizer, self._average = module, optimizer, average
+        self._scaler, self._micro_batches = scaler, micro_batches
+
+    def contents(self) -> dict[str, Any]:
+        """The state as values that ``torch.load(weights_only=True)`` reads."""
+        return {
+            "module": self._module.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "average": self._average.values if self._average else None,
+            "position": vars(self.position),
+            "loss_scaler": self._scaler.state_dict(),
+            "micro_batch": self._micro_batches.size,
+        }
+
+    def load(self, contents: Mapping[str, Any]) -> None:
+        """Goes on from a result of ``contents``, which may come from an earlier autotailor.
+
+        Raises:
+            KeyError, RuntimeError, TypeError, ValueError: the state is that of another network or another optimizer.
+        """
+        self._module.load_state_dict(contents["module"])
+        self._optimizer.load_state_dict(contents["optimizer"])
+        self.position = Position(**contents["position"])
+        self._scaler.load_state_dict(contents.get("loss_scaler", {}))
+        self._micro_batches.size = contents.get("micro_batch", self._micro_batches.size)
+        if self._average:
+            self._average.load(contents.get("average") or self._module.state_dict())
