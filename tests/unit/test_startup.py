@@ -123,6 +123,11 @@ def test_rules_import_nothing_slow_before_it_is_used() -> None:
     assert found == {name: [] for name in programs.values()}
 
 
+def test_pretraining_needs_no_onnx() -> None:
+    (modules,) = imported_by(rule_imports("pretrain"), first="import torch").values()
+    assert not modules & {"onnx", "onnx_ir", "sympy"}
+
+
 def test_the_report_needs_no_pytorch() -> None:
     figures = "\nfrom autotailor.reporting import derived_columns, html"
     (modules,) = imported_by(rule_imports("report") + figures).values()

@@ -1,5 +1,21 @@
-"""The compiler turns a trained network into a SuperNet."""
+"""The compiler turns a trained network into a SuperNet.
 
-from autotailor.compiler.compile import compile_network, read_graph
+The names below are imported on first use, see ``autotailor.lazy``: who only makes a network by its name needs no ONNX.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.compiler.compile import compile_network, read_graph
 
 __all__ = ["compile_network", "read_graph"]
+
+_HOMES = {
+    "compile_network": "autotailor.compiler.compile",
+    "read_graph": "autotailor.compiler.compile",
+}
+__getattr__ = attach(__name__, _HOMES)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-import onnx
-import onnx_ir as ir
+from typing import TYPE_CHECKING, TypeVar
 
 from autotailor.ir.errors import GraphError
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
 
 Result = TypeVar("Result")
 _LOGGERS = ("onnxscript", "onnx_ir", "timm", "huggingface_hub")
@@ -64,6 +65,8 @@ def complaint(model: ir.Model, function: Callable[[onnx.ModelProto], object]) ->
         model: after the pass.
         function: a call of ONNX that raises for such a model.
     """
+    import onnx_ir as ir
+
     try:
         function(ir.to_proto(model))
     except Exception as error:
