@@ -26,7 +26,7 @@ QUICK = {
     "conf/polish/default.yaml": {"rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}]},
     "conf/config.yaml": {
         "sensitivity": {"validate_subnets": 3, "evaluations": 6},
-        "validate": {"subnets": 3, "rounds": 2},
+        "validate": {"subnets": 3, "rounds": 2, "attempts": 1},
         "measure": {"seconds": 0.2},
         "export": {"budgets": 2},
     },

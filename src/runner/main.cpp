@@ -27,6 +27,9 @@
 // Read from the file itself, too, where the processor is another one (profiling/runtimes/runner/binary.py).
 static const char left_out_layers[] = "autotailor-runner without layers: " RUNNER_LEFT_OUT;
 
+// The same as SETTLE_RUNS of profiling/runtimes/runner/loop.py.
+static constexpr int settle_runs = 4;
+
 // Which program the child is at; the parent reads it when the child dies.
 static volatile int* current;
 
@@ -94,6 +97,16 @@ static void watch(const Program& program, const Manifest& manifest) {
     say("{\"event\": \"memory\", \"key\": " + quoted(program.key) + megabytes("loading_mb", loading) + megabytes("running_mb", running) + "}");
 }
 
+// Brings code and buffers back into the caches: runs once, then until both the time and the runs are over, for ten times as long at most.
+static void settle(Network& network, size_t which, double nanoseconds) {
+    const int64_t begin = now_ns();
+    double spent = 0.0;
+    for (int runs = 0; runs == 0 || spent < nanoseconds || (runs < settle_runs && spent < 10 * nanoseconds); ++runs) {
+        network.run(which);
+        spent = static_cast<double>(now_ns() - begin);
+    }
+}
+
 // Measures a batch in this process; writes its lines into a pipe.
 static void measure(size_t index, const Batch& batch, const Manifest& manifest, const std::set<size_t>& left_out, int pipe) {
     const int64_t begin = now_ns();
@@ -122,10 +135,7 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
         if (which >= network.lengths()) return;
         *current = static_cast<int>(each.place);
         const bool is_whole = network.lengths() == 1;
-        const int64_t settled = now_ns() + (is_whole ? static_cast<int64_t>(manifest.settle_ms * 1e6) : 0);
-        do {
-            network.run(which);  // brings code and buffers back into the caches
-        } while (now_ns() < settled);
+        settle(network, which, is_whole ? manifest.settle_ms * 1e6 : 0.0);
         for (int r = 0; r < manifest.runs; ++r) {
             if (!is_whole) evict();
             network.times[which].push_back(network.run(which));

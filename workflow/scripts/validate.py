@@ -1,13 +1,14 @@
 """Rule validate: latencies of whole SubNets, measured and predicted from the LUT."""
 
 import logging
+from functools import partial
 from pathlib import Path
 
 import autotailor
 from stage import stage
 
 from autotailor import artifacts, profiling
-from autotailor.profiling.networks.promise import Promise
+from autotailor.profiling.networks.promise import Promise, measured_in_quiet
 from autotailor.profiling.networks.validation import NOT_MEASURED, validation_subnets
 from autotailor.statistics import kendall_tau
 
@@ -19,11 +20,16 @@ with stage(snakemake) as this:
     latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
     chosen = this.params["validate"]
     subnets = validation_subnets(net.space, chosen["subnets"], chosen["seed"])
+    promise = Promise.from_section(chosen["promise"])
     measured = not this.params["imported"]
     table = NOT_MEASURED
     if measured:
-        rounds = chosen["rounds"]
-        table = profiling.validate(net, latency, subnets, device, this.work, lut=lut, errors=errors, rounds=rounds)
+        measure = partial(
+            profiling.validate,
+            *(net, latency, subnets, device, this.work),
+            **{"lut": lut, "errors": errors, "rounds": chosen["rounds"]},
+        )
+        table = measured_in_quiet(measure, promise, chosen["attempts"])
     with artifacts.atomic(snakemake.output.validation) as path:
         table.to_csv(path, index=False)
     if measured:
@@ -34,7 +40,6 @@ with stage(snakemake) as this:
             f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%} "
             f"({raw:.1%} without correction of the machine's drift since profiling)"
         )
-        promise = Promise.from_section(chosen["promise"])
         this.run.metrics({"share_within_promise": promise.share_within(table), "promise_kept": promise.is_kept(table)})
         log = logging.info if promise.is_kept(table) else logging.warning
         log("latency predictor: %s", promise.verdict(table))

@@ -12,7 +12,7 @@ from autotailor.profiling.errors import DeviceError
 from autotailor.sections import check_integers
 
 PRECISIONS = ("fp32", "fp16")
-PROTOCOL = 5
+PROTOCOL = 6
 """Number of the measuring procedure.
 
 A change of the procedure that changes the latency of an operator raises this number. The number is part of the

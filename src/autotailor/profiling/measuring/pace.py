@@ -11,6 +11,8 @@ FACTOR = 10.0
 """A batch may take this many times as long as planned."""
 LOAD_SECONDS = 2.0
 """Seconds to load and warm up one program on a slow board."""
+SETTLE_FACTOR = 10.0
+"""Settling may last this many times ``settle_ms``, since it takes several runs."""
 SLOWEST_MACS_M = 50.0
 """Millions of multiply-accumulates that one core of a slow board computes in a second."""
 
@@ -28,7 +30,7 @@ def planned_seconds(
             for which a network runs before the clock counts.
     """
     runs, walks = int(settings.get("runs", 1)), int(settings.get("walks", 0))
-    settle = float(settings.get("settle_ms", 0.0)) / 1e3
+    settle = SETTLE_FACTOR * float(settings.get("settle_ms", 0.0)) / 1e3
     one_pass = sum(
         runs * (1 + walks) * program.macs_m / SLOWEST_MACS_M + (settle if program.short is None else 0.0)
         for program in programs

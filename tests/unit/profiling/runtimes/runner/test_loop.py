@@ -31,7 +31,9 @@ def test_without_an_anchor_all_programs_run_alike_often() -> None:
     assert list(runner_loop.turns(["a", "b", "c"], 0.0)) == ["a", "b", "c"]  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize(("lengths", "run_ms", "untimed"), [(1, 0.4, 5), (1, 30.0, 1), (2, 0.1, 1)])
+@pytest.mark.parametrize(
+    ("lengths", "run_ms", "untimed"), [(1, 0.4, 5), (1, 1.0, 4), (1, 8.0, 3), (1, 30.0, 1), (2, 0.1, 1)]
+)
 def test_a_network_settles_before_it_is_timed(
     lengths: int, run_ms: float, untimed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
