@@ -112,7 +112,7 @@ class RunTables:
     def unknown_metrics(self) -> Mapping[str, str]:
         """Metrics that this run cannot predict, each with the reason."""
         if self.device is None:
-            reason = f"device={self.folder.device} counts {self.cost.title}: nothing was measured on a device"
+            reason = f"device={self.folder.device} counts {self.cost.title}, and nothing was measured on a device"
             return dict.fromkeys(("latency", "energy", "memory"), reason)
         reason = f"lut.csv holds no energies: device {self.device.name} has no power sensor that could be read"
         return {} if "energy" in self.metrics else {"energy": reason}

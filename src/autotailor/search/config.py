@@ -20,7 +20,8 @@ class SearchConfig:
         seed: seed of the genetic search and of its random start.
         population: individuals of NSGA-II.
         generations: generations of NSGA-II.
-        crossover_eta: distribution index of simulated binary crossover (SBX).
+        crossover_eta: distribution index of simulated binary crossover (SBX); None for uniform crossover, in which a
+            child takes each choice from one of its parents.
         mutation_eta: distribution index of polynomial mutation (PM).
         beam_width: SubNets that the beam search keeps at each step; 0 starts from random SubNets alone.
         points: budgets spread over the reachable range; the front has at most one row for each.
@@ -37,11 +38,11 @@ class SearchConfig:
     """
 
     seed: int = 0
-    population: int = 100
+    population: int = 300
     generations: int = 100
-    crossover_eta: float = 3.0
+    crossover_eta: float | None = None
     mutation_eta: float = 3.0
-    beam_width: int = 16
+    beam_width: int = 2
     points: int = 121
     candidates: int = 4
     confidence: float = 0.95

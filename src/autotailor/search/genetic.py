@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from pymoo.algorithms.moo.nsga2 import NSGA2
+from pymoo.core.crossover import Crossover
 from pymoo.core.duplicate import DefaultDuplicateElimination
 from pymoo.core.population import Population
 from pymoo.core.problem import Problem
 from pymoo.operators.crossover.sbx import SBX
+from pymoo.operators.crossover.ux import UniformCrossover
 from pymoo.operators.mutation.pm import PM
 from pymoo.operators.repair.rounding import RoundingRepair
 from pymoo.problems.static import StaticProblem
@@ -21,6 +25,9 @@ from autotailor.ir.space.variable import Space
 from autotailor.search.beam import beam_search, best_at_budgets
 from autotailor.search.config import SearchConfig
 from autotailor.search.front import Front, Objectives, non_dominated
+
+CROSSED = 0.9
+"""Probability that two parents are crossed at all."""
 
 
 class CanonicalRepair(RoundingRepair):  # type: ignore[misc]
@@ -81,13 +88,20 @@ def initial_population(objectives: Objectives, config: SearchConfig, rng: np.ran
 
 def genetic_front(objectives: Objectives, config: SearchConfig) -> Front:
     """Front of all SubNets that NSGA-II predicted; the same metrics and configuration give the same front."""
+    steps = track(evolve(objectives, config), total=config.generations, description="search", transient=True)
+    (evaluator,) = deque(steps, maxlen=1)
+    return Front.of(objectives, evaluator.best(), "genetic")
+
+
+def evolve(objectives: Objectives, config: SearchConfig) -> Iterator[Evaluator]:
+    """Runs NSGA-II; yields, after each generation, the evaluator with everything that was predicted so far."""
     space = objectives.space
     evaluator = Evaluator(objectives)
     start = initial_population(objectives, config, np.random.default_rng(config.seed))
     algorithm = NSGA2(
         pop_size=config.population,
         sampling=start,
-        crossover=SBX(prob=0.9, eta=config.crossover_eta),
+        crossover=_crossover(config),
         mutation=PM(eta=config.mutation_eta),
         repair=CanonicalRepair(space),
         eliminate_duplicates=DefaultDuplicateElimination(),
@@ -95,14 +109,26 @@ def genetic_front(objectives: Objectives, config: SearchConfig) -> Front:
     upper = np.array([len(v.choices) - 1 for v in space])
     problem = Problem(n_var=len(space), n_obj=2, xl=np.zeros(len(space), dtype=int), xu=upper, vtype=int)
     algorithm.setup(problem, termination=("n_gen", config.generations), seed=config.seed, verbose=False)
-    for _ in track(range(config.generations), description="search", transient=True):
+    for _ in range(config.generations):
         if not algorithm.has_next():
             break
         population = algorithm.ask()
         if population is None or len(population) == 0:
             break
         _evaluate(algorithm, problem, population, evaluator)
-    return Front.of(objectives, evaluator.best(), "genetic")
+        yield evaluator
+
+
+def _crossover(config: SearchConfig) -> Crossover:
+    """Uniform crossover, or simulated binary crossover where the configuration has its distribution index.
+
+    Most variables have two to four choices. There, three quarters of the choices of a child of simulated binary
+    crossover are those of one parent, and half of a child of uniform crossover. So uniform crossover combines what
+    parents have in fewer generations.
+    """
+    if config.crossover_eta is None:
+        return UniformCrossover(prob=CROSSED)
+    return SBX(prob=CROSSED, eta=config.crossover_eta)
 
 
 def _evaluate(algorithm: Any, problem: Problem, population: Population, evaluator: Evaluator) -> None:
