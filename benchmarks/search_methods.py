@@ -1,6 +1,6 @@
 """Compares NSGA-II with random search and regularised evolution on the paper's spaces, and counts predictions a second.
 
-    OMP_NUM_THREADS=1 python benchmarks/search_methods.py               # all six spaces, three seeds
+    OMP_NUM_THREADS=1 python benchmarks/search_methods.py               # all seven spaces, three seeds
     OMP_NUM_THREADS=1 python benchmarks/search_methods.py resnet50 --csv methods.csv
 
 Latency and accuracy are the synthetic metrics of ``search.py``, pair terms included; the exact front under them is the
@@ -25,7 +25,7 @@ from autotailor import search
 from autotailor.ir.space.subnet import canonical
 from autotailor.search.optimizer import hypervolume_ratio
 
-NETWORKS = ("resnet50", "mobilenetv2", "mobilenetv3_ofa", "proxylessnas", "convnext_tiny", "vit_base")
+NETWORKS = ("resnet50", "mobilenetv2", "mobilenetv3_ofa", "proxylessnas", "convnext_tiny", "vit_base", "levit")
 OTHERS = {"random": random_search, "evolution": regularised_evolution}
 SEEDS = (0, 1, 2)
 
@@ -65,7 +65,7 @@ def speed(objectives: search.Objectives, rng: np.random.Generator) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("networks", nargs="*", choices=[*NETWORKS, []], help="default: all six")
+    parser.add_argument("networks", nargs="*", choices=[*NETWORKS, []], help="default: all seven")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
     found = []
