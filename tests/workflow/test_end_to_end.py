@@ -71,7 +71,7 @@ COUNTED = [
     *(override for override in SMALL if not override.startswith(("device.", "validate.", "polish."))),
     "polish=none",
     "search.candidates=2",
-    'export.budgets=["50%","3.4M"]',
+    'export.budgets=["50%",{macs: 3.4M, parameters: 85%}]',
 ]
 
 
@@ -220,6 +220,10 @@ def test_without_a_device_budgets_limit_macs(counted: Path, results: Path) -> No
     whole = float(net.macs().predict(net.largest().to_array())[0])
     assert candidates.groupby("budget")["budget_macs_m"].first().tolist() == pytest.approx([whole / 2, 3.4])
     assert (candidates["macs_m"] <= candidates["budget_macs_m"]).all()
+    limited = candidates[candidates["budget"] == "budget_02"]
+    allowed = 0.85 * float(net.parameters().predict(net.largest().to_array())[0])
+    assert limited["parameters_budget"].to_numpy() == pytest.approx(allowed)
+    assert (limited["parameters_predicted"] <= allowed * (1 + 1e-9)).all()
     for _, row in pareto.iterrows():
         subnet = autotailor.SubNet.from_json(net.space, row["assignment"])
         assert row["macs_m"] == pytest.approx(sum(autotailor.SuperNet.of(net.slice(subnet), {}).macs().predict([[]])))

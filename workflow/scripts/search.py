@@ -16,19 +16,20 @@ with stage(snakemake) as this:
         search.cost_of_device(this.params["runtime"]),
         search.SearchConfig.from_section(this.params["search"]),
     )
+    budgets, model = this.params["budgets"], None
     if kind.is_measured:
         fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
         lut = profiling.LUT.read(Path(snakemake.input.lut))
         cost, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
         forecast = search.read_forecast(Path(snakemake.input.validation), config.confidence, errors)
+        further = search.further_metrics(net, budgets, fusion, lut.known)
     else:
-        cost, forecast = kind.count(net), search.AS_PREDICTED
+        cost, forecast, further = kind.count(net), search.AS_PREDICTED, search.further_metrics(net, budgets)
     splits = accuracy.with_labels(
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     settings = sensitivity.SensitivityConfig.from_section(section)
-    budgets, model = this.params["budgets"], None
     if settings.evaluations:
         images = sensitivity.learnt_from(splits, settings)
         known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups)
@@ -36,7 +37,7 @@ with stage(snakemake) as this:
         rounds = prediction.evaluate_along_front(
             known,
             net.macs(),
-            search.best_at(cost, budgets, config, forecast),
+            search.best_at(cost, budgets, config, forecast, further),
             lambda subnets: sensitivity.evaluate(net, splits, images, subnets, settings, journal, "front"),
             config.evaluations,
             config.regret,
@@ -54,7 +55,7 @@ with stage(snakemake) as this:
     measure = partial(sensitivity.measure_accuracies, net, splits, config=settings, journal=journal, model=model)
     result = search.search(objectives, config)
     result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
-    choice = search.choose(objectives, result.front, budgets, measure, config, forecast)
+    choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further)
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)

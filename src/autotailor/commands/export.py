@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from autotailor.commands import answer
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
+    from autotailor.search.budgets import Budget
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,6 +31,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         required=True,
         help="0.09 (ms), a throughput such as 30/s, or a share of the largest SubNet such as 48%%; of a run without a "
         "device 12.5 (millions), a count such as 300M, or a share",
+    )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="METRIC=VALUE",
+        help="a further limit such as peak_memory=4 (MiB), energy=50%%, parameters=2M or macs=300M; may be repeated",
     )
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder for the files")
     parser.add_argument(
@@ -51,8 +60,9 @@ def run(options: argparse.Namespace) -> None:
     with answer.only_the_answer(options):
         import autotailor
 
-        found = autotailor.open_run(options.folder).export(
-            read_budget(options.budget),
+        opened = autotailor.open_run(options.folder)
+        found = opened.export(
+            read_budgets(opened.cost.name, options.budget, options.limit),
             options.output,
             polish=options.polish,
             measure=options.measure,
@@ -62,6 +72,25 @@ def run(options: argparse.Namespace) -> None:
         answer.print_json(found.to_dict())
     else:
         _show(found)
+
+
+def read_budgets(cost: str, budget: str, limits: Sequence[str]) -> Budget:
+    """One budget, or the budget of the cost and further limits ``METRIC=VALUE`` by name.
+
+    Raises:
+        RunError: a limit is written otherwise, or given twice.
+    """
+    if not limits:
+        return read_budget(budget)
+    from autotailor.runs import RunError
+
+    named: dict[str, float | str] = {cost: read_budget(budget)}
+    for text in limits:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name in named:
+            raise RunError(f"--limit {text!r}: expected METRIC=VALUE such as 'peak_memory=4', each metric once")
+        named[name] = read_budget(value)
+    return named
 
 
 def read_budget(text: str) -> float | str:
@@ -76,7 +105,9 @@ def _show(found: ExportAnswer) -> None:
     """Prints what was exported, and whether it meets its budget."""
     from rich.console import Console
 
-    title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {answer.number(found.budget)} {found.unit}"
+    further = "".join(f", {name} {answer.number(value)}" for name, value in found.limits.items())
+    budget = f"{answer.number(found.budget)} {found.unit}{further}"
+    title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {budget}"
     shown = answer.table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
     for name, estimate in found.predicted.items():
         measured = found.measured.get(name)

@@ -53,14 +53,24 @@ def check_cost(config: Mapping[str, Any]) -> None:
 
     section, lut, budgets = config["device"], config["profile"]["lut"], config["export"]["budgets"]
     cost = search.cost_of_device(section)
-    for budget in budgets if isinstance(budgets, list) else ():
-        search.read_budget(budget, 1.0, cost.unit)
+    search.check_budgets(budgets, cost)
     if cost.is_measured:
         device = profiling.DeviceConfig.from_section(section)
+        needs_energy = search.ENERGY in search.named_in(budgets)
         if lut:
-            profiling.read_table(Path(lut), device)
+            table = profiling.read_table(Path(lut), device)
+            if needs_energy and not table.known("energy_mj"):
+                raise ConfigError(
+                    f"export.budgets: a budget limits energy, and {lut} holds none (column energy_mj); leave this "
+                    "limit out, or name a table that was measured on a device with a sensor"
+                )
         else:
             profiling.check_configuration(device)
+            if needs_energy and not device.energy_seconds:
+                raise ConfigError(
+                    f"export.budgets: a budget limits energy, and device.energy_seconds is 0 for {device.name}, which "
+                    "measures none; set device.energy_seconds=8, or leave this limit out"
+                )
     elif lut:
         raise ConfigError(
             f"profile.lut: device={section['name']} counts {cost.title} and has no use for latencies; leave lut=... "
@@ -146,7 +156,8 @@ def check_device(config: Mapping[str, Any]) -> None:
     Raises:
         AutoTailorError: the device cannot be used.
     """
-    from autotailor import profiling
+    from autotailor import profiling, search
 
     if not config["profile"]["lut"]:
-        profiling.check(profiling.DeviceConfig.from_section(config["device"]))
+        needs_energy = search.ENERGY in search.named_in(config["export"]["budgets"])
+        profiling.check(profiling.DeviceConfig.from_section(config["device"]), needs_energy=needs_energy)

@@ -9,6 +9,7 @@ from typing import Any
 
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.device import DeviceConfig, Fingerprint
+from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.errors import DeviceError, LUTError
 from autotailor.profiling.host.lock import DeviceLock
 from autotailor.profiling.runtimes import open_runtime
@@ -24,13 +25,17 @@ def check_configuration(device: DeviceConfig) -> None:
     open_runtime(device).check()
 
 
-def check(device: DeviceConfig) -> None:
+def check(device: DeviceConfig, *, needs_energy: bool = False) -> None:
     """Asks the device quickly, and without leaving anything there, whether it can be used.
 
     A device that another run is using at this moment is not asked, because it evidently can be used.
 
+    Args:
+        device: the device.
+        needs_energy: whether a budget limits energy, which a sensor must tell.
+
     Raises:
-        DeviceError: the device cannot be reached or used, or no runner is built for it.
+        DeviceError: the device cannot be reached or used, no runner is built for it, or it lacks a sensor of energy.
     """
     check_configuration(device)
     transport = open_transport(device)
@@ -43,6 +48,11 @@ def check(device: DeviceConfig) -> None:
         hardware = transport.probe()
         check_cores(device, hardware)
         open_runtime(device).check_device(hardware)
+        if needs_energy and find_sensor(transport) is None:
+            raise DeviceError(
+                f"device {device.name}: a budget of export.budgets limits energy, and the device has no sensor of it "
+                "that can be read; leave this limit out"
+            )
 
 
 def check_cores(device: DeviceConfig, hardware: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from autotailor.data import DataSplits
 from autotailor.finetuning import polishing
 from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.tables import RunTables
+from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.forecast import ROUNDING
 
 EXPORT = "export"
@@ -45,7 +46,9 @@ class Chosen:
         return self.inherited if self.polished is None else self.polished
 
 
-def choose(run: RunTables, limit: float, data: DataSplits, work: Path, *, polish: bool) -> Chosen:
+def choose(
+    run: RunTables, limit: float, data: DataSplits, work: Path, *, polish: bool, beside: Limits = NONE
+) -> Chosen:
     """The most accurate SubNet within a budget.
 
     Candidates are those that the rule ``search`` would measure for this budget, and all candidates of the run that meet
@@ -58,6 +61,7 @@ def choose(run: RunTables, limit: float, data: DataSplits, work: Path, *, polish
         data: the splits, with labels.
         work: folder of the journal and of checkpoints, with which an interrupted choice goes on.
         polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds.
+        beside: limits of further metrics, which some SubNet keeps together with the budget.
 
     Raises:
         SearchError: no SubNet costs so little.
@@ -71,9 +75,10 @@ def choose(run: RunTables, limit: float, data: DataSplits, work: Path, *, polish
         return {subnet.id: measured[subnet.id] for subnet in subnets}
 
     settings = search.SearchConfig.from_section(run.configuration["search"])
-    choice = search.choose(run.objectives, run.pareto, [limit], measure, settings, run.forecast)
+    budget = {run.cost.name: limit, **beside.named} if beside else limit
+    choice = search.choose(run.objectives, run.pareto, [budget], measure, settings, run.forecast, run.further)
     table = choice.table.assign(budget=EXPORT)
-    contest = _contest(run, table, [*choice.subnets.values()], limit)
+    contest = _contest(run, table, [*choice.subnets.values()], limit, beside)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
     expected = {subnet.id: measured[subnet.id].posterior for subnet in contest}
     config = polishing.PolishConfig.from_section(run.configuration["polish"])
@@ -82,7 +87,7 @@ def choose(run: RunTables, limit: float, data: DataSplits, work: Path, *, polish
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None)
     won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work, expected)
     winner = Chosen(_exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
-    return max([winner, *_earlier(run, limit, winner)], key=lambda each: each.accuracy)
+    return max([winner, *_earlier(run, limit, beside, winner)], key=lambda each: each.accuracy)
 
 
 def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path) -> search.choice.Accuracies:
@@ -93,17 +98,21 @@ def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journa
     return sensitivity.measure_accuracies(run.net, data, subnets, config, journal, run.model)
 
 
-def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit: float) -> list[SubNet]:
+def _contest(
+    run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit: float, beside: Limits
+) -> list[SubNet]:
     """The new candidates, then the run's own, that meet the budget; the chosen one is always among them."""
     space = run.net.space
     new = [SubNet.from_assignment(space, json.loads(text)) for text in table["assignment"]]
     read = search.read_candidates(run.folder.file("candidates.csv"), space)
     old = [subnet for contest in read.contests.values() for subnet in contest]
-    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit)]
+    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit, beside)]
 
 
-def _holds(run: RunTables, subnet: SubNet, limit: float) -> bool:
-    """Whether a SubNet is expected to meet the budget with the run's confidence."""
+def _holds(run: RunTables, subnet: SubNet, limit: float, beside: Limits) -> bool:
+    """Whether a SubNet is expected to meet the budget with the run's confidence, and keeps the limits beside it."""
+    if not beside.allow(subnet):
+        return False
     predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
     return run.forecast.of(subnet, predicted).quantile(run.forecast.confidence) <= limit * (1 + ROUNDING)
 
@@ -113,7 +122,7 @@ def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
     return polishing.Exported(found.subnet, graph)
 
 
-def _earlier(run: RunTables, limit: float, winner: Chosen) -> list[Chosen]:
+def _earlier(run: RunTables, limit: float, beside: Limits, winner: Chosen) -> list[Chosen]:
     """The polished exports of the run that meet the budget."""
     files = run.folder.file("polish.json"), run.folder.file("polished.pt")
     accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
@@ -126,5 +135,5 @@ def _earlier(run: RunTables, limit: float, winner: Chosen) -> list[Chosen]:
             winner.race,
         )
         for name, exported in polishing.read_exported(*files, run.net).items()
-        if exported.graph is not None and _holds(run, exported.subnet, limit)
+        if exported.graph is not None and _holds(run, exported.subnet, limit, beside)
     ]

@@ -28,7 +28,10 @@ from autotailor.runs.known_metric import Estimate
 from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
-from autotailor.search.budgets import budget_limits, predicted_limit
+from autotailor.search import SearchConfig
+from autotailor.search.budgets import Budget, budget_limits, predicted_limit
+from autotailor.search.joint.limits import UNITS, Limits, limits_of
+from autotailor.search.joint.reach import reach_all
 
 ANSWER = "export.json"
 
@@ -43,6 +46,7 @@ class ExportAnswer:
         weights: ``inherited`` or ``polished``.
         budget: the limit of latency, or of what else the run's budgets limit.
         unit: of the budget.
+        limits: of further metrics beside the budget, in their units.
         validation: accuracy on the validation set, percent, ``inherited`` and ``polished``; None where not polished.
         predicted: name of a metric to its prediction; accuracy with inherited weights.
         measured: name of a metric to its measurement; without the device, accuracy alone.
@@ -56,6 +60,7 @@ class ExportAnswer:
     weights: str
     budget: float
     unit: str
+    limits: Mapping[str, float]
     validation: Mapping[str, float | None]
     predicted: Mapping[str, Estimate]
     measured: Mapping[str, Estimate]
@@ -69,6 +74,7 @@ class ExportAnswer:
             "subnet": self.subnet.id,
             "weights": self.weights,
             "budget": {"value": self.budget, "unit": self.unit},
+            "limits": {name: {"value": value, "unit": UNITS[name]} for name, value in self.limits.items()},
             "accuracy_validation": {**self.validation, "unit": "%"},
             "predicted": {name: estimate.to_dict() for name, estimate in self.predicted.items()},
             "measured": {name: estimate.to_dict() for name, estimate in self.measured.items()},
@@ -80,7 +86,7 @@ class ExportAnswer:
 
 def export_budget(
     run: RunTables,
-    budget: float | str,
+    budget: Budget,
     folder: str | Path,
     *,
     polish: bool = True,
@@ -90,21 +96,37 @@ def export_budget(
     """See ``Run.export``."""
     begun = time.monotonic()
     measure = measure and run.cost.is_measured and not run.configuration["profile"]["lut"]
-    (limit,) = budget_limits(run.objectives, run.pareto, [budget], run.forecast).values()
-    predicted_limit(run.pareto, limit, "budget", run.forecast)
+    limit, beside = _limits(run, budget)
     device = device_of(run, access)
-    question = {"run": run.folder.provenance.key, run.cost.budget: limit, "polish": polish}
+    question = {"run": run.folder.provenance.key, run.cost.budget: limit, "polish": polish, **beside.named}
     with destination(folder, question) as place, _surroundings(run):
         if measure and device is not None:
             check_reachable(run, device)
         splits = _data(run)
-        chosen = choose(run, limit, splits, place.work, polish=polish)
+        chosen = choose(run, limit, splits, place.work, polish=polish, beside=beside)
         _write(run, chosen, splits, place, device)
         table = _measure(run, chosen, splits, place, device, measure=measure)
-        answer = _answer(run, chosen, table, place, limit, time.monotonic() - begun)
+        answer = _answer(run, chosen, table, place, (limit, beside), time.monotonic() - begun)
         artifacts.write_json(place.files / ANSWER, answer.to_dict())
         place.finish()
     return answer
+
+
+def _limits(run: RunTables, budget: Budget) -> tuple[float, Limits]:
+    """The budget in the unit of the cost, and the limits beside it, raised where no SubNet keeps them at once.
+
+    Raises:
+        SearchError: the budget is invalid, or, without limits beside it, no SubNet costs so little.
+    """
+    beside = limits_of(budget, run.cost, run.further)
+    (limit,) = budget_limits(run.objectives, run.pareto, [budget], run.forecast).values()
+    if not beside:
+        predicted_limit(run.pareto, limit, "budget", run.forecast)
+        return limit, beside
+    config = SearchConfig.from_section(run.configuration["search"])
+    budgets, limits = {"budget": limit}, {"budget": beside}
+    reached = reach_all(run.objectives, run.pareto, budgets, limits, config, run.forecast)["budget"]
+    return reached.budget, reached.limits
 
 
 @contextlib.contextmanager
@@ -176,8 +198,14 @@ def _measure(
 
 
 def _answer(
-    run: RunTables, chosen: Chosen, table: pd.DataFrame, place: Destination, limit: float, seconds: float
+    run: RunTables,
+    chosen: Chosen,
+    table: pd.DataFrame,
+    place: Destination,
+    limits: tuple[float, Limits],
+    seconds: float,
 ) -> ExportAnswer:
+    limit, beside = limits
     subnet = chosen.exported.subnet
     (row,) = table[table["name"] == EXPORT].to_dict("records")
     found = measured({str(key): value for key, value in row.items()})
@@ -189,6 +217,7 @@ def _answer(
         chosen.exported.weights,
         limit,
         run.metrics[run.cost.name].unit,
+        beside.named,
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
         found,

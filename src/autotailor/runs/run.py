@@ -16,6 +16,7 @@ from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement
 from autotailor.runs.subnets import Which
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
+from autotailor.search.budgets import Budget
 
 
 class Run(RunTables):
@@ -73,7 +74,7 @@ class Run(RunTables):
 
     def export(
         self,
-        budget: float | str,
+        budget: Budget,
         folder: str | Path,
         *,
         polish: bool = True,
@@ -89,7 +90,8 @@ class Run(RunTables):
         Args:
             budget: as in ``export.budgets``: a number in ms, a share of the largest SubNet such as ``"48%"``, a
                 throughput such as ``"30/s"``; of a run without a device a number in millions, or a count such as
-                ``"300M"``.
+                ``"300M"``; or several limits at once such as ``{"latency": "48%", "peak_memory": 4}``, which are
+                raised, with a warning, where no SubNet keeps them.
             folder: of the export; new or empty.
             polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds
                 (section ``polish``); without, the export keeps the SuperNet's weights.

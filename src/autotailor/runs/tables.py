@@ -11,6 +11,7 @@ import pandas as pd
 
 from autotailor import data, prediction
 from autotailor.data.labels import Score
+from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.summary import Predictions, predictions
@@ -20,6 +21,7 @@ from autotailor.runs.known_metric import KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
 from autotailor.runs.subnets import Subnets
 from autotailor.search import AS_PREDICTED, Cost, Front, LatencyForecast, Objectives, SearchConfig, read_forecast
+from autotailor.search.joint.limits import UNITS, Further
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,17 @@ class RunTables:
         cost = self.metrics[self.cost.name].metric
         assert isinstance(cost, Metric)
         return Objectives(found.accuracy, cost, (found.macs, found.parameters))
+
+    @cached_property
+    def further(self) -> Further:
+        """The metrics that a budget can limit beside the cost, by the names of ``export.budgets``."""
+        names = {"peak_memory": "memory"}
+        found = {name: self.metrics.get(names.get(name, name)) for name in UNITS}
+        return {
+            name: known.metric
+            for name, known in found.items()
+            if known is not None and isinstance(known.metric, Metric | PeakMemory)
+        }
 
     @cached_property
     def pareto(self) -> Front:

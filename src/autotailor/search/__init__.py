@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
+    from autotailor.search.joint.limits import ENERGY, check_budgets, named_in
+    from autotailor.search.joint.metrics import further_metrics
     from autotailor.search.optimizer import SearchResult, Yardstick, search
     from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast, read_forecast
 
 __all__ = [
     "AS_PREDICTED",
     "COSTS",
+    "ENERGY",
     "LATENCY",
     "Candidates",
     "Choice",
@@ -47,10 +50,13 @@ __all__ = [
     "budget_limits",
     "budget_names",
     "candidates",
+    "check_budgets",
     "choose",
     "constrained_front",
     "cost_of_device",
     "exact_front",
+    "further_metrics",
+    "named_in",
     "read_budget",
     "read_budgets",
     "read_candidates",
@@ -67,6 +73,7 @@ _HOMES = {
     "Candidates": "autotailor.search.choice",
     "Choice": "autotailor.search.choice",
     "ConstrainedFront": "autotailor.search.constrained.sweep",
+    "ENERGY": "autotailor.search.joint.limits",
     "Constraint": "autotailor.search.constrained.constraint",
     "Cost": "autotailor.search.cost",
     "ExactFront": "autotailor.search.elimination",
@@ -82,9 +89,12 @@ _HOMES = {
     "budget_limits": "autotailor.search.budgets",
     "budget_names": "autotailor.search.budgets",
     "constrained_front": "autotailor.search.constrained.sweep",
+    "check_budgets": "autotailor.search.joint.limits",
     "choose": "autotailor.search.choice",
     "cost_of_device": "autotailor.search.cost",
     "exact_front": "autotailor.search.elimination",
+    "further_metrics": "autotailor.search.joint.metrics",
+    "named_in": "autotailor.search.joint.limits",
     "read_budget": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,11 +14,17 @@ from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import exact_front
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
+from autotailor.search.joint.limits import Further, all_limits
+from autotailor.search.joint.reach import reach
 from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
 
 
 def best_at(
-    cost: Metric, budgets: Budgets, config: SearchConfig, forecast: LatencyForecast = AS_PREDICTED
+    cost: Metric,
+    budgets: Budgets,
+    config: SearchConfig,
+    forecast: LatencyForecast = AS_PREDICTED,
+    further: Further = MappingProxyType({}),
 ) -> Callable[[Metric], IntArray]:
     """A function from a metric of accuracy to choice indices of the most accurate SubNet at each budget.
 
@@ -26,6 +33,7 @@ def best_at(
         budgets: see ``budget_limits``.
         config: the front is exact where the configuration and the space allow it, else that of the genetic search.
         forecast: of measured costs.
+        further: metrics that budgets limit beside the cost.
 
     Returns:
         The function; its result has the shape ``[budgets, variables]``.
@@ -35,8 +43,15 @@ def best_at(
         objectives = Objectives(accuracy, cost)
         front = _front(objectives, config)
         named = budget_limits(objectives, front, budgets, forecast)
-        rows = [front.position(predicted_limit(front, value, name, forecast)) for name, value in named.items()]
-        return np.asarray(front.indices[rows], dtype=np.int64)
+        beside = all_limits(budgets, objectives.kind, further)
+
+        def row(name: str, value: float) -> IntArray:
+            if beside[name]:
+                return reach(objectives, front, value, beside[name], config, forecast).best.to_array()
+            position = front.position(predicted_limit(front, value, name, forecast))
+            return np.asarray(front.indices[position], dtype=np.int64)
+
+        return np.stack([row(name, value) for name, value in named.items()])
 
     return best
 

@@ -17,7 +17,9 @@ from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyFor
 _SHARE, _RATE = r"\s*(\d+(?:\.\d+)?)\s*%\s*", r"\s*(\d+(?:\.\d+)?)\s*/\s*s\s*"
 _COUNT, _MILLIONS = r"\s*(\d+(?:\.\d+)?)\s*([kMGT])\s*", {"k": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
 
-Budgets = int | Sequence[float | str]
+Budget = float | str | Mapping[str, float | str]
+"""A limit of the cost, or limits by name of the metric, the cost's among them (see ``joint.limits``)."""
+Budgets = int | Sequence[Budget]
 
 
 def budget_names(budgets: Budgets) -> tuple[str, ...]:
@@ -36,7 +38,7 @@ def budget_limits(
         front: its cheapest SubNet is the lower end of the range.
         budgets: a number n spreads n budgets evenly from the cheapest SubNet to the largest SubNet, the tightest
             first. The cheapest SubNet is included; the largest is left out, because it is always exported. A list
-            gives each budget as ``read_budget`` reads it.
+            gives each budget as ``read_budget`` reads it, or several limits by name, of which this is the cost's.
         forecast: of measured costs. The lower end of the range is what the cheapest SubNet keeps with the forecast's
             confidence, and the cost of the largest SubNet is the median of its forecast.
 
@@ -51,7 +53,9 @@ def budget_limits(
     if isinstance(budgets, int):
         values = [low + max(high - low, 0.0) * k / budgets for k in range(budgets)]
     else:
-        values = [read_budget(budget, high, objectives.kind.unit) for budget in budgets]
+        kind = objectives.kind
+        named = (budget if isinstance(budget, Mapping) else {kind.name: budget} for budget in budgets)
+        values = [read_budget(limits[kind.name], high, kind.unit) for limits in named]
     return dict(zip(budget_names(budgets), values, strict=True))
 
 

@@ -15,6 +15,7 @@ from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, sma
 from autotailor.ir.space.variable import Space
 from autotailor.search.budgets import predicted_limit
 from autotailor.search.front import Front, Objectives
+from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.forecast import ROUNDING, Distribution, LatencyForecast
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,15 @@ CLOSE = 0.8  # candidates use at least this share of the budget
 APART = 0.3  # candidates differ from each other in at least this share of the variables
 
 
-def candidates(objectives: Objectives, front: Front, budget: float, count: int, seed: int) -> list[SubNet]:
+def candidates(
+    objectives: Objectives,
+    front: Front,
+    budget: float,
+    count: int,
+    seed: int,
+    limits: Limits = NONE,
+    best: SubNet | None = None,
+) -> list[SubNet]:
     """At most ``count`` SubNets within a budget: the front's, the smallest, then others by predicted accuracy.
 
     The smallest SubNet has all modifications and the lowest prediction. It is a candidate nevertheless, because
@@ -37,15 +46,19 @@ def candidates(objectives: Objectives, front: Front, budget: float, count: int, 
         count: largest number of candidates. Each of the others differs from all candidates before it in at least
             ``APART`` of the variables.
         seed: of the draws.
+        limits: of further metrics, which every candidate keeps. What leaves much of the budget is a candidate as well,
+            since another limit may be the tight one.
+        best: the most accurate SubNet within the budget and the limits; None takes that of the front.
     """
-    best = front.at(budget)
+    best = best or front.at(budget)
     pool = _draw(objectives.space, best, np.random.default_rng(seed))
     cost = objectives.cost.predict(pool)
-    pool = pool[(cost <= budget) & (cost >= CLOSE * budget)]
+    pool = pool[(cost <= budget) & (cost >= (0.0 if limits else CLOSE * budget)) & limits.keep(pool)]
     ranked = pool[np.argsort(-objectives.accuracy.predict(pool), kind="stable")]
     chosen = [best.to_array()]
     least = smallest(objectives.space)
-    if count > 1 and least != best and objectives.cost.predict(least.to_array())[0] <= budget:
+    fits = objectives.cost.predict(least.to_array())[0] <= budget and limits.allow(least)
+    if count > 1 and least != best and fits:
         chosen.append(least.to_array())
     for row in ranked:
         if len(chosen) >= count:
@@ -63,6 +76,8 @@ def safe_candidates(
     count: int,
     seed: int,
     forecast: LatencyForecast,
+    limits: Limits = NONE,
+    best: SubNet | None = None,
 ) -> list[SubNet]:
     """Candidates that meet a budget with the forecast's confidence when they are measured.
 
@@ -79,6 +94,8 @@ def safe_candidates(
         count: see ``candidates``.
         seed: see ``candidates``.
         forecast: of measured costs.
+        limits: see ``candidates``.
+        best: see ``candidates``; where none is sure to meet the budget, this one takes the place of the cheapest.
 
     Raises:
         SearchError: even the prediction of the cheapest SubNet is above the budget.
@@ -91,12 +108,12 @@ def safe_candidates(
         return outlook(subnet).quantile(forecast.confidence) <= budget * (1 + ROUNDING)
 
     limit = predicted_limit(front, budget, name, forecast)
-    if found := [subnet for subnet in candidates(objectives, front, limit, count, seed) if holds(subnet)]:
+    if found := [subnet for subnet in candidates(objectives, front, limit, count, seed, limits, best) if holds(subnet)]:
         return found
     cheaper = (SubNet.from_array(front.space, front.indices[row]) for row in range(front.position(limit), -1, -1))
-    if best := next((subnet for subnet in cheaper if holds(subnet)), None):
-        return [best]
-    cheapest = SubNet.from_array(front.space, front.indices[0])
+    if sure := next((subnet for subnet in cheaper if holds(subnet) and limits.allow(subnet)), None):
+        return [sure]
+    cheapest = best or SubNet.from_array(front.space, front.indices[0])
     log.warning(
         "%s: no SubNet is sure to meet %.4g %s; the smallest cost meets it with a probability of %.0f %%, and %.0f %% "
         "are asked for (search.confidence): raise the budget, or ask for less",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from autotailor.artifacts import atomic
@@ -19,6 +20,9 @@ from autotailor.search.config import SearchConfig
 from autotailor.search.cost import COSTS, Cost
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
+from autotailor.search.joint.limits import NONE, Further, all_limits
+from autotailor.search.joint.reach import reach_all
+from autotailor.search.joint.table import keeping, with_limits
 from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
 
 ACCURACIES = ("accuracy_validation", "standard_error", "accuracy_posterior", "posterior_standard_error")
@@ -73,6 +77,7 @@ def choose(
     measure: Measure,
     config: SearchConfig,
     forecast: LatencyForecast = AS_PREDICTED,
+    further: Further = MappingProxyType({}),
 ) -> Choice:
     """The candidate of each budget with the highest posterior mean of accuracy; those of tighter budgets count, too.
 
@@ -83,13 +88,28 @@ def choose(
         measure: called once, with the candidates of all budgets.
         config: number of candidates for each budget, and the seed of their draws.
         forecast: of measured costs; candidates meet their budgets with its confidence, see ``safe_candidates``.
+        further: metrics that budgets limit beside the cost. Where no SubNet keeps the limits of such a budget, the
+            nearest one that can be kept takes its place, with a warning.
 
     Raises:
         SearchError: a budget is invalid, or no SubNet costs so little.
     """
-    limits = budget_limits(objectives, front, budgets, forecast)
+    asked = budget_limits(objectives, front, budgets, forecast)
+    joint = reach_all(objectives, front, asked, all_limits(budgets, objectives.kind, further), config, forecast)
+    limits = {name: joint[name].budget if name in joint else budget for name, budget in asked.items()}
+    beside = {name: joint[name].limits if name in joint else NONE for name in asked}
     found = {
-        name: safe_candidates(objectives, front, limit, name, config.candidates, config.seed, forecast)
+        name: safe_candidates(
+            objectives,
+            front,
+            limit,
+            name,
+            config.candidates,
+            config.seed,
+            forecast,
+            beside[name],
+            joint[name].best if name in joint else None,
+        )
         for name, limit in limits.items()
     }
     everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
@@ -98,13 +118,15 @@ def choose(
     accuracies = measure(everyone)
 
     def best(name: str) -> SubNet:
-        within = [s for s in everyone if upper[s] <= limits[name] * (1 + ROUNDING)] or found[name]
+        meets = (s for s in everyone if upper[s] <= limits[name] * (1 + ROUNDING) and beside[name].allow(s))
+        within = list(meets) or found[name]
         return max(within, key=lambda s: (accuracies[s.id].posterior, -cost[s]))
 
     chosen = {name: best(name) for name in limits}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
     costs = (cost, upper) if objectives.kind.is_measured else (cost,)
-    return Choice(chosen, _table(objectives, limits, listed, costs, accuracies, chosen))
+    table = _table(objectives, limits, listed, costs, accuracies, chosen)
+    return Choice(chosen, with_limits(table, beside, objectives.space))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +161,17 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         upper = dict(zip(table["subnet"], table[kind.upper].astype(float), strict=True))
         limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
         chosen = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
+        kept = keeping(table)
         known = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
         accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], known, strict=True)}
     except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
         raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
     contests = {
-        name: [s for id_, s in subnets.items() if upper[id_] <= limit * (1 + ROUNDING) or (name, id_) in chosen]
+        name: [
+            s
+            for id_, s in subnets.items()
+            if (upper[id_] <= limit * (1 + ROUNDING) and id_ in kept[name]) or (name, id_) in chosen
+        ]
         for name, limit in limits.items()
     }
     return Candidates(limits, contests, accuracies)

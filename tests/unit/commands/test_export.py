@@ -15,10 +15,15 @@ def test_json_is_the_answer_that_lies_in_the_folder(
     finished_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = ["export", str(finished_run), "--budget", "60%", "--output", str(tmp_path / "new"), "--no-polish"]
+    command += ["--limit", "peak_memory=80%", "--limit", "parameters=0.9M"]
     assert main([*command, "--no-measure", "--json"]) == 0
     answer = json.loads(capfd.readouterr().out)
     assert answer == json.loads((tmp_path / "new" / "export.json").read_text())
     assert (answer["weights"], answer["meets_budget"], answer["budget"]["unit"]) == ("inherited", None, "ms")
+    assert set(answer["limits"]) == {"peak_memory", "parameters"}
+    for name, limit in answer["limits"].items():
+        spent = answer["predicted"]["memory" if name == "peak_memory" else name]
+        assert spent["value"] <= limit["value"] * (1 + 1e-9)
     assert main([*command, "--no-measure"]) == 1, "a finished export is never overwritten"
     assert "never overwrites" in capfd.readouterr().err
 
@@ -29,6 +34,9 @@ def test_json_is_the_answer_that_lies_in_the_folder(
         (["--budget", "1%"], "every SubNet of this space has latency of at least"),
         (["--budget", "soon"], "expected a positive number of ms, or a share"),
         (["--budget", "60%"], "add --no-measure"),
+        (["--budget", "60%", "--limit", "energy=3"], "does not say energy; energy needs a sensor"),
+        (["--budget", "60%", "--limit", "peak_memory"], "expected METRIC=VALUE such as 'peak_memory=4'"),
+        (["--budget", "60%", "--limit", "latency=2"], "such as 'peak_memory=4', each metric once"),
     ],
 )
 def test_what_cannot_be_exported_ends_with_an_error_and_no_files(

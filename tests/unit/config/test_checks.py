@@ -9,6 +9,7 @@ from autotailor import config
 from autotailor.compute.accelerator import AcceleratorError
 from autotailor.config import ConfigError
 from autotailor.ir.errors import AutoTailorError
+from autotailor.profiling import LUT
 
 CONF = Path(__file__).parents[3] / "conf"
 SCHEMA = CONF.parent / "workflow" / "schemas" / "conf.schema.yaml"
@@ -43,6 +44,34 @@ def test_a_configuration_is_checked_without_asking_the_device() -> None:
         config.check(config.compose(CONF, "resnet_digits", device))
     with pytest.raises(AutoTailorError, match=r"\[4711\] do not exist here"):
         config.check(config.compose(CONF, "resnet_digits", "host", ["device.cores=[4711]"]))
+
+
+@pytest.mark.parametrize(
+    ("device", "budget", "words"),
+    [
+        ("host", "{latency: 50%, size: 3}", r"unknown size; known are latency, energy, peak_memory, parameters, macs"),
+        ("host", "{peak_memory: 3}", r"expected a limit of latency among its limits; add 'latency: 100%'"),
+        ("host", "{latency: 50%, peak_memory: 30/s}", r"'30/s': expected a positive number of MiB"),
+        ("macs", "{macs: 50%, peak_memory: 3}", r"unknown peak_memory; known are macs, parameters: correct"),
+    ],
+)
+def test_budgets_of_several_limits_are_checked_before_any_work(
+    device: str, budget: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AutoTailorError, match=words):
+        config.check(config.compose(CONF, "resnet_digits", device, [f"export.budgets=[{budget}]"]))
+    fine = "{latency: 30/s, energy: 50%, peak_memory: 3, parameters: 2M}"
+    composed = config.compose(CONF, "resnet_digits", "host", [f"export.budgets=[{fine},0.1,60%]"])
+    config.validate(composed, SCHEMA, "conf")
+    config.check(composed)
+    monkeypatch.setattr("autotailor.profiling.read_table", lambda path, device: LUT(()))
+    composed["profile"]["lut"] = "lut.csv"
+    with pytest.raises(ConfigError, match=r"limits energy, and lut\.csv holds none \(column energy_mj\)"):
+        config.check(composed)
+    composed["profile"]["lut"] = None
+    composed["device"]["energy_seconds"] = 0
+    with pytest.raises(ConfigError, match=r"limits energy, and device\.energy_seconds is 0 for host"):
+        config.check(composed)
 
 
 def test_without_a_device_there_is_no_table_and_budgets_are_counts(tmp_path: Path) -> None:

@@ -129,3 +129,13 @@ def test_fingerprint_changes_with_all_that_changes_a_latency() -> None:
         fingerprint(device(), {"cpu": "a"}, {"name": "ncnn", "version": "2"}),
     ]
     assert len({base.id, *(other.id for other in others)}) == 6
+
+
+def test_a_budget_of_energy_needs_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotailor.profiling.host.lock.DeviceLock.is_held", lambda lock: False)
+    monkeypatch.setattr("autotailor.profiling.endpoint.find_sensor", lambda transport: None)
+    check(device(transport="local", runtime="torch"))
+    with pytest.raises(DeviceError, match=r"device test: a budget .* limits energy, and the device has no sensor"):
+        check(device(transport="local", runtime="torch"), needs_energy=True)
+    monkeypatch.setattr("autotailor.profiling.endpoint.find_sensor", lambda transport: object())
+    check(device(transport="local", runtime="torch"), needs_energy=True)

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 
 import autotailor
+from autotailor.ir.space.subnet import stack
 from autotailor.profiling import fusion_rules
 from autotailor.profiling.networks.validation import NOT_MEASURED
 from autotailor.runs import Run
 from autotailor.runs.prediction import latency_agreement
+from autotailor.search import further_metrics
 from autotailor.statistics import kendall_tau_error
 
 
@@ -59,6 +61,22 @@ def test_an_exported_subnet_has_its_measurements_beside_the_predictions(run: Run
 def test_a_metric_that_nothing_measures_is_left_out_with_a_reason(run: Run) -> None:
     assert "energy" not in run.metrics
     assert "no power sensor" in run.unknown_metrics["energy"]
+
+
+def test_limits_of_a_budget_are_those_that_the_rule_search_predicts(run: Run) -> None:
+    budgets = [{"latency": "50%", "peak_memory": 1, "parameters": 1}, {"latency": 1, "macs": 1, "energy": 1}]
+    energies = {operator.id: 0.1 for operator in run.net.operators(fusion=fusion_rules(run.device))}
+    known = {name: run.lut.known(name) for name in ("resident_weight_mb", "workspace_mb")}
+    assert set(further_metrics(run.net, budgets)) == {"parameters", "macs"}
+    assert set(further_metrics(run.net, 3, fusion_rules(run.device), run.lut.known)) == set()
+    found = further_metrics(run.net, budgets, fusion_rules(run.device), (known | {"energy_mj": {}}).get)
+    assert set(found) == set(run.further) == {"peak_memory", "parameters", "macs"}
+    rows = stack([run.subnets.find(name) for name in ("budget_01", "largest")])
+    for name, metric in found.items():
+        assert metric.predict(rows) == pytest.approx(run.further[name].predict(rows))
+    found = further_metrics(run.net, budgets, fusion_rules(run.device), (known | {"energy_mj": energies}).get)
+    places = len(run.net.places(fusion_rules(run.device)))
+    assert found["energy"].predict(rows)[1] == pytest.approx(0.1 * places)
 
 
 def test_agreements_are_those_of_the_tables(run: Run) -> None:

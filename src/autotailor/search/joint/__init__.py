@@ -1,0 +1,1 @@
+"""Budgets with several limits at once: latency, energy, peak memory, parameters and MACs of one SubNet."""

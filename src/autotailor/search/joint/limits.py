@@ -1,0 +1,131 @@
+"""Limits that a budget sets beside the cost: ``{latency: 5, peak_memory: "50%", parameters: "2M"}``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.space.subnet import IntArray, SubNet, largest
+from autotailor.search.budgets import Budget, Budgets, budget_names, read_budget
+from autotailor.search.cost import Cost
+from autotailor.search.errors import SearchError
+from autotailor.search.robust.forecast import ROUNDING
+
+if TYPE_CHECKING:
+    from autotailor.ir.metrics.memory import PeakMemory
+    from autotailor.ir.space.metric import Metric
+
+Further = Mapping[str, "Metric | PeakMemory"]
+"""The metrics that budgets can limit beside the cost, by name."""
+
+ENERGY = "energy"
+UNITS = {ENERGY: "mJ", "peak_memory": "MiB", "parameters": "M", "macs": "M"}
+"""Everything that a budget can limit beside the cost, with its unit. What is limited is what is predicted."""
+COUNTED = ("parameters", "macs")
+"""What the graph alone says, without a device."""
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Upper limits of predicted metrics; without metrics every SubNet keeps them.
+
+    Attributes:
+        names: as in budgets.
+        metrics: that are limited.
+        values: the limits, in the units of the metrics.
+    """
+
+    names: tuple[str, ...] = ()
+    metrics: tuple[Metric | PeakMemory, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    def keep(self, rows: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether SubNets ``[n, variables]`` keep the limits: ``[n]``."""
+        kept = np.ones(len(rows), dtype=bool)
+        for metric, value in zip(self.metrics, self.values, strict=True):
+            kept &= metric.predict(rows) <= value * (1 + ROUNDING)
+        return kept
+
+    def allow(self, subnet: SubNet) -> bool:
+        """Whether one SubNet keeps the limits."""
+        return bool(self.keep(subnet.to_array()[None])[0])
+
+    def raised(self, factor: float) -> Limits:
+        """All limits times a factor."""
+        return replace(self, values=tuple(value * factor for value in self.values))
+
+    @property
+    def named(self) -> dict[str, float]:
+        """Names to limits."""
+        return dict(zip(self.names, self.values, strict=True))
+
+    def __str__(self) -> str:
+        each = zip(self.names, self.values, self.metrics, strict=True)
+        return ", ".join(f"{name} {value:.4g} {metric.unit}" for name, value, metric in each)
+
+
+NONE = Limits()
+
+
+def limits_of(budget: Budget, cost: Cost, further: Further) -> Limits:
+    """The limits that one budget sets beside the cost.
+
+    Raises:
+        SearchError: a name is unknown, the cost is missing, a metric cannot be predicted, or a number is invalid.
+    """
+    if not isinstance(budget, Mapping):
+        return NONE
+    check_budgets([budget], cost)
+    names = tuple(name for name in budget if name != cost.name)
+    if missing := [name for name in names if name not in further]:
+        raise SearchError(
+            f"budget {dict(budget)}: the device's table (lut.csv) does not say {', '.join(missing)}; energy needs a "
+            "sensor on the device that can be read: leave this limit out"
+        )
+    metrics = tuple(further[name] for name in names)
+    wholes = [float(metric.predict(largest(metric.space).to_array())[0]) for metric in metrics]
+    values = (read_budget(budget[n], whole, UNITS[n]) for n, whole in zip(names, wholes, strict=True))
+    return Limits(names, metrics, tuple(values))
+
+
+def all_limits(budgets: Budgets, cost: Cost, further: Further) -> dict[str, Limits]:
+    """Name of each budget to the limits that it sets beside the cost; see ``limits_of``."""
+    each = [0.0] * budgets if isinstance(budgets, int) else budgets
+    found = (limits_of(budget, cost, further) for budget in each)
+    return dict(zip(budget_names(budgets), found, strict=True))
+
+
+def check_budgets(budgets: Budgets, cost: Cost) -> None:
+    """Refuses budgets that no search could read, before any work.
+
+    Raises:
+        SearchError: a name is unknown, the cost is missing from a budget with names, or a number is invalid.
+    """
+    for budget in [] if isinstance(budgets, int) else budgets:
+        named: Mapping[str, float | str] = budget if isinstance(budget, Mapping) else {cost.name: budget}
+        units = {cost.name: cost.unit, **{n: u for n, u in UNITS.items() if cost.is_measured or n in COUNTED}}
+        if unknown := [name for name in named if name not in units]:
+            raise SearchError(
+                f"budget {dict(named)}: unknown {', '.join(map(str, unknown))}; known are {', '.join(units)}: correct "
+                "export.budgets"
+            )
+        if cost.name not in named:
+            raise SearchError(
+                f"budget {dict(named)}: expected a limit of {cost.name} among its limits; add '{cost.name}: 100%' to "
+                "export.budgets where it does not matter"
+            )
+        for name, value in named.items():
+            read_budget(value, 1.0, units[name])
+
+
+def named_in(budgets: Budgets) -> set[str]:
+    """The names of all limits of budgets with several limits."""
+    each = [] if isinstance(budgets, int) else [budget for budget in budgets if isinstance(budget, Mapping)]
+    return set().union(*each)
