@@ -45,6 +45,7 @@ SMALL = [
     "polish.rounds=[{candidates:2,epochs:1},{candidates:1,epochs:1}]",
     "validate.subnets=4",
     "validate.rounds=2",
+    "validate.attempts=1",
     "measure.seconds=0.2",
 ]
 AUGMENTED = [
