@@ -4,5 +4,5 @@ from __future__ import annotations
 
 STAGES = (
     *("pretrain", "compile", "finetune", "enumerate", "profile", "validate"),
-    *("sensitivity", "search", "export", "measure", "report"),
+    *("sensitivity", "search", "confirm", "export", "measure", "report"),
 )

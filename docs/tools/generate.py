@@ -165,7 +165,7 @@ def sections() -> list[Section]:
         Section("## `sensitivity`", "", described["sensitivity"], config, ("sensitivity",)),
         *(
             Section(f"## `{name}`", "", top[name]["properties"], config, (name,))
-            for name in ("profile", "validate", "measure", "export", "compare")
+            for name in ("profile", "validate", "confirm", "measure", "export", "compare")
         ),
     ]
 

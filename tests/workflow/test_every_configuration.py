@@ -21,7 +21,7 @@ MODELS, DEVICES = (
 EVERY = list(itertools.product(MODELS, DEVICES))
 FEW = {*zip(itertools.cycle(MODELS), DEVICES), *zip(MODELS, itertools.cycle(DEVICES))}  # each at least once
 RULES = set(STAGES) - {"pretrain"}  # some of conf/model bring weights of their own
-ON_DEVICE = {"enumerate", "profile", "validate"}
+ON_DEVICE = {"enumerate", "profile", "validate", "confirm"}
 
 
 @pytest.fixture(scope="module")

@@ -94,10 +94,10 @@ def test_nothing_to_do_after_a_run(snakemake: Planner, finished: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("finetune.epochs=1", "finetune sensitivity search export measure report"),
-        ("profile.max_minutes=9", "profile validate search export measure report"),
-        ("device.serial=other", "profile validate search export measure report"),
-        ("search.population=10", "search export measure report"),
+        ("finetune.epochs=1", "finetune sensitivity search confirm export measure report"),
+        ("profile.max_minutes=9", "profile validate search confirm export measure report"),
+        ("device.serial=other", "profile validate search confirm export measure report"),
+        ("search.population=10", "search confirm export measure report"),
     ],
 )
 def test_a_change_reruns_what_depends_on_it(snakemake: Planner, finished: Path, override: str, expected: str) -> None:

@@ -83,7 +83,7 @@ def test_docstrings_comments_and_dates_rerun_nothing(snakemake: Snakemake) -> No
             assert planned(snakemake("-n")) == set()
 
 
-TRAINED = {"finetune", "sensitivity", "search", "polish", "export", "measure", "report"}
+TRAINED = {"finetune", "sensitivity", "search", "confirm", "polish", "export", "measure", "report"}
 
 
 def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:

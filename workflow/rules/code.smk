@@ -23,6 +23,7 @@ EXPENSIVE = {
         "profile",
         "validate",
         "search",
+        "confirm",
     ),
     "compare": ("pretrain", "compile", "finetune"),
 }

@@ -90,6 +90,10 @@ def measured(**items):
     return items if COST.is_measured else {}
 
 
+# What competes for each budget: measured first where there is a device.
+CANDIDATES = "confirmed" if COST.is_measured else "candidates"
+
+
 def together(section):
     """The threads of all processes of a machine that train together."""
     return section["threads"] * section.get("processes", 1)

@@ -1,6 +1,9 @@
 rule measure:
     input:
-        **measured(lut="results/{model}/{device}/lut.csv"),
+        **measured(
+            lut="results/{model}/{device}/lut.csv",
+            confirmed="results/{model}/{device}/confirmed.csv",
+        ),
         original="results/{model}/compiled.pt",
         supernet="results/{model}/supernet.pt",
         accuracy="results/{model}/{device}/accuracy.json",

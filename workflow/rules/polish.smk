@@ -3,7 +3,7 @@ rule polish:
         supernet="results/{model}/supernet.pt",
         original=teacher,
         baseline="results/{model}/sensitivity.json",
-        candidates="results/{model}/{device}/candidates.csv",
+        candidates=f"results/{{model}}/{{device}}/{CANDIDATES}.csv",
     output:
         chosen="results/{model}/{device}/polish.json",
         polished="results/{model}/{device}/polished.pt",

@@ -34,6 +34,9 @@ with stage(snakemake) as this:
     measured = has_device and not this.params["imported"]
     used, effort = lut if measured else None, Effort.from_section(this.params["measure"])
     table = summary.summarise(predictions, subnets, weights, models, splits.test, device, used, effort)
+    if has_device:
+        limits = search.read_candidates(Path(snakemake.input.confirmed), net.space).limits
+        table = summary.with_budgets(table, limits)
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
     if has_device and not measured:

@@ -42,6 +42,8 @@ COLUMNS = (
     "subnet",
     "weights",
     *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
+    "budget_ms",
+    "budget_met",
     "accuracy_predicted",
     "accuracy_predicted_standard_error",
     *(f"accuracy_{kind}" for kind in ("inherited", "measured", "standard_error")),
@@ -52,7 +54,7 @@ COLUMNS = (
     "memory_mb_measured",
     "energy_mj_predicted",
 )
-"""Columns of ``summary.csv``; those of latency, memory and energy are left out without a device."""
+"""Columns of ``summary.csv``; those of latency, budgets, memory and energy are left out without a device."""
 ORIGINAL = "original"
 
 
@@ -174,6 +176,31 @@ def summarise(
         measured = measured_on_device(networks, device, lut, effort)
         table = table.merge(measured, on="name", validate="one_to_one")
     table = table.merge(weights, on="name", how="left", validate="one_to_one").fillna({"weights": ""})
+    return table[[column for column in COLUMNS if column in table]]
+
+
+def with_budgets(table: pd.DataFrame, limits: Mapping[str, float]) -> pd.DataFrame:
+    """``summary.csv`` with the budget of each export and whether its measured latency keeps the budget.
+
+    Args:
+        table: of ``summarise``, with a device.
+        limits: name of an export to its budget, ms; the largest SubNet and the original network have none.
+
+    Returns:
+        The table with the columns ``budget_ms`` and ``budget_met`` (True or False; both are empty without a budget, and
+        the latter where nothing was measured). A warning names each export that misses its budget.
+    """
+    budget = table["name"].map(dict(limits)).astype(float)
+    measured = table["latency_ms_measured"]
+    for name, found, limit in zip(table["name"], measured, budget, strict=True):
+        if found > limit:
+            logger.warning(
+                "%s: measured at %.4g ms, above its budget of %.4g ms; measure again on a quiet device, or raise "
+                "search.confidence",
+                *(name, found, limit),
+            )
+    met = (measured <= budget).astype(object).where(budget.notna() & measured.notna(), None)
+    table = table.assign(budget_ms=budget, budget_met=met)
     return table[[column for column in COLUMNS if column in table]]
 
 

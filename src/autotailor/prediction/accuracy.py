@@ -64,6 +64,11 @@ class Accuracy:
     metric: Metric
     error: DropError | ModelError | None
 
+    @property
+    def model(self) -> AccuracyModel | None:
+        """What evaluations have taught; None where the prediction is the sum of single drops."""
+        return self.error.model if isinstance(self.error, ModelError) else None
+
     @classmethod
     def learnt(cls, model: AccuracyModel) -> Accuracy:
         """The posterior mean of a model, with its standard error."""

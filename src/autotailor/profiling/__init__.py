@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from autotailor.profiling.measuring.session import Session
     from autotailor.profiling.networks.conversion import convert, converted_file
     from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_networks, measure_rounds
-    from autotailor.profiling.networks.validation import validate
+    from autotailor.profiling.networks.validation import measure_subnets, validate
     from autotailor.profiling.networks.writable import Missing, check_writable, missing_operators
     from autotailor.profiling.records.events import PeakMemory
     from autotailor.profiling.records.record import Record
@@ -57,6 +57,7 @@ __all__ = [
     "measure_memory",
     "measure_networks",
     "measure_rounds",
+    "measure_subnets",
     "missing_operators",
     "open_runtime",
     "open_transport",
@@ -94,6 +95,7 @@ _HOMES = {
     "measure_memory": "autotailor.profiling.measuring.memory",
     "measure_networks": "autotailor.profiling.networks.timing",
     "measure_rounds": "autotailor.profiling.networks.timing",
+    "measure_subnets": "autotailor.profiling.networks.validation",
     "missing_operators": "autotailor.profiling.networks.writable",
     "open_runtime": "autotailor.profiling.runtimes",
     "open_transport": "autotailor.profiling.transports",

@@ -118,8 +118,7 @@ class RunTables:
     @property
     def model(self) -> prediction.AccuracyModel | None:
         """What evaluations have taught about accuracy; None where the prediction is the sum of single drops."""
-        error = self._read_accuracy.error
-        return error.model if isinstance(error, prediction.ModelError) else None
+        return self._read_accuracy.model
 
     @property
     def unknown_metrics(self) -> Mapping[str, str]:

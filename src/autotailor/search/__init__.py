@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from autotailor.search.front import Front, Objectives
     from autotailor.search.joint.limits import ENERGY, check_budgets, named_in
     from autotailor.search.joint.metrics import further_metrics
+    from autotailor.search.joint.table import read_limits
     from autotailor.search.optimizer import SearchResult, Yardstick, search
     from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast, read_forecast
 
@@ -61,6 +62,7 @@ __all__ = [
     "read_budgets",
     "read_candidates",
     "read_forecast",
+    "read_limits",
     "search",
     "solve",
     "write_budgets",
@@ -98,6 +100,7 @@ _HOMES = {
     "read_budget": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",
+    "read_limits": "autotailor.search.joint.table",
     "read_forecast": "autotailor.search.robust.forecast",
     "search": "autotailor.search.optimizer",
     "solve": "autotailor.search.constrained.solve",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -146,7 +147,7 @@ class Candidates:
 
 
 def read_candidates(path: Path, space: Space) -> Candidates:
-    """Reads ``candidates.csv``.
+    """Reads ``candidates.csv``, or ``confirmed.csv``, which says which SubNets have met which budget when measured.
 
     Raises:
         SearchError: the file is no table of candidates, or a SubNet is not in the space.
@@ -159,8 +160,11 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         subnets = {id_: SubNet.from_assignment(space, json.loads(text)) for id_, text in assignments.items()}
         (kind,) = (kind for kind in COSTS.values() if kind.budget in table)
         upper = dict(zip(table["subnet"], table[kind.upper].astype(float), strict=True))
+        if "met" in table:
+            table["chosen"] |= table["met"].astype(bool)
+            upper = dict.fromkeys(subnets, math.inf)
         limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
-        chosen = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
+        named = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
         kept = keeping(table)
         known = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
         accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], known, strict=True)}
@@ -170,7 +174,7 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         name: [
             s
             for id_, s in subnets.items()
-            if (upper[id_] <= limit * (1 + ROUNDING) and id_ in kept[name]) or (name, id_) in chosen
+            if (upper[id_] <= limit * (1 + ROUNDING) and id_ in kept[name]) or (name, id_) in named
         ]
         for name, limit in limits.items()
     }

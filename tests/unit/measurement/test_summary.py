@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from autotailor.measurement import summary
@@ -52,3 +53,15 @@ def test_nothing_is_timed_without_a_table(asked: list[tuple[int, float]]) -> Non
     table = summary.measured_on_device(NETWORKS, DeviceConfig(name="host"), None, Effort())
     assert asked == []
     assert table.drop(columns="name").isna().all(axis=None)
+
+
+def test_exports_that_miss_their_budget_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    names = ["largest", "budget_01", "budget_02", "original"]
+    table = pd.DataFrame({"name": names, "latency_ms_measured": [9.0, 1.0, 2.1, 9.0]})
+    found = summary.with_budgets(table, {"budget_01": 1.0, "budget_02": 2.0})
+    assert found["budget_met"].tolist() == [None, True, False, None]
+    assert found["budget_ms"].tolist()[1:3] == [1.0, 2.0]
+    assert "budget_02: measured at 2.1 ms, above its budget of 2 ms" in caplog.text
+    assert "budget_01" not in caplog.text
+    unknown = summary.with_budgets(table.assign(latency_ms_measured=float("nan")), {"budget_01": 1.0})
+    assert unknown["budget_met"].isna().all()

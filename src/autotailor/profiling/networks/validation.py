@@ -76,11 +76,29 @@ def validate(
     """
     if rounds < 2:
         raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: noise is the difference of rounds")
+    measured = measure_subnets(net, subnets, device, workdir, lut=lut, rounds=rounds, seconds_each=seconds_each)
+    return table(subnets, metric, measured, errors)
+
+
+def measure_subnets(
+    net: Any,
+    subnets: Sequence[SubNet],
+    device: DeviceConfig,
+    workdir: Path,
+    *,
+    lut: LUT | None,
+    rounds: int,
+    seconds_each: float,
+) -> list[list[Measurement]]:
+    """Times whole SubNets in rounds, interleaved; see ``validate``.
+
+    Returns:
+        For each round a list with one measurement for each SubNet, whose ``key`` is the SubNet's id.
+    """
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
-    measured = measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut)
-    return table(subnets, metric, measured, errors)
+    return measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut)
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.space.variable import Space
-from autotailor.search.joint.limits import UNITS, Limits
+from autotailor.search.joint.limits import UNITS, Further, Limits
 from autotailor.search.robust.forecast import ROUNDING
 
 if TYPE_CHECKING:
@@ -49,6 +50,24 @@ def with_limits(table: pd.DataFrame, beside: Mapping[str, Limits], space: Space)
         limits = [beside[each].named.get(name, np.nan) for each in table["budget"]]
         result.insert(last + 2 * number + 1, budget(name), limits)
     return result
+
+
+def read_limits(path: Path, further: Further) -> dict[str, Limits]:
+    """The limits beside the cost that the budgets of a file of candidates set, by name of the budget.
+
+    Args:
+        path: of ``candidates.csv``.
+        further: the metrics that the budgets limit.
+    """
+    import pandas as pd
+
+    first = pd.read_csv(path, dtype={"budget": str}).drop_duplicates("budget").set_index("budget")
+    found = {}
+    for name, row in first.iterrows():
+        named = {metric: float(row[budget(metric)]) for metric in further if budget(metric) in first}
+        kept = {metric: value for metric, value in named.items() if not np.isnan(value)}
+        found[str(name)] = Limits(tuple(kept), tuple(further[metric] for metric in kept), tuple(kept.values()))
+    return found
 
 
 def keeping(table: pd.DataFrame) -> dict[str, set[str]]:

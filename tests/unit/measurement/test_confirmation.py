@@ -1,0 +1,193 @@
+"""Candidates that are measured before they are polished, on a device whose latencies are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import autotailor
+from autotailor.ir.space.metric import Metric, Term
+from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.measurement.confirmation import MEASURED, Confirmation, confirm, remembered
+from autotailor.prediction import Measured
+from autotailor.profiling import Measurement
+from autotailor.search import (
+    LATENCY,
+    Candidates,
+    Front,
+    LatencyForecast,
+    Objectives,
+    SearchConfig,
+    choose,
+    exact_front,
+    read_candidates,
+)
+from autotailor.search.choice import columns
+from autotailor.search.joint.limits import Limits
+
+FORECAST = LatencyForecast(0.95, spread=0.03, noise=0.005, degrees=20.0)
+CONFIG = SearchConfig(candidates=3)
+
+
+class Device:
+    """Measures each SubNet at its prediction times a factor; remembers what it was asked for."""
+
+    def __init__(self, objectives: Objectives, factor: Callable[[SubNet], float]) -> None:
+        self.objectives, self.factor, self.asked = objectives, factor, []
+
+    def __call__(self, subnets: Sequence[SubNet]) -> list[Measurement]:
+        self.asked.append(list(subnets))
+        costs = [float(self.objectives.cost.predict(subnet.to_array())[0]) * self.factor(subnet) for subnet in subnets]
+        return [Measurement(s.id, ms, 0.001 * ms, 9, ms) for s, ms in zip(subnets, costs, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def objectives(resnet_net: autotailor.SuperNet) -> Objectives:
+    random = np.random.default_rng(0)
+    drops = [
+        Term((v.name,), -random.exponential() * np.abs(np.arange(len(v.choices)) - v.default), v.gate)
+        for v in resnet_net.space
+    ]
+    macs = resnet_net.macs()
+    return Objectives(
+        Metric("accuracy", "%", resnet_net.space, tuple(drops), 95.0),
+        Metric("latency", "ms", resnet_net.space, macs.terms, macs.constant),
+    )
+
+
+@pytest.fixture(scope="module")
+def front(objectives: Objectives) -> Front:
+    return exact_front(objectives).front
+
+
+def measure(subnets: Sequence[SubNet]) -> dict[str, Measured]:
+    return {subnet.id: Measured.alone(50.0, 1.0) for subnet in subnets}
+
+
+@pytest.fixture(scope="module")
+def candidates(objectives: Objectives, front: Front, tmp_path_factory: pytest.TempPathFactory) -> Candidates:
+    """Of two budgets, as the rule search writes them."""
+
+    def predicted(subnets: Sequence[SubNet]) -> dict[str, Measured]:
+        return {s.id: Measured.alone(float(objectives.accuracy.predict(s.to_array())[0]), 1.0) for s in subnets}
+
+    path = tmp_path_factory.mktemp("search") / "candidates.csv"
+    choose(objectives, front, ["60%", "80%"], predicted, CONFIG, FORECAST).write(path)
+    return read_candidates(path, objectives.space)
+
+
+def chosen_by_search(candidates: Candidates, name: str) -> SubNet:
+    return max(candidates.contests[name], key=lambda subnet: candidates.accuracies[subnet.id].posterior)
+
+
+def row_of(found: Confirmation, name: str, subnet: SubNet) -> pd.Series:
+    (row,) = found.table[(found.table["budget"] == name) & (found.table["subnet"] == subnet.id)].to_dict("records")
+    return row
+
+
+def test_where_the_device_keeps_its_promise_the_choice_of_the_search_stays(
+    objectives: Objectives, front: Front, candidates: Candidates, tmp_path: Path
+) -> None:
+    device = Device(objectives, lambda _: 1.0)
+    found = confirm(objectives, front, candidates, FORECAST, device, measure, 3)
+    assert found.subnets == {name: chosen_by_search(candidates, name) for name in candidates.limits}
+    assert len(device.asked) == 1, "nothing more is measured"
+    assert sorted(s.id for s in device.asked[0]) == sorted(candidates.accuracies)
+    assert list(found.table.columns) == [*columns(LATENCY), *MEASURED]
+    found.write(tmp_path / "confirmed.csv")
+    again = read_candidates(tmp_path / "confirmed.csv", objectives.space)
+    assert {n: set(s) for n, s in again.contests.items()} == {n: set(s) for n, s in candidates.contests.items()}
+    assert again.limits == candidates.limits
+
+
+def test_the_next_candidate_takes_the_place_of_one_that_misses(
+    objectives: Objectives, front: Front, candidates: Candidates, tmp_path: Path
+) -> None:
+    missing = chosen_by_search(candidates, "budget_02")
+    device = Device(objectives, lambda subnet: 1.5 if subnet == missing else 1.0)
+    found = confirm(objectives, front, candidates, FORECAST, device, measure, 3)
+    assert len(device.asked) == 1
+    others = [s for s in candidates.contests["budget_02"] if s != missing]
+    assert found.subnets["budget_02"] == max(others, key=lambda s: candidates.accuracies[s.id].posterior)
+    row = row_of(found, "budget_02", missing)
+    assert row["latency_ms_measured"] > row["budget_ms"]
+    assert (row["met"], row["chosen"]) == (False, False)
+    assert row["probability"] < 0.01
+    found.write(tmp_path / "confirmed.csv")
+    assert missing not in read_candidates(tmp_path / "confirmed.csv", objectives.space).contests["budget_02"]
+
+
+def test_where_all_candidates_miss_further_subnets_of_the_front_are_measured(
+    objectives: Objectives, front: Front, candidates: Candidates
+) -> None:
+    """Everything is 15 % slower than predicted: the next SubNet is the one that this factor asks for."""
+    device = Device(objectives, lambda _: 1.15)
+    found = confirm(objectives, front, candidates, FORECAST, device, measure, 4)
+    for name, limit in candidates.limits.items():
+        row = row_of(found, name, found.subnets[name])
+        assert row["met"]
+        assert row["latency_ms_measured"] <= limit
+        fits = front.cost * 1.15 <= limit
+        best = front.accuracy[fits].max()
+        assert row["accuracy_predicted"] >= best - 1.0, "it is hardly less accurate than the best that meets the budget"
+    late = {s.id for batch in device.asked[1:] for s in batch}
+    assert 1 <= len(late) <= 4
+    assert set(found.table.loc[found.table["subnet"].isin(late), "accuracy_validation"]) == {50.0}
+
+
+def test_where_nothing_meets_a_budget_the_fastest_is_taken_and_a_warning_says_so(
+    objectives: Objectives, front: Front, candidates: Candidates, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    device = Device(objectives, lambda _: 1000.0)
+    found = confirm(objectives, front, candidates, FORECAST, device, measure, 3)
+    fastest = SubNet.from_array(front.space, front.indices[0])
+    assert set(found.subnets.values()) == {fastest}
+    assert not found.table["met"].any()
+    assert "budget_01: of" in caplog.text
+    assert "none is sure to meet" in caplog.text
+    assert "0 of 2 budgets" in found.verdict()
+    assert len(device.asked) <= 4
+    found.write(tmp_path / "confirmed.csv")
+    contests = read_candidates(tmp_path / "confirmed.csv", objectives.space).contests
+    assert contests == {"budget_01": [fastest], "budget_02": [fastest]}
+
+
+def test_without_a_device_candidates_are_passed_on(
+    objectives: Objectives, front: Front, candidates: Candidates, tmp_path: Path
+) -> None:
+    found = confirm(objectives, front, candidates, FORECAST, None, measure, 3)
+    assert found.table["latency_ms_measured"].isna().all()
+    found.write(tmp_path / "confirmed.csv")
+    again = read_candidates(tmp_path / "confirmed.csv", objectives.space)
+    assert {n: set(s) for n, s in again.contests.items()} == {n: set(s) for n, s in candidates.contests.items()}
+    assert found.subnets == {name: chosen_by_search(candidates, name) for name in candidates.limits}
+
+
+def test_further_subnets_keep_the_limits_beside_the_budget(
+    objectives: Objectives, front: Front, candidates: Candidates, resnet_net: autotailor.SuperNet
+) -> None:
+    metric = resnet_net.parameters()
+    value = 0.9 * float(np.median(metric.predict(front.indices)))
+    beside = dict.fromkeys(candidates.limits, Limits(("parameters",), (metric,), (value,)))
+    contests = {
+        name: [s for s in subnets if beside[name].allow(s) or s == chosen_by_search(candidates, name)]
+        for name, subnets in candidates.contests.items()
+    }
+    kept = Candidates(candidates.limits, contests, candidates.accuracies)
+    device = Device(objectives, lambda _: 1.6)
+    confirm(objectives, front, kept, FORECAST, device, measure, 3, beside)
+    late = [subnet for batch in device.asked[1:] for subnet in batch]
+    assert late
+    assert all(beside["budget_01"].allow(subnet) for subnet in late)
+    assert not confirm(objectives, front, kept, FORECAST, device, measure, 0, beside).table.empty
+
+
+def test_what_was_measured_is_not_measured_again(objectives: Objectives, tmp_path: Path) -> None:
+    device, one = Device(objectives, lambda _: 1.0), largest(objectives.space)
+    first = remembered(device, tmp_path / "latencies.json")([one])
+    assert remembered(device, tmp_path / "latencies.json")([one]) == first
+    assert device.asked == [[one]]

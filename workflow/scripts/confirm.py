@@ -1,0 +1,50 @@
+"""Rule confirm: the candidates of each budget, measured before any of them is polished."""
+
+from pathlib import Path
+
+import autotailor
+from stage import stage
+
+from autotailor import accuracy, data, prediction, profiling, search, sensitivity
+from autotailor.measurement import confirmation
+
+with stage(snakemake) as this:
+    net = autotailor.load(snakemake.input.supernet)
+    device = profiling.DeviceConfig.from_section(this.params["device"])
+    fusion, lut = profiling.fusion_rules(device), profiling.LUT.read(Path(snakemake.input.lut))
+    latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
+    confidence = search.SearchConfig.from_section(this.params["search"]).confidence
+    forecast = search.read_forecast(Path(snakemake.input.validation), confidence, errors)
+    predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
+    effort, further = this.params["confirm"], search.further_metrics(net, this.params["budgets"], fusion, lut.known)
+
+    def time(subnets):
+        """Latencies, each the mean of the rounds."""
+        rounds = {"rounds": effort["rounds"], "seconds_each": effort["seconds"]}
+        return profiling.mean_of_rounds(
+            profiling.measure_subnets(net, subnets, device, this.work / "networks", lut=lut, **rounds)
+        )
+
+    def measure(subnets):
+        """Accuracies of SubNets that the search has not measured; the data are not read where there are none."""
+        section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
+        settings = sensitivity.SensitivityConfig.from_section(section)
+        splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original, settings.accelerator)
+        journal = this.work / "candidates.jsonl"
+        return sensitivity.measure_accuracies(net, splits, subnets, settings, journal, predicted.model)
+
+    result = confirmation.confirm(
+        search.Objectives(predicted.metric, latency),
+        search.Front.read(Path(snakemake.input.pareto), net.space),
+        search.read_candidates(Path(snakemake.input.candidates), net.space),
+        forecast,
+        None if this.params["imported"] else confirmation.remembered(time, this.work / "latencies.json"),
+        measure,
+        effort["attempts"],
+        search.read_limits(Path(snakemake.input.candidates), further),
+    )
+    result.write(Path(snakemake.output.confirmed))
+    if this.params["imported"]:
+        print(f"candidates are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=...")
+    else:
+        print(result.verdict())
