@@ -156,6 +156,15 @@ def test_where_nothing_meets_a_budget_the_fastest_is_taken_and_a_warning_says_so
     assert contests == {"budget_01": [fastest], "budget_02": [fastest]}
 
 
+def test_the_last_attempt_is_the_fastest_subnet_while_nothing_meets_the_budget(
+    objectives: Objectives, front: Front, candidates: Candidates
+) -> None:
+    contests = {name: [chosen_by_search(candidates, name)] for name in candidates.limits}
+    alone, device = Candidates(candidates.limits, contests, candidates.accuracies), Device(objectives, lambda _: 1.6)
+    confirm(objectives, front, alone, FORECAST, device, measure, 1)
+    assert device.asked[1:] == [[SubNet.from_array(front.space, front.indices[0])]]
+
+
 def test_without_a_device_candidates_are_passed_on(
     objectives: Objectives, front: Front, candidates: Candidates, tmp_path: Path
 ) -> None:
