@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.search.constrained.known import Known
@@ -86,6 +85,8 @@ def _mixture(question: Question, known: Known, *, is_loss: bool) -> tuple[float,
     None where no mixture keeps the limits. The columns are the shares of the known SubNets and, without loss, the
     largest excess, which may be negative.
     """
+    from scipy.optimize import linprog
+
     excesses = question.excesses(known.values).T
     count = excesses.shape[1]
     if not is_loss:
