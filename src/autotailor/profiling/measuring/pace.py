@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.runner.loop import SETTLE_FACTOR
 
 FACTOR = 10.0
 """A batch may take this many times as long as planned."""
 LOAD_SECONDS = 2.0
 """Seconds to load and warm up one program on a slow board."""
-SETTLE_FACTOR = 10.0
-"""Settling may last this many times ``settle_ms``, since it takes several runs."""
 SLOWEST_MACS_M = 50.0
 """Millions of multiply-accumulates that one core of a slow board computes in a second."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from autotailor.profiling.measuring.pace import (
     FACTOR,
     LOAD_SECONDS,
-    SETTLE_FACTOR,
     SLOWEST_MACS_M,
     allowed_seconds,
     planned_seconds,
 )
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.runner.loop import SETTLE_FACTOR
 
 REPLICA = Program("a", "", ((4,),), "c9", "c1", (1, 9), macs_m=100.0)
 NETWORK = Program("n", "", ((4,),), "z", macs_m=200.0)

@@ -39,6 +39,8 @@ INTERRUPTED = 0.05
 """Share of the runs, the slowest ones, that count as interrupted."""
 SETTLE_RUNS = 4
 """Untimed runs of a whole network before its timed runs, where these do not take too long."""
+SETTLE_FACTOR = 10
+"""Settling takes this many times ``settle_ms`` at most, and one run at least."""
 HARDLY = 1e-9
 """Weight of an interrupted run. It is not 0, so that a block of interrupted runs still has a mean."""
 
@@ -227,13 +229,13 @@ def visit(timed: Timed, which: int, settings: dict[str, Any], evicted: np.ndarra
 
 
 def settle(program: Loaded, which: int, seconds: float) -> None:
-    """Runs a program once, then until both ``seconds`` and ``SETTLE_RUNS`` are over, for ten times as long at most.
+    """Runs a program once, then until both ``seconds`` and ``SETTLE_RUNS`` are over.
 
     The second run after other work is slower than the fifth, in a network of 2 ms as in one of 0.2 ms. Time alone
     would let the shorter network settle better, and the anchor worse than the networks that it scales.
     """
     begin, spent, runs = time.perf_counter(), 0.0, 0
-    while runs == 0 or spent < seconds or (runs < SETTLE_RUNS and spent < 10 * seconds):
+    while runs == 0 or spent < seconds or (runs < SETTLE_RUNS and spent < SETTLE_FACTOR * seconds):
         program.run(which)
         runs, spent = runs + 1, time.perf_counter() - begin
 
