@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from autotailor.runs.known_metric import Estimate
+
 SCHEMA = 1
 MOST_PLACES = 6
 """Decimal places that are shown at most."""
@@ -62,6 +64,20 @@ def table(title: str, *headings: str, numbers: tuple[str, ...] = ()) -> Table:
     for heading in headings:
         justify = "right" if heading in numbers else "left"
         made.add_column(heading, overflow="fold", justify=justify, no_wrap=heading != headings[-1])  # type: ignore[arg-type]
+    return made
+
+
+def estimates(title: str, predicted: Mapping[str, Estimate], measured: Mapping[str, Estimate]) -> Table:
+    """A table of predictions by metric, with the measurements beside them."""
+    made = table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
+    for name, estimate in predicted.items():
+        found = measured.get(name)
+        made.add_row(
+            name,
+            number(estimate.value, estimate.standard_error),
+            number(found.value, found.standard_error) if found else "",
+            estimate.unit,
+        )
     return made
 
 

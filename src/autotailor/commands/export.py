@@ -108,16 +108,7 @@ def _show(found: ExportAnswer) -> None:
     further = "".join(f", {name} {answer.number(value)}" for name, value in found.limits.items())
     budget = f"{answer.number(found.budget)} {found.unit}{further}"
     title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {budget}"
-    shown = answer.table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
-    for name, estimate in found.predicted.items():
-        measured = found.measured.get(name)
-        shown.add_row(
-            name,
-            answer.number(estimate.value, estimate.standard_error),
-            answer.number(measured.value, measured.standard_error) if measured else "",
-            estimate.unit,
-        )
-    Console().print(shown)
+    Console().print(answer.estimates(title, found.predicted, found.measured))
     validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in found.validation.items() if v is not None)
     print(f"On the validation set: {validation}.")
     if found.meets_budget is False:

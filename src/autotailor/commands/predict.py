@@ -72,16 +72,7 @@ def _show(predictions: Sequence[Prediction]) -> None:
     for prediction in predictions:
         named = ", ".join([*prediction.names, prediction.weights] if prediction.weights else prediction.names)
         title = f"SubNet {prediction.subnet.id}" + (f" ({named})" if named else "")
-        shown = answer.table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
-        for name, estimate in prediction.predicted.items():
-            found = prediction.measured.get(name)
-            shown.add_row(
-                name,
-                answer.number(estimate.value, estimate.standard_error),
-                answer.number(found.value, found.standard_error) if found else "",
-                estimate.unit,
-            )
-        console.print(shown)
+        console.print(answer.estimates(title, prediction.predicted, prediction.measured))
         console.print()
 
 

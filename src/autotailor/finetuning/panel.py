@@ -16,7 +16,7 @@ from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data.excerpt import excerpt, spread
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
-from autotailor.finetuning.forgetting import EarlyWarning
+from autotailor.finetuning.forgetting import LARGEST, EarlyWarning
 from autotailor.finetuning.training.processes.group import Group, join
 from autotailor.finetuning.training.watch import Accuracies, Record, Watch
 from autotailor.ir.execution.modules.elastic import ElasticModule
@@ -73,7 +73,7 @@ def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) 
     right = dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
     columns = {f"{name}_accuracy": right[subnet] for name, subnet in members.items()}
     columns[MEAN] = fmean(value for name, value in columns.items() if name.startswith("panel_"))
-    shown = {"largest": "largest_accuracy", "smallest": "smallest_accuracy", "panel": MEAN}
+    shown = {"largest": LARGEST, "smallest": "smallest_accuracy", "panel": MEAN}
     return Accuracies(columns, shown, columns[MEAN])
 
 

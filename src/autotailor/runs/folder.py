@@ -93,7 +93,8 @@ def open_folder(path: str | Path) -> RunFolder:
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
         raise RunError(f"{path}: no such folder; name the folder of a finished run, results/MODEL/DEVICE")
-    names = (*OF_MODEL, *(name for name in OF_DEVICE if name not in MEASURED or _is_measured(folder)))
+    absent = () if _is_measured(folder) else MEASURED
+    names = (*OF_MODEL, *(name for name in OF_DEVICE if name not in absent))
     if missing := [name for name in names if not _place(folder, name).is_file()]:
         raise RunError(_unfinished(path, folder, missing))
     paths = {name: _place(folder, name) for name in names}

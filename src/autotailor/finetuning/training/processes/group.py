@@ -144,12 +144,6 @@ def join(asked: Asked) -> Group:
     return Processes()
 
 
-def leave() -> None:
-    """Ends the connections of this process."""
-    if dist.is_available() and dist.is_initialized():
-        dist.destroy_process_group()
-
-
 def _connect(asked: Asked, size: int) -> None:
     if "RANK" not in os.environ:
         raise TrainingError(

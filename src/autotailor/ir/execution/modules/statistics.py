@@ -33,7 +33,7 @@ class Collector:
 
 
 def unbias(x: Tensor) -> float:
-    """N / (n - 1) over the axes that BatchNorm averages: PyTorch stores unbiased variances."""
+    """The factor n / (n - 1), with n the values of a channel: PyTorch stores unbiased variances."""
     count = x.numel() // x.shape[1]
     return count / max(1, count - 1)
 
