@@ -94,7 +94,7 @@ def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> 
 def _train_together(snakemake):
     """Runs the rule's script in several processes, where its section asks for them, and ends this process.
 
-    The workers write the log; what their agent has to say stands behind it.
+    The workers write the log; the messages of this process, which starts the workers, are appended to the log.
     """
     asked = launch.Processes.of(snakemake.params.sections.get(snakemake.rule))
     if asked.count == 1 or launch.is_worker():

@@ -15,13 +15,13 @@ form.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from autotailor.ir.space.flat_tables import grid, scope_of, shape_of
 from autotailor.ir.space.metric import FloatArray, Metric
-from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
@@ -99,7 +99,7 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
 
     def add(scope: tuple[int, ...], column: int, table: FloatArray) -> None:
         if scope not in values:
-            values[scope] = np.zeros((*_shape(space, scope), 2))
+            values[scope] = np.zeros((*shape_of(space, scope), 2))
         values[scope][..., column] += table
 
     for column, metric, sign in ((COST, objectives.cost, 1.0), (LOSS, objectives.accuracy, -1.0)):
@@ -108,10 +108,10 @@ def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table
     for position, variable in enumerate(space):
         if variable.gate is not None:
             scope = tuple(sorted((position, *(space.positions[name] for name in variable.gate.variables))))
-            grid = _grid(space, scope)
-            closed = ~variable.gate.is_open(space.positions, grid)
-            forbidden = closed & (grid[:, position] != variable.default)
-            add(scope, COST, np.where(forbidden, np.inf, 0.0).reshape(_shape(space, scope)))
+            rows = grid(space, scope)
+            closed = ~variable.gate.is_open(space.positions, rows)
+            forbidden = closed & (rows[:, position] != variable.default)
+            add(scope, COST, np.where(forbidden, np.inf, 0.0).reshape(shape_of(space, scope)))
     return [_Table(scope, table) for scope, table in values.items()]
 
 
@@ -119,28 +119,15 @@ def metric_tables(metric: Metric, max_table: int) -> Iterable[tuple[tuple[int, .
     """Scope (sorted columns, including the gate's) and values of each term; constant terms are left out."""
     space = metric.space
     for term in metric.terms:
-        scope = tuple(sorted(space.positions[name] for name in term.scope))
-        entries = int(np.prod(_shape(space, scope), dtype=object))
+        scope = scope_of(space, term)
+        entries = int(np.prod(shape_of(space, scope), dtype=object))
         if entries > max_table:
             raise SearchError(
                 f"exact front: a table of {entries} entries for {metric.name} of {term.label} over {len(scope)} "
                 f"variables, expected at most {max_table}; raise search.exact_table, or set search.exact=never"
             )
         if scope:
-            yield scope, term.values(space, _grid(space, scope)).reshape(_shape(space, scope))
-
-
-def _shape(space: Space, scope: Sequence[int]) -> tuple[int, ...]:
-    """Number of choices of each variable of a scope."""
-    return tuple(len(space.variables[v].choices) for v in scope)
-
-
-def _grid(space: Space, scope: tuple[int, ...]) -> IntArray:
-    """All assignments of a scope, other variables at their default: ``[product of choices, variables]``."""
-    shape = _shape(space, scope)
-    grid = np.tile(np.array([v.default for v in space], dtype=np.int64), (int(np.prod(shape)), 1))
-    grid[:, list(scope)] = np.indices(shape).reshape(len(scope), -1).T
-    return grid
+            yield scope, term.values(space, grid(space, scope)).reshape(shape_of(space, scope))
 
 
 def elimination_order(space: Space, scopes: Iterable[tuple[int, ...]], max_table: int) -> list[int]:
@@ -151,7 +138,7 @@ def elimination_order(space: Space, scopes: Iterable[tuple[int, ...]], max_table
             linked[v] |= set(scope) - {v}
     order = []
     while linked:
-        sizes = {v: int(np.prod(_shape(space, [v, *others]), dtype=object)) for v, others in linked.items()}
+        sizes = {v: int(np.prod(shape_of(space, [v, *others]), dtype=object)) for v, others in linked.items()}
         v = min(sizes, key=lambda u: (sizes[u], -u))
         if sizes[v] > max_table:
             names = ", ".join(space.variables[u].name for u in sorted({v, *linked[v]}))
@@ -177,12 +164,12 @@ def _eliminate(
     """
     clique = sorted({variable}.union(*(t.scope for t in tables), *(m.scope for m in messages)))
     separator = [v for v in clique if v != variable]
-    total = np.zeros((*_shape(space, clique), 2))
+    total = np.zeros((*shape_of(space, clique), 2))
     for table in tables:
         total += np.expand_dims(table.values, [clique.index(v) for v in clique if v not in table.scope])
     total = np.moveaxis(total, clique.index(variable), -2)
     fronts = {}
-    for key in itertools.product(*(range(n) for n in _shape(space, separator))):
+    for key in itertools.product(*(range(n) for n in shape_of(space, separator))):
         assignment = dict(zip(separator, key, strict=True))
         parts = []
         for choice in range(len(space.variables[variable].choices)):

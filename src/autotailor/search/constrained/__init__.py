@@ -1,1 +1,1 @@
-"""The best SubNet under any set of constraints at once, as a mixed-integer linear program."""
+"""The best SubNet under any set of constraints at once, by column generation, and by branch and bound over cliques."""

@@ -1,1 +1,1 @@
-"""Budgets that hold: how far a measured latency may be from the predicted one, and what to do where a SubNet misses."""
+"""Budgets that hold: how far a measured latency may be from the predicted one."""
