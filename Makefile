@@ -85,7 +85,7 @@ runner:
 	@$(PYTHON) src/runner/build.py $(TARGETS)
 
 lock: setup
-	$(BIN)/uv pip compile --quiet --universal --extra dev --extra benchmarks --extra huggingface --extra webdataset --python-version 3.11 --no-emit-index-url --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --extra dev --extra benchmarks --extra huggingface --extra postgresql --extra slurm --extra webdataset --python-version 3.11 --no-emit-index-url --output-file requirements.lock pyproject.toml
 
 # Removes results, logs and caches; keeps the environment and the MLflow store.
 clean:
