@@ -13,12 +13,15 @@ from autotailor.reporting.contributors import contributors
 if TYPE_CHECKING:
     from autotailor.reporting.html import FIGURES, build_report, write_figure
     from autotailor.reporting.inputs import ReportError, ReportInputs
+    from autotailor.reporting.sentence import Answer, answer
     from autotailor.reporting.terminal import print_front
 
 __all__ = [
     "FIGURES",
+    "Answer",
     "ReportError",
     "ReportInputs",
+    "answer",
     "build_report",
     "contributors",
     "print_front",
@@ -26,9 +29,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answer": "autotailor.reporting.sentence",
     "FIGURES": "autotailor.reporting.html",
     "ReportError": "autotailor.reporting.inputs",
     "ReportInputs": "autotailor.reporting.inputs",
+    "answer": "autotailor.reporting.sentence",
     "build_report": "autotailor.reporting.html",
     "print_front": "autotailor.reporting.terminal",
     "write_figure": "autotailor.reporting.html",

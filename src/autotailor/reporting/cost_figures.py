@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from autotailor.reporting.derived_columns import LARGEST, featured
+from autotailor.reporting.comparison import LARGEST
+from autotailor.reporting.derived_columns import featured
 from autotailor.reporting.inputs import Tables
 from autotailor.reporting.style import BLUE, GREY, INK, LIGHT, SERIES, canvas, house_style
 

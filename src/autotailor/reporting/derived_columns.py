@@ -12,10 +12,10 @@ import pandas as pd
 
 from autotailor.profiling.networks.promise import Promise
 from autotailor.reporting import accuracy_intervals
+from autotailor.reporting.comparison import Comparison
 from autotailor.reporting.inputs import Tables
 from autotailor.statistics import kendall_tau
 
-ORIGINAL, LARGEST = "original", "largest"
 NAN = float("nan")
 
 
@@ -40,36 +40,24 @@ def kendall(a: pd.Series, b: pd.Series) -> float:
     return kendall_tau(a, b) if len(a) > 1 and not (a.isna() | b.isna()).any() else NAN
 
 
+def comparison(tables: Tables) -> Comparison:
+    """The exported SubNets beside the network that they are compared with."""
+    return Comparison(tables.needed("summary"), tables.cost)
+
+
 def reference(tables: Tables) -> str:
     """Name of the network that SubNets are compared with: the original, else the largest SubNet."""
-    names = tables.needed("summary").index
-    return next((name for name in (ORIGINAL, LARGEST) if name in names), str(names[0]))
+    return comparison(tables).reference
 
 
 def featured(tables: Tables) -> str:
-    """The SubNet at the head of the report: the most accurate one with at most half of the reference's cost.
-
-    Where no SubNet costs so little, the cheapest SubNet is taken.
-    """
-    summary = tables.needed("summary")
-    column = cost_column(tables)
-    subnets = summary.drop(index=[n for n in (ORIGINAL, LARGEST) if n in summary.index and len(summary) > 1])
-    subnets = subnets if len(subnets) else summary
-    cheap = subnets[subnets[column] <= tables.number("summary", reference(tables), column) / 2]
-    if len(cheap):
-        return str(cheap[accuracy_column(summary)].idxmax())
-    return str(subnets[column].idxmin())
+    """The SubNet at the head of the report, see ``Comparison.featured``."""
+    return comparison(tables).featured
 
 
 def cost_column(tables: Tables) -> str:
     """The column of ``summary.csv`` with measured latencies if every row has one, else with the predicted cost."""
-    cost = tables.cost
-    return cost.reached if tables.needed("summary")[cost.reached].notna().all() else cost.column
-
-
-def accuracy_column(summary: pd.DataFrame) -> str:
-    """The column of measured accuracies if every row has one, else of predicted accuracies."""
-    return "accuracy_measured" if summary["accuracy_measured"].notna().all() else "accuracy_predicted"
+    return comparison(tables).cost_column
 
 
 def scaled_means(compare: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -97,13 +85,11 @@ def _lut_operators(tables: Tables, row: str) -> float:
 
 
 def _speedup(tables: Tables, row: str) -> float:
-    column = cost_column(tables)
-    return tables.number("summary", reference(tables), column) / tables.number("summary", row, column)
+    return comparison(tables).speedup(row).value
 
 
 def _accuracy_change(tables: Tables, row: str) -> float:
-    column = accuracy_column(tables.needed("summary"))
-    return tables.number("summary", row, column) - tables.number("summary", reference(tables), column)
+    return comparison(tables).accuracy_change(row).value
 
 
 def _latency_error(tables: Tables, row: str) -> float:

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from autotailor.reporting.derived_columns import ORIGINAL, cost_column, reference, scaled_means
+from autotailor.reporting.comparison import ORIGINAL
+from autotailor.reporting.derived_columns import cost_column, reference, scaled_means
 from autotailor.reporting.inputs import Tables
 from autotailor.reporting.style import (
     BLUE,

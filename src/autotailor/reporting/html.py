@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from autotailor.artifacts import atomic
-from autotailor.reporting import cost_figures, derived_columns, figures
+from autotailor.reporting import comparison, cost_figures, derived_columns, figures
 from autotailor.reporting.inputs import ReportInputs, Tables
 from autotailor.reporting.marks import ABSENT, Marker
 from autotailor.reporting.style import svg, write_svg
@@ -77,7 +77,7 @@ def render(inputs: ReportInputs) -> str:
         top_places=_top_places(tables),
         configuration=_configuration(tables),
         promise_broken=derived_columns.promise_broken(tables),
-        original=derived_columns.ORIGINAL,
+        original=comparison.ORIGINAL,
         score=tables.score,
         absent=ABSENT,
         cost=tables.cost,
@@ -109,7 +109,7 @@ def _top_places(tables: Tables) -> list[str]:
     table = tables.table("contributors")
     if table is None:
         return []
-    names = [n for n in (derived_columns.LARGEST, derived_columns.featured(tables)) if n in set(table["name"])]
+    names = [n for n in (comparison.LARGEST, derived_columns.featured(tables)) if n in set(table["name"])]
     slowest = [table[table["name"] == n].nlargest(6, "latency_ms", keep="first") for n in dict.fromkeys(names)]
     return [str(row) for part in slowest for row in part.index]
 

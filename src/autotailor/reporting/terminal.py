@@ -42,24 +42,37 @@ def print_front(
 
 
 def _front(summary: pd.DataFrame, score: Score, cost: Cost) -> Table:
+    """The table of the exported SubNets, 80 columns wide.
+
+    Where budgets were measured, they stand in the place of parameters and MACs.
+    """
     table = Table(title="The front", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("\nSubNet", no_wrap=True)
+    has_budgets = "budget_met" in summary and bool(summary["budget_met"].notna().any())
     latencies = ("latency ms\npredicted", "\nmeasured") if cost.is_measured else ()
-    for heading in (*latencies, f"{score.name} %\ninherited", "\nmeasured"):
+    budgets = ("budget\nms met",) if has_budgets else ()
+    for heading in (*latencies, *budgets, f"{score.name} %\ninherited", "\nmeasured"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("params\nM", "MACs\nM", "size\nMB"):
+    counts = () if has_budgets else ("params\nM", "MACs\nM")
+    for heading in (*counts, "size\nMB"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in summary.to_dict("records"):
         table.add_row(
             str(row["name"]),
             *(_latencies(row) if cost.is_measured else ()),
+            *((_budget(row),) if has_budgets else ()),
             _number(row["accuracy_inherited"], 1),
             _number(row["accuracy_measured"], 1, row["accuracy_standard_error"]),
-            _number(row["parameters_m"], 2),
-            _number(row["macs_m"], 1),
+            *(() if has_budgets else (_number(row["parameters_m"], 2), _number(row["macs_m"], 1))),
             _number(row["size_mb"], 2),
         )
     return table
+
+
+def _budget(row: dict[Any, Any]) -> str:
+    """The budget of a row of ``summary.csv``, and whether it is met; a dash for a row without a budget."""
+    mark = {"True": "✓", "False": "✗"}.get(str(row["budget_met"]), " ")
+    return _number(row["budget_ms"], 3) + (f" {mark}" if mark.strip() else "")
 
 
 def _latencies(row: dict[Any, Any]) -> tuple[str, str]:

@@ -37,6 +37,17 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
     assert "nan" not in text
 
 
+def test_budgets_are_printed_with_whether_they_are_met(inputs: ReportInputs) -> None:
+    summary = pd.read_csv(inputs.summary)
+    met = [None, None, False, True, True]
+    for more, marks in (({}, 0), ({"budget_ms": [None, None, 0.38, 1.0, 1.5], "budget_met": met}, 1)):
+        stream = io.StringIO()
+        print_front(summary.assign(**more), console=Console(file=stream, width=80))
+        assert stream.getvalue().count("0.380 ✗") == marks
+        assert stream.getvalue().count("✓") == 2 * marks
+        assert "…" not in stream.getvalue()
+
+
 def test_a_run_without_a_device_prints_no_latency(counted_inputs: ReportInputs) -> None:
     stream = io.StringIO()
     print_front(pd.read_csv(counted_inputs.summary), console=Console(file=stream, width=80), cost=COSTS["macs"])
