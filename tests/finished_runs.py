@@ -136,7 +136,7 @@ class Writer:
             found = {s.id: float(accuracy.predict(s.to_array())[0]) for s in subnets}
             return {id_: prediction.Measured.alone(value, 0.5) for id_, value in found.items()}
 
-        forecast = search.read_forecast(folder / "validation.csv", settings.confidence, errors)
+        forecast = search.read_forecast(folder / "validation.csv", settings, errors)
         choice = search.choose(objectives, found.front, BUDGETS, measure, settings, forecast)
         choice.write(folder / "candidates.csv")
         read = [folder / "lut.csv", self.model / "sensitivity.csv"]

@@ -13,8 +13,8 @@ with stage(snakemake) as this:
     device = profiling.DeviceConfig.from_section(this.params["device"])
     fusion, lut = profiling.fusion_rules(device), profiling.LUT.read(Path(snakemake.input.lut))
     latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
-    confidence = search.SearchConfig.from_section(this.params["search"]).confidence
-    forecast = search.read_forecast(Path(snakemake.input.validation), confidence, errors)
+    config = search.SearchConfig.from_section(this.params["search"])
+    forecast = search.read_forecast(Path(snakemake.input.validation), config, errors)
     predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
     effort, further = this.params["confirm"], search.further_metrics(net, this.params["budgets"], fusion, lut.known)
 

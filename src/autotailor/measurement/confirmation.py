@@ -1,11 +1,15 @@
 """Measures the SubNets that may be exported before any of them is polished, and replaces those that miss their budget.
 
 A latency does not need trained weights, and polishing takes long. So the candidates of all budgets are measured first.
-A measurement and the forecast together say how likely a SubNet meets its budget when it is measured again. Only those
-that do so with the confidence asked for compete for a budget. Where the search's choice is not among them, further
-SubNets of the front are measured: each is the most accurate one that would meet the budget if it were off by the factor
-by which the closest SubNet that misses is off. The attempts end where the next one promises no more accuracy than a
-SubNet that meets the budget. While there is none, the last attempt is the cheapest SubNet of the front.
+A measurement and the forecast together say how likely a SubNet meets its budget when it is measured again, in another
+session. The largest and the smallest SubNet are measured along, because ``validate`` has measured them, too, so that
+they tell how far sessions differ.
+
+Only those SubNets that meet a budget with the confidence asked for compete for the budget. Where the search's choice is
+not among them, further SubNets of the front are measured: each is the most accurate one that would meet the budget if
+it were off by the factor by which the closest SubNet that misses is off. The attempts end where the next one promises
+no more accuracy than a SubNet that meets the budget. While there is none, the last attempt is the cheapest SubNet of
+the front.
 """
 
 from __future__ import annotations
@@ -20,12 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autotailor.artifacts import atomic, read_json, write_json
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.profiling.networks.timing import Measurement
 from autotailor.search.choice import Accuracies, Candidates, Measure, columns
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
-from autotailor.search.robust.forecast import ROUNDING, Distribution, LatencyForecast
+from autotailor.search.robust.distribution import Distribution
+from autotailor.search.robust.forecast import ROUNDING, LatencyForecast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +94,7 @@ def confirm(
         beside: name of a budget to its limits of further metrics, which every SubNet that competes for it keeps.
     """
     trial = _Trial(objectives, front, candidates, forecast, time, beside)
-    trial.measure(dict.fromkeys(subnet for subnets in candidates.contests.values() for subnet in subnets))
+    trial.begin()
     for left in range(attempts if time is not None else 0, 0, -1):
         if not trial.attempt(is_last=left == 1):
             break
@@ -123,6 +128,15 @@ class _Trial:
     def everyone(self) -> tuple[SubNet, ...]:
         """All SubNets that were tried."""
         return tuple(dict.fromkeys(subnet for subnets in self._tried.values() for subnet in subnets))
+
+    def begin(self) -> None:
+        """Measures the candidates, and learns from SubNets with another session how far sessions differ."""
+        space = self._front.space
+        known = {name for session in self._forecast.sessions.latencies for name in session}
+        shared = [subnet for subnet in (largest(space), smallest(space)) if subnet.id in known]
+        self.measure(dict.fromkeys([*self.everyone, *shared]))
+        found = {subnet.id: each.latency_ms for subnet, each in self._found.items()}
+        self._forecast = self._forecast.after_session(found)
 
     def measure(self, subnets: Iterable[SubNet]) -> None:
         """Measures those that were not measured yet."""
@@ -192,7 +206,7 @@ class _Trial:
         return [subnet for subnet in sure if subnet in self._tried[name] or allowed.allow(subnet)]
 
     def _is_sure(self, subnet: SubNet, limit: float) -> bool:
-        return self._outlook(subnet).quantile(self._forecast.confidence) <= limit * (1 + ROUNDING)
+        return self._forecast.is_met(self._outlook(subnet), limit)
 
     def _next(self, name: str, *, is_last: bool) -> SubNet | None:
         """The SubNet of the front to measure next; None where the choice of the search holds, or none is better."""
@@ -207,7 +221,8 @@ class _Trial:
         rows = range(0 if is_last and not sure else row, -1, -1)
         cheaper = (SubNet.from_array(self._front.space, self._front.indices[r]) for r in rows)
         allowed = self._beside.get(name, NONE)
-        offer = next((subnet for subnet in cheaper if subnet not in self._found and allowed.allow(subnet)), None)
+        everyone = set(self.everyone)
+        offer = next((subnet for subnet in cheaper if subnet not in everyone and allowed.allow(subnet)), None)
         known = max((self._accuracy(subnet) for subnet in sure), default=-np.inf)
         return offer if offer is not None and self._accuracy(offer) > known else None
 
@@ -220,12 +235,8 @@ class _Trial:
     def _outlook(self, subnet: SubNet) -> Distribution:
         """Of the next measurement of a SubNet."""
         if subnet not in self._outlooks:
-            predicted, found = self._predicted(subnet), self._found.get(subnet)
-            self._outlooks[subnet] = (
-                self._forecast.of(subnet, predicted)
-                if found is None
-                else self._forecast.after(subnet, predicted, found.latency_ms, found.standard_error)
-            )
+            found = [self._found[subnet]] if subnet in self._found else []
+            self._outlooks[subnet] = self._forecast.after(subnet, self._predicted(subnet), found)
         return self._outlooks[subnet]
 
     def _predicted(self, subnet: SubNet) -> float:

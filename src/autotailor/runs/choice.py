@@ -16,7 +16,6 @@ from autotailor.finetuning import polishing
 from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.tables import RunTables
 from autotailor.search.joint.limits import NONE, Limits
-from autotailor.search.robust.forecast import ROUNDING
 
 EXPORT = "export"
 """Name of the one budget in the tables of an export."""
@@ -114,7 +113,7 @@ def _holds(run: RunTables, subnet: SubNet, limit: float, beside: Limits) -> bool
     if not beside.allow(subnet):
         return False
     predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
-    return run.forecast.of(subnet, predicted).quantile(run.forecast.confidence) <= limit * (1 + ROUNDING)
+    return run.forecast.is_met(run.forecast.of(subnet, predicted), limit)
 
 
 def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:

@@ -15,7 +15,7 @@ from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.summary import Predictions, predictions
-from autotailor.profiling import LUT, DeviceConfig, fusion_rules
+from autotailor.profiling import LUT, DeviceConfig
 from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
@@ -111,9 +111,8 @@ class RunTables:
         """What the run expects of measured latencies; what the graph says needs no measurement."""
         if self.lut is None or self.device is None:
             return AS_PREDICTED
-        confidence = SearchConfig.from_section(self.configuration["search"]).confidence
-        errors = self.net.latency_error(self.lut.standard_errors(), fusion_rules(self.device))
-        return read_forecast(self.folder.file("validation.csv"), confidence, errors)
+        config = SearchConfig.from_section(self.configuration["search"])
+        return read_forecast(self.folder.file("validation.csv"), config, self.metrics["latency"].error)
 
     @property
     def model(self) -> prediction.AccuracyModel | None:

@@ -16,7 +16,8 @@ from autotailor.ir.space.variable import Space
 from autotailor.search.budgets import predicted_limit
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
-from autotailor.search.robust.forecast import ROUNDING, Distribution, LatencyForecast
+from autotailor.search.robust.distribution import Distribution
+from autotailor.search.robust.forecast import LatencyForecast
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def safe_candidates(
         return forecast.of(subnet, float(objectives.cost.predict(subnet.to_array())[0]))
 
     def holds(subnet: SubNet) -> bool:
-        return outlook(subnet).quantile(forecast.confidence) <= budget * (1 + ROUNDING)
+        return forecast.is_met(outlook(subnet), budget)
 
     limit = predicted_limit(front, budget, name, forecast)
     if found := [subnet for subnet in candidates(objectives, front, limit, count, seed, limits, best) if holds(subnet)]:

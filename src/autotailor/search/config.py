@@ -28,6 +28,8 @@ class SearchConfig:
         candidates: SubNets per exported budget that are measured on the validation set before one is chosen; with 1,
             the SubNet with the best prediction is exported.
         confidence: probability with which a SubNet is to meet its budget when it is measured; 0.5 leaves it to chance.
+        session_noise: relative standard deviation of a SubNet's latency, in units of the anchor, from one session of
+            measuring to the next, before this device has told its own; 0: sessions do not differ.
         evaluations: SubNets along the front that are evaluated before the search, so that the prediction is best where
             SubNets are chosen; it has no effect where the prediction is the sum of single drops.
         regret: points of accuracy; these evaluations end where the choice at each budget is expected to lose no more.
@@ -46,6 +48,7 @@ class SearchConfig:
     points: int = 121
     candidates: int = 4
     confidence: float = 0.95
+    session_noise: float = 0.015
     evaluations: int = 8
     regret: float = 0.1
     exact: str = "auto"
@@ -64,7 +67,7 @@ class SearchConfig:
             "exact_table": 1,
         }
         check_integers(self, minimum, "search", SearchError)
-        check_numbers(self, {"regret": 0.0, "confidence": 0.0}, "search", SearchError)
+        check_numbers(self, {"regret": 0.0, "confidence": 0.0, "session_noise": 0.0}, "search", SearchError)
         if not 0.5 <= self.confidence < 1:
             raise SearchError(
                 f"search.confidence: {self.confidence}, expected a probability from 0.5 to below 1; change it in "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import autotailor
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.measurement.confirmation import MEASURED, Confirmation, confirm, remembered
 from autotailor.prediction import Measured
 from autotailor.profiling import Measurement
@@ -28,6 +29,7 @@ from autotailor.search import (
 )
 from autotailor.search.choice import columns
 from autotailor.search.joint.limits import Limits
+from autotailor.search.robust.sessions import Sessions
 
 FORECAST = LatencyForecast(0.95, spread=0.03, noise=0.005, degrees=20.0)
 CONFIG = SearchConfig(candidates=3)
@@ -200,3 +202,22 @@ def test_what_was_measured_is_not_measured_again(objectives: Objectives, tmp_pat
     first = remembered(device, tmp_path / "latencies.json")([one])
     assert remembered(device, tmp_path / "latencies.json")([one]) == first
     assert device.asked == [[one]]
+
+
+def test_what_another_session_has_measured_is_measured_along_and_tells_how_far_sessions_differ(
+    objectives: Objectives, front: Front, candidates: Candidates
+) -> None:
+    """The largest SubNet is now 20 % faster than when it was validated, so that no single measurement is a promise."""
+    space = objectives.space
+    both = {s.id: float(objectives.cost.predict(s.to_array())[0]) for s in (largest(space), smallest(space))}
+    chosen = confirm(objectives, front, candidates, FORECAST, Device(objectives, lambda _: 1.0), measure, 0)
+    probabilities = []
+    for factor in (1.0, 1.25):
+        device = Device(objectives, lambda _: 1.0)
+        sessions = Sessions(0.015).joined({name: factor * ms for name, ms in both.items()})
+        found = confirm(objectives, front, candidates, replace(FORECAST, sessions=sessions), device, measure, 0)
+        assert {largest(space), smallest(space)} <= set(device.asked[0])
+        assert set(found.table["subnet"]) == set(chosen.table["subnet"])
+        probabilities.append(row_of(found, "budget_01", chosen.subnets["budget_01"])["probability"])
+    alike = row_of(chosen, "budget_01", chosen.subnets["budget_01"])["probability"]
+    assert alike > probabilities[0] > probabilities[1] > 0.5

@@ -12,7 +12,8 @@ residuals r, rows n and slope b', s² has 1 + n - 1 = n degrees of freedom and t
 
     s'² = (TYPICAL² + sum w r² + b'²) / n,
 
-and the next SubNet's y is Student-t with n degrees of freedom around x + a' + b' (x - m), with the variance
+and the next SubNet's y in the session of ``validation.csv`` is Student-t with n degrees of freedom around
+x + a' + b' (x - m), with the variance
 
     s'² (1 + h) + noise² + max(0, lut_error² - usual²).
 
@@ -21,6 +22,11 @@ the median noise floor is 0.954 times it where rounds are Gaussian. A later meas
 whole. The residuals hold the usual standard errors of the LUT already; a SubNet whose own is larger than ``usual``
 gets the difference.
 
+Sessions differ as a whole, by v from one to the next (``robust.sessions``). The session of ``validation.csv`` has moved
+a', and a later session moves what it measures, so that 2 v² is added to the variance. A SubNet that a session has
+measured is known up to the v² of that session, and its next measurement differs by v² of its own. The degrees of
+freedom of such sums are those of Welch and Satterthwaite.
+
 As h is constant, the upper quantile of the measured latency is a power of the predicted one, which rises strictly. So
 a budget is a limit of the predicted latency, and exact fronts stay exact.
 """
@@ -28,7 +34,8 @@ a budget is a limit of the predicted latency, and exact fronts stay exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,7 +44,10 @@ import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet
+from autotailor.search.config import SearchConfig
 from autotailor.search.errors import SearchError
+from autotailor.search.robust.distribution import Distribution, Variance, t_quantile, total
+from autotailor.search.robust.sessions import ALIKE, Latencies, Sessions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,31 +70,16 @@ class Errors(Protocol):
         """Standard error ``[n]`` in ms, for choice indices ``[n, variables]``."""
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """Of one latency: its logarithm is Student-t.
+class Timing(Protocol):
+    """The latency of a whole network in one session, such as ``autotailor.profiling.Measurement``."""
 
-    Attributes:
-        median_ms: the median, ms.
-        scale: of the logarithm.
-        degrees: of freedom.
-    """
+    @property
+    def latency_ms(self) -> float:
+        """Milliseconds."""
 
-    median_ms: float
-    scale: float = 0.0
-    degrees: float = math.inf
-
-    def quantile(self, share: float) -> float:
-        """The latency that is exceeded with probability 1 - ``share``, ms."""
-        return self.median_ms * math.exp(_quantile(share, self.degrees) * self.scale)
-
-    def probability(self, budget_ms: float) -> float:
-        """Probability that the latency is at most ``budget_ms``."""
-        from scipy import stats
-
-        if self.scale == 0.0:
-            return float(self.median_ms <= budget_ms)
-        return float(stats.t.cdf(math.log(budget_ms / self.median_ms) / self.scale, self.degrees))
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the latency within the session, ms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +96,7 @@ class LatencyForecast:
         usual: relative standard error of the LUT that the spread holds.
         degrees: of freedom.
         errors: standard errors of predictions; None where they are not known.
+        sessions: how far latencies differ from session to session.
     """
 
     confidence: float = 0.5
@@ -112,6 +108,7 @@ class LatencyForecast:
     usual: float = 0.0
     degrees: float = math.inf
     errors: Errors | None = None
+    sessions: Sessions = ALIKE
 
     def expected(self, predicted_ms: float) -> float:
         """The median of the measured latency, ms."""
@@ -119,23 +116,36 @@ class LatencyForecast:
 
     def of(self, subnet: SubNet, predicted_ms: float) -> Distribution:
         """Of the measured latency of a SubNet."""
-        return Distribution(
-            self.expected(predicted_ms), math.hypot(self._spread(subnet, predicted_ms), self.noise), self.degrees
-        )
+        return self.after(subnet, predicted_ms, ())
 
-    def after(self, subnet: SubNet, predicted_ms: float, measured_ms: float, error_ms: float) -> Distribution:
-        """Of another measurement, where one has found ``measured_ms`` with its standard error ``error_ms``.
+    def after(self, subnet: SubNet, predicted_ms: float, found: Iterable[Timing]) -> Distribution:
+        """Of another measurement, where earlier ones, each of a session of its own, have found these latencies.
 
-        Forecast and measurement are weighted by their precisions (Normal-Normal update of the logarithm).
+        Forecast and measurements are weighted by their precisions (Normal-Normal updates of the logarithm).
         """
-        prior, found = self._spread(subnet, predicted_ms) ** 2, (error_ms / measured_ms) ** 2 + self.noise**2
-        weight = prior / (prior + found) if prior + found else 1.0
-        median = self.expected(predicted_ms) ** (1 - weight) * measured_ms**weight
-        return Distribution(median, math.sqrt(weight * found + self.noise**2), self.degrees)
+        session = self.sessions.variance
+        median, known = self.expected(predicted_ms), self._spread(subnet, predicted_ms) ** 2 + session.value
+        for each in found:
+            off = (each.standard_error / each.latency_ms) ** 2 + self.noise**2 + session.value
+            weight = known / (known + off) if known + off else 1.0
+            median, known = median ** (1 - weight) * each.latency_ms**weight, weight * off
+        scale = total((Variance(known + self.noise**2, self.degrees), session))
+        return Distribution(median, math.sqrt(scale.value), scale.degrees)
+
+    def after_session(self, latencies: Latencies) -> LatencyForecast:
+        """The forecast that also knows what one more session has measured, as far as it says how sessions differ."""
+        return replace(self, sessions=self.sessions.joined(latencies))
+
+    def is_met(self, outlook: Distribution, budget_ms: float) -> bool:
+        """Whether a latency is within a budget with the confidence."""
+        return outlook.quantile(self.confidence) <= budget_ms * (1 + ROUNDING)
 
     def limit(self, budget_ms: float) -> float:
         """The largest predicted latency that meets a budget with the confidence, ms."""
-        above = self._bias(budget_ms) + _quantile(self.confidence, self.degrees) * math.hypot(self.spread, self.noise)
+        session = self.sessions.variance
+        known = Variance(self.spread**2 + session.value + self.noise**2, self.degrees)
+        scale = total((known, session))
+        above = self._bias(budget_ms) + t_quantile(self.confidence, scale.degrees) * math.sqrt(scale.value)
         return budget_ms * math.exp(-above / (1 + self.slope))
 
     def _bias(self, predicted_ms: float) -> float:
@@ -150,13 +160,13 @@ AS_PREDICTED = LatencyForecast()
 """What is measured is what is predicted."""
 
 
-def read_forecast(path: Path, confidence: float, errors: Errors | None = None) -> LatencyForecast:
+def read_forecast(path: Path, config: SearchConfig, errors: Errors | None = None) -> LatencyForecast:
     """The forecast of a device, from its ``validation.csv``.
 
     Args:
         path: of the file. Without rows, as where the LUT is imported, the predictor counts as unbiased, with a spread
-            of ``TYPICAL``.
-        confidence: see ``LatencyForecast``.
+            of ``TYPICAL``, which is that of whole networks in a session of their own.
+        config: the confidence, and the usual noise between sessions.
         errors: standard errors of predictions.
 
     Raises:
@@ -165,14 +175,16 @@ def read_forecast(path: Path, confidence: float, errors: Errors | None = None) -
     import pandas as pd
 
     try:
-        table = pd.read_csv(path)[list(USED)].astype(np.float64)
-        return forecast(table, confidence, errors)
+        table = pd.read_csv(path)[["subnet", *USED]].astype({"subnet": str, **dict.fromkeys(USED, np.float64)})
+        return forecast(table, config.confidence, errors, config.session_noise)
     except (OSError, ValueError, KeyError, SearchError) as error:
         raise SearchError(f"{path} is no table of measured SubNets ({error}); run the rule validate") from error
 
 
-def forecast(table: pd.DataFrame, confidence: float, errors: Errors | None = None) -> LatencyForecast:
-    """See ``read_forecast``; ``table`` has the columns ``USED``."""
+def forecast(
+    table: pd.DataFrame, confidence: float, errors: Errors | None = None, session_noise: float = 0.0
+) -> LatencyForecast:
+    """See ``read_forecast``; ``table`` has the columns ``subnet`` and ``USED``."""
     predicted, measured, floor, lut_error = (table[name].to_numpy(dtype=np.float64) for name in USED)
     if not len(table):
         return LatencyForecast(confidence, spread=TYPICAL, usual=TYPICAL, errors=errors)
@@ -190,10 +202,6 @@ def forecast(table: pd.DataFrame, confidence: float, errors: Errors | None = Non
     usual = float(np.sqrt(np.mean(np.square(lut_error)))) if np.isfinite(lut_error).all() else TYPICAL
     noise = NOISE_OF_FLOOR * float(np.median(floor))
     spread = math.sqrt(variance * (1 + leverage))
-    return LatencyForecast(confidence, offset, slope, centre, spread, noise, usual, float(len(table)), errors)
-
-
-def _quantile(share: float, degrees: float) -> float:
-    from scipy import stats
-
-    return float(stats.t.ppf(share, degrees))
+    sessions = Sessions(session_noise, (dict(zip(table["subnet"], measured.tolist(), strict=True)),))
+    degrees = float(len(table))
+    return LatencyForecast(confidence, offset, slope, centre, spread, noise, usual, degrees, errors, sessions)
