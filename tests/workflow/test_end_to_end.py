@@ -117,7 +117,15 @@ def results(finished: Path) -> Path:
 def test_every_artifact_of_the_contract_is_there(results: Path) -> None:
     shared = ["pretrained.pt", "model.onnx", "space.json", "supernet.pt", "sensitivity.csv"]
     tables = ["operators.csv", "confirmed.csv", "lut.csv", "validation.csv", "pareto.csv", "summary.csv", "report.html"]
-    exports = ["subnet.json", "model.onnx", "model.ncnn.param", "model.ncnn.bin", "model.pt", "verification.json"]
+    exports = [
+        "subnet.json",
+        "model.onnx",
+        "model.ncnn.param",
+        "model.ncnn.bin",
+        "model.pt",
+        "verification.json",
+        "README.md",
+    ]
     missing = [name for name in shared if not (results / name).is_file()]
     missing += [name for name in tables if not (results / DEVICE / name).is_file()]
     for export in (results / DEVICE / "exports").iterdir():

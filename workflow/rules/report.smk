@@ -14,7 +14,17 @@ rule report:
         yardstick="results/{model}/{device}/search.json",
         summary="results/{model}/{device}/summary.csv",
         compare=comparison,
+        exports=expand(
+            "results/{model}/{device}/exports/{name}/{file}",
+            name=EXPORTS,
+            file=["subnet.json", "verification.json"],
+            allow_missing=True,
+        ),
     output:
+        **{
+            f"{name}_card": f"results/{{model}}/{{device}}/exports/{name}/README.md"
+            for name in EXPORTS
+        },
         **measured(
             latency=report(
                 "results/{model}/{device}/figures/latency.svg",
@@ -58,6 +68,6 @@ rule report:
         sections=sections("configuration", "kept"),
         code=code("report"),
     message:
-        "report: writes report.html"
+        "report: writes report.html and the cards of the exports"
     script:
         "../scripts/report.py"

@@ -22,7 +22,15 @@ with stage(snakemake) as this:
         network = export.deployable(net, each, module, splits, calibration)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent
         with tempfile.TemporaryDirectory(prefix=".subnet.json.", dir=directory) as folder:
-            result = export.export(network, Path(folder), splits.test, runtime, this.params["tolerance"], needed=needed)
+            result = export.export(
+                network,
+                Path(folder),
+                splits.test,
+                runtime,
+                this.params["tolerance"],
+                needed=needed,
+                preparation=splits.preparation,
+            )
             for name_of_file in runtime.files:  # an earlier run may have written them
                 (directory / name_of_file).unlink(missing_ok=True)
             for path in Path(folder).iterdir():

@@ -1,4 +1,4 @@
-"""Rule report: report.html, a file that needs no other files, and its figures."""
+"""Rule report: report.html, a file that needs no other files, its figures, and the cards of the exports."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ with stage(snakemake, computes=False) as this:
             for log in sorted(logs, key=lambda path: path.stat().st_mtime)
         ]
         pd.DataFrame(rows, columns=["stage", "seconds"]).to_csv(path, index=False)
-    tables = {name: Path(path) for name, path in snakemake.input.items() if path}
+    tables = {name: Path(path) for name, path in snakemake.input.items() if path and name != "exports"}
     inputs = reporting.ReportInputs(
         model=snakemake.wildcards.model,
         device=snakemake.wildcards.device,
@@ -30,3 +30,8 @@ with stage(snakemake, computes=False) as this:
     reporting.build_report(inputs, Path(snakemake.output.report))
     for name in set(reporting.FIGURES) & set(snakemake.output.keys()):
         reporting.write_figure(name, inputs, Path(snakemake.output[name]))
+    rows = {row["name"]: row for row in pd.read_csv(snakemake.input.summary).to_dict("records")}
+    for name, card in snakemake.output.items():
+        if name.endswith("_card"):
+            export = Path(card).parent
+            reporting.write_card(export, export.name, this.params["configuration"], rows)

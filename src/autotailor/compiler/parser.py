@@ -157,10 +157,22 @@ def _attribute(node: str, attribute: ir.Attr) -> Any:
 
 
 def _with_flat_logits(graph: Graph) -> Graph:
-    """Flattens logits ``[1, classes, 1, 1]`` of fully convolutional classifiers to ``[1, classes]``."""
+    """Flattens logits ``[1, classes, 1, 1]`` of fully convolutional classifiers to ``[1, classes]``.
+
+    The flat logits take the name of the output, because exports keep this name.
+    """
     shape = graph.shapes[graph.output]
     if len(shape) < 3 or any(size != 1 for size in shape[2:]):
         return graph
-    flat = Node(f"{graph.output}:flatten", "Flatten", (graph.output,), (f"{graph.output}:flat",))
-    shapes = {**graph.shapes, flat.outputs[0]: shape[:2]}
-    return replace(graph, nodes=(*graph.nodes, flat), output=flat.outputs[0], shapes=shapes)
+    maps = f"{graph.output}:maps"
+    flat = Node(f"{graph.output}:flatten", "Flatten", (maps,), (graph.output,))
+    renamed = {graph.output: maps}
+    nodes = (
+        replace(
+            node,
+            inputs=tuple(renamed.get(name, name) for name in node.inputs),
+            outputs=tuple(renamed.get(name, name) for name in node.outputs),
+        )
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=(*nodes, flat), shapes={**graph.shapes, maps: shape, graph.output: shape[:2]})

@@ -12,6 +12,7 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.data.errors import DataError
     from autotailor.data.labels import Score, has_labels, score
+    from autotailor.data.preparation import Preparation
     from autotailor.data.registry import check, classes, fingerprint, load, names, verify
     from autotailor.data.splits import DataSplits, EvaluationSet, TrainStream, resize
 
@@ -19,6 +20,7 @@ __all__ = [
     "DataError",
     "DataSplits",
     "EvaluationSet",
+    "Preparation",
     "Score",
     "TrainStream",
     "check",
@@ -36,6 +38,7 @@ _HOMES = {
     "DataError": "autotailor.data.errors",
     "DataSplits": "autotailor.data.splits",
     "EvaluationSet": "autotailor.data.splits",
+    "Preparation": "autotailor.data.preparation",
     "Score": "autotailor.data.labels",
     "TrainStream": "autotailor.data.splits",
     "check": "autotailor.data.registry",

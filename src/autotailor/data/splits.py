@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from autotailor.data.errors import DataError
 from autotailor.data.labels import ACCURACY, AGREEMENT, UNKNOWN, Score
+from autotailor.data.preparation import Preparation
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 READ = 256  # images that are read at once
@@ -117,6 +118,7 @@ class DataSplits:
             do not change the images, such as the folder, are left out.
         labelled: whether the images have labels of their own. Otherwise their labels are ``UNKNOWN``, or the answers of
             the original network, which then teaches alone.
+        crop, interpolation: how a picture becomes an image of validation and test, see ``Preparation``.
     """
 
     name: str
@@ -129,6 +131,13 @@ class DataSplits:
     std: tuple[float, float, float]
     fingerprint: str = ""
     labelled: bool = True
+    crop: float = 1.0
+    interpolation: str = "bilinear"
+
+    @property
+    def preparation(self) -> Preparation:
+        """What makes a network's input of a picture, as in validation and test."""
+        return Preparation(self.resolution, self.mean, self.std, self.crop, self.interpolation)
 
     @property
     def score(self) -> Score:

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import onnx
 import torch
 from torch import nn
 
-from autotailor.data import EvaluationSet, resize
+from autotailor.data import EvaluationSet, Preparation, resize
 from autotailor.export.deployable import Deployable
 from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
 from autotailor.ir.errors import AutoTailorError
@@ -45,6 +46,7 @@ def export(
     tolerance: float = 1e-4,
     *,
     needed: bool = True,
+    preparation: Preparation | None = None,
 ) -> Verification:
     """Writes a SubNet into a directory and compares every file with the SubNet in PyTorch.
 
@@ -56,6 +58,7 @@ def export(
         tolerance: largest error allowed, relative to the largest logit.
         needed: whether the runtime's own files must be written. Where another runtime measures the network, files that
             this runtime cannot write or run correctly are left out, and the verification gives the reason.
+        preparation: what makes the network's input of a picture, for ``subnet.json``; None where it is not known.
 
     Raises:
         ExportError: an exported file differs by more than the tolerance.
@@ -67,13 +70,13 @@ def export(
     images = _images(network.graph, evaluation)
     with torch.no_grad():
         reference: Array = network.reference(torch.from_numpy(images)).numpy()
-    onnx.save(to_onnx(network.graph), str(directory / ONNX))
+    onnx.save(to_onnx(network.graph, names=network.net.names), str(directory / ONNX))
     save_program(GraphModule(network.graph).eval(), images, directory / TORCH)
     comparisons = [
         compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
         compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
     ]
-    converted, reason = _converted(network.source, runtime, directory, images, reference, needed, tolerance)
+    converted, reason = _converted(network, runtime, directory, images, reference, needed, tolerance)
     verification = Verification(
         subnet=network.subnet.id,
         tolerance=tolerance,
@@ -82,7 +85,7 @@ def export(
         comparisons=(*comparisons, *converted),
         left_out={runtime.name: reason} if reason else {},
     )
-    _write_json(directory / SUBNET, describe_subnet(network))
+    _write_json(directory / SUBNET, describe_subnet(network, preparation))
     _write_json(directory / VERIFICATION, verification.to_dict())
     if not verification.passed:
         worst = max(verification.comparisons, key=lambda c: c.max_relative_error)
@@ -94,7 +97,13 @@ def export(
 
 
 def _converted(
-    source: str, runtime: Runtime, directory: Path, images: Array, reference: Array, needed: bool, tolerance: float
+    network: Deployable,
+    runtime: Runtime,
+    directory: Path,
+    images: Array,
+    reference: Array,
+    needed: bool,
+    tolerance: float,
 ) -> tuple[tuple[Comparison, ...], str]:
     """Converts the ONNX file into the runtime's own files, and compares them with their source.
 
@@ -108,10 +117,11 @@ def _converted(
     name = f"model.{runtime.name}"
     try:
         runtime.convert(directory / ONNX, directory)
+        runtime.name_blobs(directory, *network.net.names)
         found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference)
         if needed or found.max_relative_error <= tolerance:
             return (found,), ""
-        reason = f"{name} differs from {source} by a relative error of {found.max_relative_error:.2e}"
+        reason = f"{name} differs from {network.source} by a relative error of {found.max_relative_error:.2e}"
     except ProfilingError as error:
         if needed:
             raise
@@ -122,7 +132,7 @@ def _converted(
     return (), reason
 
 
-def describe_subnet(network: Deployable) -> dict[str, Any]:
+def describe_subnet(network: Deployable, preparation: Preparation | None) -> dict[str, Any]:
     """The content of ``subnet.json``."""
     net, subnet = network.net, network.subnet
     row = subnet.to_array()
@@ -132,10 +142,13 @@ def describe_subnet(network: Deployable) -> dict[str, Any]:
         "weights": network.weights,
         "assignment": subnet.assignment,
         "modifications": {m.variable: m.choice for m in subnet.modifications},
+        "input": net.names[0],
+        "output": net.names[1],
         "input_shape": list(network.graph.shapes[network.graph.input]),
         "classes": net.num_classes,
         "parameters_m": float(net.parameters().predict(row)[0]),
         "macs_m": float(net.macs().predict(row)[0]),
+        "preparation": asdict(preparation) if preparation else None,
     }
 
 

@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autotailor.ir.execution.onnx_writer import INPUT
-
 Array = npt.NDArray[np.float32]
 Runner = Callable[[Array], Array]
 
@@ -86,7 +84,8 @@ def run_onnx(path: Path) -> Runner:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda images: np.concatenate([session.run(None, {INPUT: image[None]})[0] for image in images])
+    name = session.get_inputs()[0].name
+    return lambda images: np.concatenate([session.run(None, {name: image[None]})[0] for image in images])
 
 
 def run_exported_program(path: Path) -> Runner:

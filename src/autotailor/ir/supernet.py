@@ -87,6 +87,11 @@ class SuperNet:
         return self.elastic.graph
 
     @property
+    def names(self) -> tuple[str, str]:
+        """Names of the network's input and output: an ONNX file's own, or ``input`` and ``output``."""
+        return self.graph.input, self.graph.output
+
+    @property
     def name(self) -> str:
         """Name of the network."""
         return self.graph.name
@@ -183,8 +188,8 @@ class SuperNet:
         return GraphModule(self.slice(subnet, statistics), logits).eval()
 
     def export_onnx(self, subnet: SubNet, path: str | Path, statistics: Statistics | None = None) -> None:
-        """Writes a SubNet as ONNX, opset 17, with input ``input`` and output ``output``, batch 1."""
-        onnx.save(to_onnx(self.slice(subnet, statistics)), str(path))
+        """Writes a SubNet as ONNX, opset 17, batch 1; input and output are called as in the original network."""
+        onnx.save(to_onnx(self.slice(subnet, statistics), names=self.names), str(path))
 
     # Weights.
 

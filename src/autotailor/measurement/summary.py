@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ COLUMNS = (
     "subnet",
     "weights",
     *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
+    "measured_at",
     "budget_ms",
     "budget_met",
     "accuracy_predicted",
@@ -163,11 +165,11 @@ def summarise(
     Returns:
         Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted, latency_ms_measured (scaled
         by the anchor operator to the machine's speed while the LUT was measured), latency_ms_standard_error,
-        latency_ms_raw (not scaled), accuracy_predicted, accuracy_predicted_standard_error (points; empty where it is
-        not known), accuracy_inherited (with the SuperNet's weights, test set, percent), accuracy_measured (of the
-        exported file, test set, percent), accuracy_standard_error (clustered by base image), parameters_m, macs_m,
-        size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an inference minus the peak of an
-        empty network), energy_mj_predicted (above idle; empty without a sensor).
+        latency_ms_raw (not scaled), measured_at (UTC, ISO 8601), accuracy_predicted, accuracy_predicted_standard_error
+        (points; empty where it is not known), accuracy_inherited (with the SuperNet's weights, test set, percent),
+        accuracy_measured (of the exported file, test set, percent), accuracy_standard_error (clustered by base image),
+        parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an inference
+        minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
     table = table.merge(_measured_accuracy(models, test), on="name", validate="one_to_one")
@@ -249,6 +251,7 @@ def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None
     """
     table = pd.DataFrame({"name": list(networks)})
     table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
+    table["measured_at"] = None
     if lut is not None:
         with Session(device) as session:
             rounds = measure_rounds(networks, session, effort.rounds, seconds_each=effort.seconds, lut=lut)
@@ -257,6 +260,7 @@ def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None
         table["latency_ms_measured"] = [row.latency_ms for row in rows]
         table["latency_ms_standard_error"] = [row.standard_error for row in rows]
         table["latency_ms_raw"] = [row.raw_ms for row in rows]
+        table["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     return table
 
 

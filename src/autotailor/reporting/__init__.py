@@ -11,6 +11,7 @@ from autotailor.lazy import attach
 from autotailor.reporting.contributors import contributors
 
 if TYPE_CHECKING:
+    from autotailor.reporting.card.page import write_card
     from autotailor.reporting.html import FIGURES, build_report, write_figure
     from autotailor.reporting.inputs import ReportError, ReportInputs
     from autotailor.reporting.sentence import Answer, answer
@@ -25,6 +26,7 @@ __all__ = [
     "build_report",
     "contributors",
     "print_front",
+    "write_card",
     "write_figure",
 ]
 
@@ -36,6 +38,7 @@ _HOMES = {
     "answer": "autotailor.reporting.sentence",
     "build_report": "autotailor.reporting.html",
     "print_front": "autotailor.reporting.terminal",
+    "write_card": "autotailor.reporting.card.page",
     "write_figure": "autotailor.reporting.html",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -21,6 +21,7 @@ from autotailor.ir.supernet import load_supernet
 from autotailor.measurement import inheritance, summary
 from autotailor.measurement.effort import Effort
 from autotailor.profiling import DeviceConfig
+from autotailor.reporting import write_card
 from autotailor.runs.choice import EXPORT, Chosen, choose
 from autotailor.runs.destination import Destination, destination
 from autotailor.runs.errors import RunError
@@ -108,6 +109,7 @@ def export_budget(
         table = _measure(run, chosen, splits, place, device, measure=measure)
         answer = _answer(run, chosen, table, place, (limit, beside), time.monotonic() - begun)
         artifacts.write_json(place.files / ANSWER, answer.to_dict())
+        _describe(run, answer, table, place)
         place.finish()
     return answer
 
@@ -166,7 +168,7 @@ def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destinatio
     network = export.deployable(run.net, chosen.exported, module, splits, calibration)
     runtime, tolerance = profiling.exporting_runtime(), run.configuration["export"]["tolerance"]
     needed = device is not None and device.runtime.startswith(runtime.name)
-    export.export(network, place.files, splits.test, runtime, tolerance, needed=needed)
+    export.export(network, place.files, splits.test, runtime, tolerance, needed=needed, preparation=splits.preparation)
     chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
     if chosen.race is not None:
         chosen.race.to_csv(place.files / "polish.csv", index=False)
@@ -195,6 +197,18 @@ def _measure(
     table = summary.summarise(run.predictions, {EXPORT: subnet}, weights, models, splits.test, device, lut, effort)
     table.to_csv(place.files / "summary.csv", index=False)
     return table
+
+
+def _describe(run: RunTables, answer: ExportAnswer, table: pd.DataFrame, place: Destination) -> None:
+    """Writes the card of the export."""
+    rows = {str(row["name"]): {str(key): value for key, value in row.items()} for row in table.to_dict("records")}
+    if run.cost.is_measured:
+        rows[EXPORT] |= {"budget_ms": answer.budget, "budget_met": answer.meets_budget}
+    limits = [(name, value, UNITS[name]) for name, value in answer.limits.items()]
+    if limits or not run.cost.is_measured:
+        limits = [(run.cost.title, answer.budget, answer.unit), *limits]
+    asked = ", ".join(f"{name} {value:.4g} {unit}" for name, value, unit in limits)
+    write_card(place.files, EXPORT, run.configuration, rows, asked=asked)
 
 
 def _answer(

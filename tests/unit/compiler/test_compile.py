@@ -32,6 +32,19 @@ def test_an_onnx_file_compiles_to_the_same_function(tmp_path: Path) -> None:
     assert again.name == "model"
 
 
+def test_every_subnet_of_an_onnx_file_keeps_the_names_of_its_input_and_output(tmp_path: Path) -> None:
+    """Also where the last block, which writes the output of the trunk, is removed."""
+    torch.onnx.export(
+        networks.make("resnet"), (torch.randn(1, 3, 32, 32),), str(tmp_path / "m.onnx"), dynamo=False,
+        opset_version=17, input_names=["images"], output_names=["scores"], do_constant_folding=False,
+    )  # fmt: skip
+    net = autotailor.compile(tmp_path / "m.onnx", networks.SPACES["resnet"])
+    for subnet in (net.largest(), net.smallest()):
+        net.export_onnx(subnet, tmp_path / "model.onnx")
+        session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+        assert [value.name for value in (*session.get_inputs(), *session.get_outputs())] == ["images", "scores"]
+
+
 def test_a_files_graph_is_read_as_it_is_compiled(tmp_path: Path) -> None:
     net = autotailor.compile(networks.make("resnet"), networks.SPACES["resnet"], resolution=32)
     net.export_onnx(net.largest(), tmp_path / "model.onnx")

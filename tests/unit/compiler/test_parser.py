@@ -147,3 +147,4 @@ def test_logits_with_axes_of_one_become_rows() -> None:
         torch.testing.assert_close(net.build(net.largest())(x), network(x).flatten(1))
     assert net.num_classes == 5
     assert net.shapes(net.smallest())[net.graph.output] == (1, 5)
+    assert net.names == ("input", "output"), "the rows have the name of the output"

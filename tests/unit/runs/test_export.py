@@ -16,7 +16,7 @@ from autotailor.search import SearchError
 
 FILES = {
     "candidates.csv", "export.json", "model.ncnn.bin", "model.ncnn.param", "model.onnx", "model.pt", "subnet.json",
-    "summary.csv", "verification.json",
+    "summary.csv", "verification.json", "README.md",
 }  # fmt: skip
 
 
@@ -61,6 +61,7 @@ def test_an_interrupted_export_goes_on_and_writes_what_a_run_would(
     assert summary.loc["export", "weights"] == found.weights
     assert np.isnan(summary.loc["export", "latency_ms_measured"])
     assert (set(found.measured), found.meets_budget) == ({"accuracy"}, None)
+    assert f"a budget of {found.budget:.4g} ms. Whether" in (found.folder / "README.md").read_text()
     assert found.measured["accuracy"].value == summary.loc["export", "accuracy_measured"]
     assert {path: path.stat().st_mtime_ns for path in run.folder.path.parent.rglob("*")} == before
 

@@ -14,6 +14,7 @@ from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.passes.signature import RGB
 from autotailor.compiler.sources.adaptive_pools import AdaptivePools
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
 
 EXPORT_OPSET = 17
 DYNAMO_OPSET = 20
@@ -65,8 +66,8 @@ def _trace(network: nn.Module, image: torch.Tensor) -> ir.Model:
             dynamo=False,
             opset_version=EXPORT_OPSET,
             do_constant_folding=False,
-            input_names=["input"],
-            output_names=["output"],
+            input_names=[INPUT],
+            output_names=[OUTPUT],
         )
     return ir.from_proto(onnx.load_from_string(buffer.getvalue()))
 
@@ -81,7 +82,14 @@ def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Mo
     """
     try:
         program = torch.onnx.export(
-            network, (image,), dynamo=True, opset_version=DYNAMO_OPSET, optimize=False, verbose=False
+            network,
+            (image,),
+            dynamo=True,
+            opset_version=DYNAMO_OPSET,
+            optimize=False,
+            verbose=False,
+            input_names=[INPUT],
+            output_names=[OUTPUT],
         )
         assert program is not None
         model: ir.Model = program.model

@@ -241,6 +241,8 @@ def splits(
         mean=config.mean,
         std=config.std,
         labelled=config.labels,
+        crop=config.crop,
+        interpolation=config.interpolation,
     )
 
 

@@ -21,14 +21,16 @@ _IR_VERSIONS = {OPSET: IR_VERSION, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 
 INPUT, OUTPUT = "input", "output"
 
 
-def to_onnx(graph: Graph, hollow: bool = False) -> onnx.ModelProto:
-    """A checked model with static shapes, one input named ``input`` and one output named ``output``.
+def to_onnx(graph: Graph, hollow: bool = False, names: tuple[str, str] = (INPUT, OUTPUT)) -> onnx.ModelProto:
+    """A checked model with static shapes, one input and one output.
 
     Args:
         graph: to be written.
         hollow: leave out the values of single-precision weights, which become further inputs: enough for shapes.
+        names: of the model's input and output; no other tensor of the graph may have one of them.
     """
-    rename = {graph.input: INPUT, graph.output: OUTPUT}
+    image, logits = names
+    rename = {graph.input: image, graph.output: logits}
     left_out = {name: w.shape for name, w in graph.weights.items() if hollow and w.dtype == np.float32}
     initializers = [
         numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items() if name not in left_out
@@ -45,8 +47,8 @@ def to_onnx(graph: Graph, hollow: bool = False) -> onnx.ModelProto:
         helper.make_graph(
             nodes,
             graph.name,
-            [_value(INPUT, graph.shapes[graph.input]), *(_value(name, shape) for name, shape in left_out.items())],
-            [_value(OUTPUT, graph.shapes[graph.output])],
+            [_value(image, graph.shapes[graph.input]), *(_value(name, shape) for name, shape in left_out.items())],
+            [_value(logits, graph.shapes[graph.output])],
             initializers,
         ),
         opset_imports=[helper.make_opsetid("", opset)],

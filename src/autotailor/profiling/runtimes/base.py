@@ -202,6 +202,9 @@ class Runtime(ABC):
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """Converts an ONNX file into the runtime's own files in a folder."""
 
+    def name_blobs(self, directory: Path, image: str, logits: str) -> None:  # noqa: B027 (most converters keep names)
+        """Gives the input and the output of a converted network the names that they have in the ONNX file."""
+
     @abstractmethod
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits ``[n, classes]`` of a converted network on images ``[n, 3, r, r]``, computed on this computer."""

@@ -1,8 +1,8 @@
-"""Writes the text of a ``.param``, which lists a network's layers line by line."""
+"""Writes and changes the text of a ``.param``, which lists a network's layers line by line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autotailor.profiling.runtimes.ncnn.layers import Fragment
 
@@ -24,3 +24,36 @@ def operator_lines(steps: Fragment, name: str, reads: Sequence[str], writes: Seq
         reading, writing = [blobs[blob] for blob in step.reads], [blobs[blob] for blob in step.writes]
         lines.append(step.layer.line(f"{name}_{number}", reading, writing))
     return lines
+
+
+def with_names(text: str, image: str, logits: str) -> str:
+    """A converted network whose input and output have further names beside pnnx's ``in0`` and ``out0``.
+
+        Input in0 -> ... -> out0        becomes        Input image -> Noop -> in0 -> ... -> out0 -> Noop -> logits
+
+    A ``Noop`` computes nothing. An extractor runs only the layers between the blobs that it is given and asked for, so
+    that pnnx's names, which the runner uses, work as before. A blob inside the network that has one of the further
+    names gets another name. A further name that is ``in0`` or ``out0`` is left out.
+
+    Args:
+        text: of the ``.param`` that pnnx has written.
+        image: name of the input; blanks in it become ``_``, because a blank ends a name in a ``.param``.
+        logits: name of the output.
+    """
+    given, asked = ("_".join(name.split()) for name in (image, logits))
+    wanted = {given, asked} - {"in0", "out0"}
+    lines = [_with_blobs(line, {name: f"{name}.inner" for name in wanted}) for line in text.splitlines()[2:]]
+    if given in wanted:
+        position = next(number for number, line in enumerate(lines) if line.split()[0] == "Input")
+        lines[position : position + 1] = [f"Input {given} 0 1 {given}", f"Noop {given}.in0 1 1 {given} in0"]
+    if asked in wanted - {given}:
+        lines.append(f"Noop out0.{asked} 1 1 out0 {asked}")
+    return param_text(lines)
+
+
+def _with_blobs(line: str, names: Mapping[str, str]) -> str:
+    """A layer's line whose blobs have other names; a line without such blobs stays as it is."""
+    words = line.split()
+    end = 4 + int(words[2]) + int(words[3])
+    blobs = [names.get(blob, blob) for blob in words[4:end]]
+    return line if blobs == words[4:end] else " ".join([*words[:4], *blobs, *words[end:]])

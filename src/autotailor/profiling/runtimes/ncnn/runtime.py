@@ -18,6 +18,7 @@ from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
 from autotailor.profiling.runtimes.ncnn.fragments import layer_types, refused_operators
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn.network import network_program
+from autotailor.profiling.runtimes.ncnn.param import with_names
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from autotailor.profiling.runtimes.ncnn.replicas import alone_program, harness_program, replica_program, sink_program
 
@@ -95,6 +96,11 @@ class NcnnRuntime(InPlaceRuntime):
         """
         directory.mkdir(parents=True, exist_ok=True)
         run_pnnx(onnx_path, directory / PARAM, directory / WEIGHTS)
+
+    def name_blobs(self, directory: Path, image: str, logits: str) -> None:
+        """See Runtime; pnnx's own names ``in0`` and ``out0`` stay as well."""
+        param = directory / PARAM
+        param.write_text(with_names(param.read_text(encoding="utf-8"), image, logits), encoding="utf-8")
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""

@@ -1,0 +1,170 @@
+"""What a card says of an export, read from the export's folder, ``summary.csv`` and the configuration of its run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autotailor.artifacts import read_json
+from autotailor.data.labels import Score, score
+from autotailor.data.preparation import Preparation
+from autotailor.reporting.card.licence import Licence, licence_of_weights
+from autotailor.reporting.inputs import ReportError
+from autotailor.search import Cost, cost_of_device
+
+Row = Mapping[str, Any]
+NCNN = "model.ncnn"
+FORMATS = {
+    "model.onnx": "ONNX",
+    "model.pt": "PyTorch, for `torch.export.load`",
+    NCNN: "ncnn: `model.ncnn.param` and `model.ncnn.bin`",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """One format of an export.
+
+    Attributes:
+        name: as in ``verification.json``; ``model.ncnn`` stands for two files.
+        kind: the format, for people.
+        runtime, version: that ran the file.
+        error: largest relative difference from the SubNet in PyTorch.
+        same: share of the images with the same answer.
+    """
+
+    name: str
+    kind: str
+    runtime: str
+    version: str
+    error: float
+    same: float
+
+
+class Cells(dict[str, Any]):
+    """A row of a table; empty cells, and those of columns that the table lacks, are None."""
+
+    def __missing__(self, column: str) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that the template of a card reads.
+
+    Attributes:
+        name: of the export.
+        configuration: of the run.
+        subnet: the content of ``subnet.json``.
+        verification: the content of ``verification.json``.
+        row, original: of the export and of the original network in ``summary.csv``.
+        files: formats that the export has.
+        preparation: what makes the network's input of a picture.
+        licence: of the original network's weights.
+        asked: the budget in the words of the configuration; "" where the configuration gives a number of budgets.
+    """
+
+    name: str
+    configuration: Mapping[str, Any]
+    subnet: Mapping[str, Any]
+    verification: Mapping[str, Any]
+    row: Cells
+    original: Cells
+    files: tuple[File, ...]
+    preparation: Preparation
+    licence: Licence
+    asked: str
+
+    @property
+    def score(self) -> Score:
+        """The name of the share of right answers."""
+        return score(self.configuration["data"])
+
+    @property
+    def cost(self) -> Cost:
+        """What budgets limit."""
+        return cost_of_device(self.configuration["device"])
+
+    @property
+    def side(self) -> int:
+        """Height and width of the network's input, pixels."""
+        return int(self.subnet["input_shape"][-1])
+
+    @property
+    def scaled(self) -> int:
+        """The shorter side of a picture before the centre is cut out, pixels."""
+        return round(self.preparation.resolution / self.preparation.crop)
+
+    @property
+    def has_ncnn(self) -> bool:
+        """Whether the export has ncnn's files."""
+        return any(file.name == NCNN for file in self.files)
+
+
+def read_facts(
+    folder: Path, name: str, configuration: Mapping[str, Any], rows: Mapping[str, Row], asked: str | None = None
+) -> Facts:
+    """The facts of one export.
+
+    Args:
+        folder: of the export's files.
+        name: of the export in ``summary.csv``.
+        configuration: of the run.
+        rows: of ``summary.csv`` by name.
+        asked: the budget in the user's words; None finds it in the configuration.
+
+    Raises:
+        ReportError: ``summary.csv`` lacks the export or is of another SubNet, or ``subnet.json`` was written by an
+            earlier version.
+    """
+    subnet, verification = read_json(folder / "subnet.json"), read_json(folder / "verification.json")
+    if name not in rows:
+        raise ReportError(f"summary.csv: expected a row {name} for the export {folder}; run the rule measure again")
+    if not subnet.get("preparation"):
+        raise ReportError(f"{folder / 'subnet.json'}: expected the key preparation; run the rule export again")
+    if rows[name]["subnet"] != subnet["id"]:
+        raise ReportError(
+            f"summary.csv: the row {name} is of SubNet {rows[name]['subnet']}, and {folder} holds SubNet "
+            f"{subnet['id']}; run the rule measure again"
+        )
+    model = configuration["model"]
+    return Facts(
+        name=name,
+        configuration=configuration,
+        subnet=subnet,
+        verification=verification,
+        row=_known(rows[name]),
+        original=_known(rows.get("original", {})),
+        files=tuple(
+            File(
+                each["file"],
+                FORMATS.get(each["file"], each["file"]),
+                each["runtime"],
+                each["version"],
+                each["max_relative_error"],
+                each["same_predictions"],
+            )
+            for each in verification["comparisons"]
+        ),
+        preparation=Preparation(**subnet["preparation"]),
+        licence=licence_of_weights(str(model["source"]), model["weights"]),
+        asked=_asked(name, configuration) if asked is None else asked,
+    )
+
+
+def _known(row: Row) -> Cells:
+    return Cells((key, v) for key, v in row.items() if not (isinstance(v, float) and math.isnan(v)))
+
+
+def _asked(name: str, configuration: Mapping[str, Any]) -> str:
+    """The budget of ``budget_NN`` as the configuration lists it; "" for other exports, and for a number of budgets."""
+    budgets, number = configuration["export"]["budgets"], name.removeprefix("budget_")
+    if isinstance(budgets, int) or not number.isdecimal() or int(number) > len(budgets):
+        return ""
+    budget = budgets[int(number) - 1]
+    if isinstance(budget, Mapping):
+        return ", ".join(f"{metric} {limit}" for metric, limit in budget.items())
+    return str(budget)
