@@ -1,0 +1,24 @@
+"""A pool of SubNets that share one file of weights, and the choice of the one that meets its deadline now."""
+
+from autotailor.runtime.controller import Decision, Policy, bounds_ms, decide, scores
+from autotailor.runtime.errors import PoolError
+from autotailor.runtime.forecast import Forecast
+from autotailor.runtime.load import LoadModel
+from autotailor.runtime.monitor import Monitor
+from autotailor.runtime.table import CLASSES, Entry, Limits, Table
+
+__all__ = [
+    "CLASSES",
+    "Decision",
+    "Entry",
+    "Forecast",
+    "Limits",
+    "LoadModel",
+    "Monitor",
+    "Policy",
+    "PoolError",
+    "Table",
+    "bounds_ms",
+    "decide",
+    "scores",
+]

@@ -1,0 +1,9 @@
+"""Errors of the runtime."""
+
+from __future__ import annotations
+
+from autotailor.ir.errors import AutoTailorError
+
+
+class PoolError(AutoTailorError):
+    """A pool cannot be made, read or run, or a request or a policy of its server is invalid."""
