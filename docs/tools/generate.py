@@ -38,8 +38,8 @@ BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", 
 CONFIGURATION = """# Configuration
 
 All parameters are in `conf/`, and Hydra composes them: `conf/config.yaml` names one file of each group (`model`,
-`device`, `data`, `finetune`, `search`). `--config model=NAME device=NAME` chooses a model and a device;
-`overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another file (`data=cifar10`).
+`device`, `data`, `finetune`, `search`, `polish`, `cluster`). `--config model=NAME device=NAME` chooses a model and a
+device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another file (`data=cifar10`).
 A key that does not exist is refused, and the message lists those that do. Each rule of the workflow is handed only the
 sections that it depends on, so that a change runs again what it touches ([what runs again](../guides/reruns.md)).
 
@@ -153,6 +153,13 @@ def sections() -> list[Section]:
             "the values that they share.",
             described["training"] | described["finetune"],
             "conf/finetune/mixed.yaml",
+        ),
+        Section(
+            "## `cluster`",
+            "What jobs get where they are computed. `--config cluster=NAME` chooses the file "
+            "([clusters](../guides/cluster.md)). No key of it changes a result, and no change of it runs a rule again.",
+            described["cluster"],
+            "conf/cluster/slurm.yaml",
         ),
         Section("## `search`", "", described["search"], "conf/search/default.yaml"),
         Section(

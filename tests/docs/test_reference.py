@@ -28,6 +28,7 @@ MADE_ELSEWHERE = {
 }  # fields that are no keys of the section
 FOR_PEOPLE = {"search": {"name"}} | {name: {"kind"} for name in ("pictures", *PICTURES_OF)}
 LEAST = {
+    "cluster": {"name": "mine"},
     "training": {"epochs": 1},
     "pretrain": {"epochs": 1},
     "finetune": {"epochs": 1},

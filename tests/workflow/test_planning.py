@@ -104,6 +104,20 @@ def test_a_change_reruns_what_depends_on_it(snakemake: Planner, finished: Path, 
     assert set(planned(snakemake(finished, "-n", overrides=[override]))) == set(expected.split())
 
 
+def test_where_jobs_are_computed_is_no_reason_to_run_them_again(snakemake: Planner, finished: Path) -> None:
+    profile = str(ROOT / "profiles" / "slurm")
+    assert "Nothing to be done" in snakemake(finished, "-n", "--profile", profile).said
+    for command in (["-n", "--config", "cluster=slurm"], ["-n", "--config", "overrides=[cluster.each.cpus=8]"]):
+        assert "Nothing to be done" in snakemake(finished, *command).said
+
+
+def test_jobs_for_a_cluster_are_not_started_on_this_machine(snakemake: Planner, tmp_path: Path) -> None:
+    done = snakemake(tmp_path, "--cores", "1", "--config", "cluster=slurm")
+    assert done.code == 1
+    assert "autotailor: cluster=slurm is for jobs that a cluster runs" in done.err
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_loss_of_the_users_lies_in_the_current_folder(snakemake: Planner, tmp_path: Path) -> None:
     (tmp_path / "loss_beside_the_results.py").write_text("def mine(logits, labels, teacher, config): ...\n")
     assert planned(snakemake(tmp_path, "-n", overrides=["finetune.loss=loss_beside_the_results:mine"]))
@@ -144,6 +158,8 @@ def test_somebody_elses_lut_must_fit_the_configuration(snakemake: Planner, tmp_p
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (['overrides=["device.cores=[4711]"]'], "cores [4711] do not exist here"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
+        (["cluster=slrum"], "unknown cluster 'slrum'. Did you mean 'slurm'?"),
+        (["cluster=slurm", "overrides=[cluster.rules.finetune.mem_mb=0]"], "cluster.rules.finetune.mem_mb: expected"),
         (["overrides=[polish.augmentation.magnitude=31]"], "augmentation.magnitude: expected 0 to 30, not 31"),
     ],
 )

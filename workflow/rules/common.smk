@@ -33,10 +33,15 @@ def load_configuration():
             "device": "host",
             "overrides": [],
             "keep": [],
+            "cluster": None,
         }.items():
             config.setdefault(key, value)
         composed = configuration.compose(
-            ROOT / "conf", config["model"], config["device"], config["overrides"]
+            ROOT / "conf",
+            config["model"],
+            config["device"],
+            config["overrides"],
+            config["cluster"],
         )
         composed["profile"]["lut"] = config.get("lut", composed["profile"]["lut"])
         configuration.validate(composed, schemas / "conf.schema.yaml", "conf")
@@ -56,6 +61,8 @@ if workflow.is_main_process:
         )
 
 CONFIG = load_configuration()
+# Where jobs are computed, and with what, changes no result, and is no part of what provenance and MLflow record.
+CLUSTER_SECTION = CONFIG.pop("cluster", {"name": "local"})
 MODEL, DEVICE = config["model"], config["device"]
 BUDGETS = CONFIG["export"]["budgets"]
 COUNT = BUDGETS if isinstance(BUDGETS, int) else len(BUDGETS)
@@ -76,13 +83,6 @@ SCORE = data.score(CONFIG["data"])
 COST = search.cost_of_device(CONFIG["device"])
 TRAINED_HERE = CONFIG["model"]["weights"] == "pretrain"
 RUN = tracking.RunKey(MODEL, DEVICE, artifacts.digest(CONFIG), flatten(CONFIG))
-
-# Measuring on this machine takes all its cores; measuring on a remote device leaves them to other rules.
-MEASURING_THREADS = (
-    (workflow.cores or os.cpu_count())
-    if CONFIG["device"].get("transport") == "local"
-    else 1
-)
 
 
 def measured(**items):

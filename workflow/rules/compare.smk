@@ -16,9 +16,10 @@ rule compare:
         "logs/{model}/{device}/compare.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: MEASURING_THREADS
+    threads: cores("compare", MEASURING_THREADS)
     resources:
         **measured(**{f"device_{DEVICE}": 1}),
+        **on_cluster("compare"),
     params:
         sections=sections("data", "finetune", "compare", "device", "threads"),
         code=code("compare"),

@@ -12,6 +12,9 @@ rule compile:
         "logs/{model}/compile.tsv"
     conda:
         "../envs/autotailor.yaml"
+    threads: cores("compile")
+    resources:
+        **on_cluster("compile"),
     params:
         sections=sections("network", "weights", "space"),
         code=code("compile"),

@@ -16,9 +16,10 @@ rule confirm:
         "logs/{model}/{device}/confirm.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: max(MEASURING_THREADS, SHARING_THREADS)
+    threads: cores("confirm", max(MEASURING_THREADS, SHARING_THREADS))
     resources:
         **{f"device_{DEVICE}": 1},
+        **on_cluster("confirm"),
     params:
         sections=sections(
             "device",

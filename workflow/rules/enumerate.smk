@@ -10,6 +10,9 @@ rule enumerate:
         "logs/{model}/{device}/enumerate.tsv"
     conda:
         "../envs/autotailor.yaml"
+    threads: cores("enumerate")
+    resources:
+        **on_cluster("enumerate"),
     params:
         sections=sections("runtime"),
         code=code("enumerate"),

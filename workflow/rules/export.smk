@@ -16,6 +16,9 @@ rule export:
         "logs/{model}/{device}/export.tsv"
     conda:
         "../envs/autotailor.yaml"
+    threads: cores("export")
+    resources:
+        **on_cluster("export"),
     params:
         sections=sections("data", "calibration", "tolerance", "accelerator"),
         code=code("export"),

@@ -12,9 +12,9 @@ rule finetune:
         "logs/{model}/finetune.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: FINETUNING_THREADS
+    threads: cores("finetune", FINETUNING_THREADS)
     resources:
-        nodes=CONFIG["finetune"].get("nodes", 1),
+        **on_cluster("finetune"),
     params:
         sections=sections("data", "finetune", "threads"),
         code=code("finetune"),

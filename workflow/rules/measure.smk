@@ -34,9 +34,10 @@ rule measure:
         "logs/{model}/{device}/measure.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: MEASURING_THREADS
+    threads: cores("measure", MEASURING_THREADS)
     resources:
         **measured(**{f"device_{DEVICE}": 1}),
+        **on_cluster("measure"),
     params:
         sections=sections("device", "imported", "data", "calibration", "measure"),
         code=code("measure"),

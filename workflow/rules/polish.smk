@@ -15,7 +15,9 @@ rule polish:
         "logs/{model}/{device}/polish.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: SHARING_THREADS
+    threads: cores("polish", SHARING_THREADS)
+    resources:
+        **on_cluster("polish"),
     params:
         sections=sections("data", "polish", "threads"),
         code=code("polish"),

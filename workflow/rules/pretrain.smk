@@ -10,9 +10,9 @@ rule pretrain:
         "logs/{model}/pretrain.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: PRETRAINING_THREADS
+    threads: cores("pretrain", PRETRAINING_THREADS)
     resources:
-        nodes=(CONFIG["model"]["pretrain"] or {}).get("nodes", 1),
+        **on_cluster("pretrain"),
     params:
         sections=sections("network", "pretrain", "data", "threads"),
         code=code("pretrain"),

@@ -11,9 +11,10 @@ rule profile:
         "logs/{model}/{device}/profile.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: MEASURING_THREADS
+    threads: cores("profile", MEASURING_THREADS)
     resources:
         **{f"device_{DEVICE}": 1},
+        **on_cluster("profile"),
     params:
         sections=sections("device", "profile", "validate", "imported"),
         code=code("profile"),

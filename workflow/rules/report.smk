@@ -64,6 +64,9 @@ rule report:
         "logs/{model}/{device}/report.log",
     conda:
         "../envs/autotailor.yaml"
+    threads: cores("report")
+    resources:
+        **on_cluster("report"),
     params:
         sections=sections("configuration", "kept"),
         code=code("report"),

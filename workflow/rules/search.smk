@@ -26,7 +26,9 @@ rule search:
         "logs/{model}/{device}/search.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: SHARING_THREADS
+    threads: cores("search", SHARING_THREADS)
+    resources:
+        **on_cluster("search"),
     params:
         sections=sections(
             "search",

@@ -22,7 +22,9 @@ rule sensitivity:
         "logs/{model}/sensitivity.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: SHARING_THREADS
+    threads: cores("sensitivity", SHARING_THREADS)
+    resources:
+        **on_cluster("sensitivity"),
     params:
         sections=sections("data", "sensitivity", "calibration", "threads"),
         code=code("sensitivity"),

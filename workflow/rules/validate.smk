@@ -15,9 +15,10 @@ rule validate:
         "logs/{model}/{device}/validate.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: MEASURING_THREADS
+    threads: cores("validate", MEASURING_THREADS)
     resources:
         **{f"device_{DEVICE}": 1},
+        **on_cluster("validate"),
     params:
         sections=sections("device", "imported", "validate"),
         code=code("validate"),

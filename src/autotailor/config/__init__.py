@@ -11,18 +11,24 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.config.checks import check, check_accelerators, check_device, check_files, check_named_code
+    from autotailor.config.cluster import COMPUTED_WITH, Cluster, Job
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
+    from autotailor.config.licences import check_licences
     from autotailor.config.names import groups, options
     from autotailor.config.overrides import split_overrides
     from autotailor.config.schema import validate
 
 __all__ = [
+    "COMPUTED_WITH",
+    "Cluster",
     "ConfigError",
+    "Job",
     "check",
     "check_accelerators",
     "check_device",
     "check_files",
+    "check_licences",
     "check_named_code",
     "compose",
     "groups",
@@ -32,6 +38,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "COMPUTED_WITH": "autotailor.config.cluster",
+    "Cluster": "autotailor.config.cluster",
+    "Job": "autotailor.config.cluster",
+    "check_licences": "autotailor.config.licences",
     "ConfigError": "autotailor.config.errors",
     "check": "autotailor.config.checks",
     "check_accelerators": "autotailor.config.checks",

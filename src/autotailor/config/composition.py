@@ -26,7 +26,9 @@ from autotailor.config.overrides import check_override, check_own_section, parse
 Section = dict[str, Any]
 
 
-def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[str] = ()) -> Section:
+def compose(
+    conf_dir: Path, model: str | None, device: str, overrides: Sequence[str] = (), cluster: str | None = None
+) -> Section:
     """The whole configuration as plain dictionaries.
 
     Args:
@@ -35,12 +37,14 @@ def compose(conf_dir: Path, model: str | None, device: str, overrides: Sequence[
         device: a file of ``conf/device``.
         overrides: Hydra overrides that change existing keys (``finetune.epochs=1``) or choose another file of a
             group (``data=cifar10``).
+        cluster: a file of ``conf/cluster``; None takes the file that ``config.yaml`` names.
 
     Raises:
         ConfigError: a file or a key does not exist; the message lists those that do.
         AgreementError: the resolutions of the model and of the data differ, or both are null.
     """
-    named = {"device": device} if model is None else {"model": model, "device": device}
+    asked_for = {"model": model, "device": device, "cluster": cluster}
+    named = {group: name for group, name in asked_for.items() if name is not None}
     for group, name in named.items():
         check_option(conf_dir, group, name)
     chosen = [f"{group}={name}" for group, name in named.items()]

@@ -47,7 +47,7 @@ def check_override(override: Override, conf_dir: Path, base: Mapping[str, Any]) 
     text, key = override.input_line, override.key_or_group
     if override.type is None or override.type.name != "CHANGE":
         raise ConfigError(f"override {text!r}: keys can be changed, not added or removed; write key=value")
-    if key in ("model", "device"):
+    if key in ("model", "device", "cluster"):
         raise ConfigError(f"override {text!r}: choose it with --config {key}=...")
     if key in groups(conf_dir):
         check_option(conf_dir, key, str(override.value()))

@@ -1,0 +1,244 @@
+"""What the jobs of a run get where they are computed: the section ``cluster`` of the configuration.
+
+A rule of Snakemake asks for resources by name, and each executor translates the names: ``mem_mb``, ``runtime`` in
+minutes, ``gpu``, ``nodes``, and for Slurm ``gres``, ``tasks`` and ``slurm_extra``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autotailor.compute.launch import Processes
+from autotailor.config.errors import ConfigError
+from autotailor.sections import check_integers, check_numbers, read_section
+
+Resources = dict[str, int | str]
+OWN_NAMES = {"mem_mb": "mem_mb", "runtime": "minutes", "gpu": "gpus", "threads": "cpus", "nodes": "the key nodes"}
+"""Resources of Snakemake that have a key of their own, and that key."""
+COMPUTED_WITH = {
+    "pretrain": ("model", "pretrain"),
+    "finetune": ("finetune",),
+    "sensitivity": ("sensitivity",),
+    "search": ("sensitivity",),
+    "confirm": ("sensitivity",),
+    "polish": ("polish",),
+    "compare": ("finetune",),
+    "export": (),
+}
+"""Rules that compute on an accelerator, each with the section that names the accelerator."""
+TOGETHER = ("pretrain", "finetune")
+"""Rules whose processes train together (``compute.launch``)."""
+
+ALONE = Processes()
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a job gets; None leaves the choice to the rule, or to the cluster.
+
+    Attributes:
+        cpus: cores on each node.
+        mem_mb: memory on each node in MB.
+        minutes: time until the cluster ends the job.
+        gpus: on each node.
+        resources: further resources of Snakemake.
+    """
+
+    cpus: int | None = None
+    mem_mb: int | None = None
+    minutes: int | None = None
+    gpus: int | None = None
+    resources: Mapping[str, int | str] = field(default_factory=dict)
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any], where: str) -> Need:
+        """Reads and checks a mapping of the section ``cluster``.
+
+        Raises:
+            ConfigError: a key is unknown, or a value cannot be used.
+        """
+        need = read_section(cls, section, where, ConfigError)
+        least = {"cpus": 1, "mem_mb": 1, "minutes": 1, "gpus": 0}
+        check_integers(need, {key: least[key] for key in least if getattr(need, key) is not None}, where, ConfigError)
+        check_resources(need.resources, f"{where}.resources")
+        return need
+
+    def over(self, other: Need) -> Need:
+        """This need, with what it leaves open taken from another one."""
+        mine = {key: getattr(self, key) for key in ("cpus", "mem_mb", "minutes", "gpus")}
+        chosen = {key: getattr(other, key) if value is None else value for key, value in mine.items()}
+        return Need(**chosen, resources={**other.resources, **self.resources})
+
+
+def check_resources(resources: object, where: str) -> None:
+    """Raises ConfigError unless these are names with numbers or texts, none of which has a key of its own."""
+    if not isinstance(resources, Mapping):
+        raise ConfigError(f"{where}: expected a mapping of Snakemake's resources, not {resources!r}")
+    for name, value in resources.items():
+        if name in OWN_NAMES:
+            raise ConfigError(f"{where}.{name}: {OWN_NAMES[name]} says it; leave it out here")
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ConfigError(f"{where}.{name}: expected an integer or a text, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that an attempt of a job asks for; None: no limit.
+
+    Attributes:
+        mem_mb: memory on each node in MB.
+        minutes: time until the cluster ends the job.
+    """
+
+    mem_mb: int | None = None
+    minutes: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [key for key in ("mem_mb", "minutes") if getattr(self, key) is not None]
+        check_integers(self, dict.fromkeys(given, 1), "cluster.limit", ConfigError)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a cluster has to know of one job of a rule.
+
+    Attributes:
+        rule: its name.
+        processes: that train together; one for other rules, with the accelerator that they compute on.
+        licence: name of the licence of the device that the job measures on; None where it measures on none.
+        fills_node: whether the job measures on the node that runs it.
+    """
+
+    rule: str
+    processes: Processes = ALONE
+    licence: str | None = None
+    fills_node: bool = False
+
+    @classmethod
+    def of(cls, rule: str, config: Mapping[str, Any], licence: str | None = None) -> Job:
+        """The job of a rule under a composed configuration."""
+        section: Mapping[str, Any] = config
+        for key in COMPUTED_WITH.get(rule, ()):
+            section = section[key] or {}
+        accelerator = str(section.get("accelerator", "cpu")) if rule in COMPUTED_WITH else "cpu"
+        processes = Processes.of(section) if rule in TOGETHER else Processes(accelerator=accelerator)
+        return cls(rule, processes, licence, licence is not None and config["device"].get("transport") == "local")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The section ``cluster``.
+
+    Attributes:
+        name: its file.
+        licences: whether a job that measures on a device holds a licence of Slurm, which only one job can hold.
+        exclusive: whether a job that measures on the node that runs it has the node for itself.
+        growth: factor of memory and minutes from each attempt of a job to the next one.
+        limit: the most that an attempt asks for.
+        each: of every job.
+        rules: of the jobs of single rules; what is None is taken from ``each``.
+        devices: further resources of jobs that measure on a device, by the device's name.
+    """
+
+    name: str
+    licences: bool = False
+    exclusive: bool = False
+    growth: float = 2.0
+    limit: Limit = Limit()
+    each: Need = Need()
+    rules: Mapping[str, Need] = field(default_factory=dict)
+    devices: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any]) -> Cluster:
+        """Reads and checks the section.
+
+        Raises:
+            ConfigError: a key is unknown, or a value cannot be used; the message names the key.
+        """
+        known = read_section(cls, section, "cluster", ConfigError)
+        check_numbers(known, {"growth": 1.0}, "cluster", ConfigError)
+        for key in ("licences", "exclusive"):
+            if not isinstance(section.get(key, False), bool):
+                raise ConfigError(f"cluster.{key}: expected true or false, not {section[key]!r}")
+        for key in ("rules", "devices"):
+            if not isinstance(section.get(key, {}), Mapping):
+                raise ConfigError(f"cluster.{key}: expected a mapping, not {section[key]!r}")
+        for device, resources in section.get("devices", {}).items():
+            check_resources(resources, f"cluster.devices.{device}")
+        return replace(
+            known,
+            limit=read_section(Limit, section.get("limit", {}), "cluster.limit", ConfigError),
+            each=Need.from_section(section.get("each", {}), "cluster.each"),
+            rules={
+                rule: Need.from_section(found, f"cluster.rules.{rule}")
+                for rule, found in section.get("rules", {}).items()
+            },
+        )
+
+    def need(self, rule: str) -> Need:
+        """What the first attempt of a rule's job gets."""
+        return self.rules.get(rule, Need()).over(self.each)
+
+    def resources(self, job: Job, device: str | None = None, attempt: int = 1) -> Resources:
+        """The resources of Snakemake that a job asks for.
+
+        Args:
+            job: the job.
+            device: the name by which ``devices`` knows what the job measures on.
+            attempt: how often the job has been started, this time included; each attempt gets more than the last one.
+        """
+        need = self.need(job.rule)
+        found: Resources = dict(need.resources)
+        found |= self.devices.get(device or "", {}) if job.licence else {}
+        growing = {"mem_mb": (need.mem_mb, self.limit.mem_mb), "runtime": (need.minutes, self.limit.minutes)}
+        for name, (first, limit) in growing.items():
+            if first is not None:
+                found[name] = _grown(first, self.growth, attempt, limit)
+        found |= _on_nodes(job.processes, self._gpus(job, need), found.pop("gpu_model", None))
+        if options := self._options(job, device):
+            found["slurm_extra"] = " ".join(options)
+        return found
+
+    def _gpus(self, job: Job, need: Need) -> int:
+        """GPUs on each node: where nobody says it, one for each process that has to compute on CUDA."""
+        asked = job.processes
+        needed = asked.each if asked.accelerator.startswith("cuda") else 0
+        if need.gpus is not None and need.gpus < needed:
+            raise ConfigError(
+                f"cluster: {job.rule} computes in {asked.each} processes with accelerator {asked.accelerator}, and "
+                f"gets {need.gpus} GPUs on each node; set cluster.rules.{job.rule}.gpus to {needed}, or to null"
+            )
+        return needed if need.gpus is None else need.gpus
+
+    def _options(self, job: Job, device: str | None) -> list[str]:
+        """Options of ``sbatch`` that no other resource stands for."""
+        named = [self.need(job.rule).resources, self.devices.get(device or "", {}) if job.licence else {}]
+        options = [str(resources["slurm_extra"]) for resources in named if resources.get("slurm_extra")]
+        if job.licence and self.licences:
+            options.append(f"--licenses={job.licence}:1")
+        if job.fills_node and self.exclusive:
+            options.append("--exclusive")
+        return options
+
+
+def _grown(first: int, growth: float, attempt: int, limit: int | None) -> int:
+    """What an attempt gets: more each time, and not more than a limit, unless the first attempt had more already."""
+    grown = round(first * growth ** (attempt - 1))
+    return grown if limit is None else max(first, min(grown, limit))
+
+
+def _on_nodes(processes: Processes, gpus: int, model: int | str | None) -> Resources:
+    """How a job is spread over nodes.
+
+    The plugin for Slurm asks for ``gpu`` as a number over all nodes and for ``gres`` as a number on each node. A job
+    without GPUs needs as many tasks as nodes, because Slurm gives one task one node.
+    """
+    if processes.nodes == 1:
+        named: Resources = {"gpu_model": model} if model else {}
+        return {"nodes": 1, "gpu": gpus, **named} if gpus else {}
+    if gpus:
+        return {"nodes": processes.nodes, "gres": ":".join(map(str, filter(None, ("gpu", model, gpus))))}
+    return {"nodes": processes.nodes, "tasks": processes.nodes}
