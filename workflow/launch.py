@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from autotailor.project import foreground
 
 LOCK = Path(".snakemake") / "launch.lock"
 
@@ -33,7 +34,7 @@ def main() -> int:
     """Takes the lock, and runs Snakemake."""
     descriptor = take_lock()
     command = [str(Path(sys.executable).with_name("snakemake")), *sys.argv[1:]]
-    return subprocess.run(command, pass_fds=(descriptor,), check=False).returncode
+    return foreground.run(command, pass_fds=(descriptor,))
 
 
 if __name__ == "__main__":

@@ -48,9 +48,10 @@ The tables are generated (`make docs`). `${seed}` stands for the value of the ke
 
 COMMAND_LINE = """# Command line
 
-The workflow itself is started by `snakemake --config ...` ([its keys](configuration.md#command-line)) or by `make run`.
-These commands serve what comes before it and beside it. Each ends with exit code 0, with 1 after an error, and with 2
-where the arguments make no sense. This page is generated (`make docs`).
+`autotailor run` starts the workflow; in a clone, `snakemake --config ...` ([its keys](configuration.md#command-line))
+and `make run` do so as well. The other commands serve what comes before it and beside it; `python -m autotailor` is the
+same as `autotailor`. Each ends with exit code 0, with 1 after an error, and with 2 where the arguments make no sense.
+This page is generated (`make docs`).
 """
 
 
@@ -249,13 +250,13 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def command_page() -> str:
     """The page of the commands."""
-    parser = argparse.ArgumentParser(prog="python -m autotailor")
+    parser = argparse.ArgumentParser(prog="autotailor")
     commands = parser.add_subparsers()
     for command in COMMANDS:
         command.add_command(commands)
     parts = [COMMAND_LINE]
     for name, inner in commands.choices.items():
-        parts += _command(f"python -m autotailor {name}", inner, "##")
+        parts += _command(f"autotailor {name}", inner, "##")
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 

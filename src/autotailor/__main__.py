@@ -1,6 +1,7 @@
-"""Commands: ``python -m autotailor inspect model.onnx``, ``python -m autotailor doctor --device host``.
+"""Commands: ``autotailor run model=mine``, ``autotailor inspect model.onnx``; ``python -m autotailor`` is the same.
 
-A command is a module with ``add_command``, which adds its parser and names the function that runs it.
+A command is a module with ``add_command``, which adds its parser and names the function that runs it. This function may
+return an exit code.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from autotailor.commands import doctor, export, front, predict
+from autotailor.commands import doctor, export, front, new, predict, run, runner
 from autotailor.commands import inspect as inspection
 from autotailor.commands import lut as luts
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (inspection, doctor, luts, predict, front, export)
+COMMANDS = (new, run, inspection, doctor, runner, luts, predict, front, export)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,23 +26,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line, without the program; those of the process when None.
 
     Returns:
-        0 after success, 1 after an error. ``argparse`` itself exits with 2 where the arguments are invalid.
+        0 after success, 1 after an error, or the exit code of a program that the command has run. ``argparse`` itself
+        exits with 2 where the arguments are invalid.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # PyTorch reads it on import; set as in the workflow
-    parser = argparse.ArgumentParser(prog="python -m autotailor", description="One trained network, many devices.")
+    parser = argparse.ArgumentParser(prog="autotailor", description="One trained network, many devices.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_command(commands)
-    options = parser.parse_args(arguments)
+    own, passed = run.split_passed(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(own)
+    options.passed = passed
     try:
-        options.run(options)
+        return options.run(options) or 0
     except AutoTailorError as error:
         print(f"autotailor: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has closed it
         sys.stderr.close()
         return 0
-    return 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from autotailor import artifacts, contents, data, run_lock, search, tracking
 from autotailor.commands import feasibility
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
+from autotailor.project import places
 from autotailor.sections import flatten
 
 # Waiting threads sleep, because threads that spin slow down other programs on the cores.
@@ -37,7 +38,7 @@ def load_configuration():
         }.items():
             config.setdefault(key, value)
         composed = configuration.compose(
-            ROOT / "conf",
+            configuration.conf_folder(),
             config["model"],
             config["device"],
             config["overrides"],
@@ -116,6 +117,7 @@ config["tracking"] = {
         "params": dict(RUN.params),
     },
     "root": str(ROOT),
+    "checkout": str(Path.cwd() if places.IS_INSTALLED else ROOT),
 }
 
 config["score"] = {"name": SCORE.name, "title": SCORE.title, "best": SCORE.best}

@@ -76,7 +76,7 @@ def _child(snakemake):
     tags = {
         "rule": snakemake.rule,
         **{f"wildcard.{key}": value for key, value in snakemake.wildcards.items()},
-        "git_commit": tracking.git_commit(Path(settings["root"])),
+        "git_commit": tracking.git_commit(Path(settings["checkout"])),  # where autotailor is installed: of the project
         "config_hash": settings["run"]["config_hash"],
     }
     key = tracking.RunKey(**settings["run"])

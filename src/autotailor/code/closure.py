@@ -41,10 +41,19 @@ class Code:
         cache: a file that keeps the results of parsing by the hash of the parsed file; with None, each process parses
             all files again.
         without: modules and packages that are left out.
+        packages: further packages of the top level by name, each with its folder. What lies beside the folder of such
+            a package is not searched.
     """
 
-    def __init__(self, folders: Sequence[Path], cache: Path | None = None, without: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        cache: Path | None = None,
+        without: Iterable[str] = (),
+        packages: Mapping[str, Path] | None = None,
+    ) -> None:
         self._folders = [Path(folder) for folder in folders]
+        self._packages = dict(packages or {})
         self._sources = Sources(cache)
         self._without = tuple(without)
         self._modules: dict[str, _Module | None] = {}
@@ -83,23 +92,27 @@ class Code:
     def _find(self, name: str) -> _Module | None:
         if not all(part.isidentifier() for part in name.split(".")):
             return None
-        for folder in self._folders:
-            base = folder.joinpath(*name.split("."))
+        for base in self._places(name):
             for path, package in ((base / "__init__.py", name), (base.with_suffix(".py"), name.rpartition(".")[0])):
                 if path.is_file():
                     return _Module(name, path, package, self._sources.read(path))
         return None
 
+    def _places(self, name: str) -> list[Path]:
+        """Paths at which the file or folder of a dotted name may lie, without a suffix."""
+        first, *rest = name.split(".")
+        found = [folder.joinpath(first, *rest) for folder in self._folders]
+        return [*found, self._packages[first].joinpath(*rest)] if first in self._packages else found
+
     def is_folder(self, name: str) -> bool:
         """Whether a dotted name names a folder; a folder of modules is a package even without ``__init__``."""
         if name not in self._is_folder:
-            self._is_folder[name] = any(folder.joinpath(*name.split(".")).is_dir() for folder in self._folders)
+            self._is_folder[name] = any(place.is_dir() for place in self._places(name))
         return self._is_folder[name]
 
     def children(self, package: str) -> list[str]:
         """Dotted names of all modules and packages in a package, and in the packages within."""
-        folders = [folder.joinpath(*package.split(".")) for folder in self._folders]
-        paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        paths = [path for folder in self._places(package) if folder.is_dir() for path in folder.iterdir()]
         packages = {path.stem for path in paths if (path / "__init__.py").is_file()}
         names = {path.stem for path in paths if path.suffix == ".py"} | packages
         direct = [f"{package}.{name}" for name in sorted(names - {"__init__"})]

@@ -8,19 +8,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from autotailor.code.closure import Code
+from autotailor.project import places
 
 CACHE = Path(".snakemake") / "autotailor" / "code.json"
-OBSERVERS = ("autotailor.code", "autotailor.logs", "autotailor.tracking")
-"""Modules that only record how artifacts are made and do not influence the artifacts."""
+OBSERVERS = ("autotailor.code", "autotailor.logs", "autotailor.project", "autotailor.tracking")
+"""Modules that only record how artifacts are made, or where files lie, and do not influence the artifacts."""
 
 
 def rule_code(root: Path) -> Code:
-    """The code of a checkout, from which ``rule_modules`` takes the closure of a rule's script.
+    """The code of the workflow, from which ``rule_modules`` takes the closure of a rule's script.
 
     Args:
-        root: folder of the checkout.
+        root: the folder with ``workflow``: a clone with the package in ``src``, or the folder ``share`` of an installed
+            package. The package then lies among libraries, which do not count.
     """
-    return Code([root / "src", root / "workflow" / "scripts"], CACHE, OBSERVERS)
+    in_clone = root / "src" / "autotailor"
+    package = in_clone if in_clone.is_dir() else places.PACKAGE
+    return Code([root / "workflow" / "scripts"], CACHE, OBSERVERS, {"autotailor": package})
 
 
 def rule_modules(code: Code, root: Path, rule: str) -> dict[str, str]:

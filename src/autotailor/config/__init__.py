@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
-    from autotailor.config.names import groups, options
+    from autotailor.config.names import conf_folder, find_file, groups, options
     from autotailor.config.overrides import split_overrides
     from autotailor.config.schema import validate
 
@@ -31,6 +31,8 @@ __all__ = [
     "check_licences",
     "check_named_code",
     "compose",
+    "conf_folder",
+    "find_file",
     "groups",
     "options",
     "split_overrides",
@@ -49,6 +51,8 @@ _HOMES = {
     "check_files": "autotailor.config.checks",
     "check_named_code": "autotailor.config.checks",
     "compose": "autotailor.config.composition",
+    "conf_folder": "autotailor.config.names",
+    "find_file": "autotailor.config.names",
     "groups": "autotailor.config.names",
     "options": "autotailor.config.names",
     "split_overrides": "autotailor.config.overrides",

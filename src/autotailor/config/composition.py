@@ -13,8 +13,11 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -22,8 +25,22 @@ from autotailor.agreement import settle_resolution
 from autotailor.config.errors import ConfigError, first_line
 from autotailor.config.names import check_option, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
+from autotailor.project import places
 
 Section = dict[str, Any]
+
+
+class OwnConfiguration(SearchPathPlugin):  # type: ignore[misc]
+    """Lets Hydra look into autotailor's own folder for what the user's folder lacks, ``config.yaml`` included."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Adds the folder behind that of the user, unless they are the same."""
+        own = f"file://{places.CONF.resolve()}"
+        if own not in [element.path for element in search_path.get_path()]:
+            search_path.append("autotailor", own)
+
+
+Plugins.instance().register(OwnConfiguration)
 
 
 def compose(
@@ -32,7 +49,7 @@ def compose(
     """The whole configuration as plain dictionaries.
 
     Args:
-        conf_dir: the folder with ``config.yaml`` and the groups.
+        conf_dir: the user's folder of configuration files. Autotailor's own folder stands behind it (``search_path``).
         model: a file of ``conf/model``; None takes the file that ``config.yaml`` names.
         device: a file of ``conf/device``.
         overrides: Hydra overrides that change existing keys (``finetune.epochs=1``) or choose another file of a

@@ -1,4 +1,8 @@
-"""Names of the groups and files of ``conf``, and messages for names that do not exist."""
+"""Names of the groups and files of ``conf``, and messages for names that do not exist.
+
+A project of the user's needs only the files of ``conf`` that autotailor lacks or that differ from autotailor's. Behind
+the folder of the user, autotailor's own folder is searched.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,55 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autotailor.config.errors import ConfigError
+from autotailor.project import places
+
+
+def search_path(conf_dir: Path) -> list[Path]:
+    """The folders that hold the configuration: ``conf_dir``, and autotailor's own unless they are the same."""
+    return [conf_dir] if conf_dir.resolve() == places.CONF.resolve() else [conf_dir, places.CONF]
+
+
+def conf_folder(asked: Path | None = None) -> Path:
+    """The folder of configuration files that is searched first.
+
+    Args:
+        asked: the folder that the user names; None takes ``conf`` of the current folder, or autotailor's own without.
+
+    Raises:
+        ConfigError: the named folder does not exist.
+    """
+    if asked is None:
+        here = Path("conf")
+        return here if here.is_dir() else places.CONF
+    if not asked.is_dir():
+        raise ConfigError(
+            f"--conf {asked}: no such folder; leave it out to take conf in the current folder, or name one"
+        )
+    return asked
+
+
+def find_file(conf_dir: Path, name: str) -> Path | None:
+    """The first file of this name (``model/mine.yaml``) on the search path; None where there is none."""
+    return next((path for folder in search_path(conf_dir) if (path := folder / name).is_file()), None)
 
 
 def options(conf_dir: Path, group: str) -> list[str]:
     """Names of the files of one configuration group, for instance the known models."""
-    return sorted(path.stem for path in (conf_dir / group).glob("*.yaml"))
+    return sorted({path.stem for folder in search_path(conf_dir) for path in (folder / group).glob("*.yaml")})
 
 
 def groups(conf_dir: Path) -> list[str]:
     """Names of the configuration groups."""
-    return sorted(path.name for path in conf_dir.iterdir() if path.is_dir() and options(conf_dir, path.name))
+    folders = [path for folder in search_path(conf_dir) if folder.is_dir() for path in folder.iterdir()]
+    return sorted({path.name for path in folders if path.is_dir() and any(path.glob("*.yaml"))})
 
 
 def check_option(conf_dir: Path, group: str, name: str) -> None:
     """Raises ConfigError unless the group has a file of this name."""
     known = options(conf_dir, group)
     if name not in known:
-        raise ConfigError(f"{unknown(group, name, name, known)} (the files of {conf_dir / group})")
+        folders = " and of ".join(str(folder / group) for folder in search_path(conf_dir) if (folder / group).is_dir())
+        raise ConfigError(f"{unknown(group, name, name, known)} (the files of {folders})")
 
 
 def unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:

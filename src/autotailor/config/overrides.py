@@ -13,7 +13,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from autotailor.config.errors import ConfigError, first_line
-from autotailor.config.names import check_option, groups, unknown
+from autotailor.config.names import check_option, find_file, groups, unknown
 
 
 def split_overrides(value: object) -> object:
@@ -64,9 +64,9 @@ def check_override(override: Override, conf_dir: Path, base: Mapping[str, Any]) 
 
 def check_own_section(override: Override, conf_dir: Path, model: str | None) -> None:
     """Refuses another file of a group where the model's file has its own section, because both would be mixed."""
-    path, group = conf_dir / "model" / f"{model}.yaml", override.key_or_group
+    path, group = find_file(conf_dir, f"model/{model}.yaml"), override.key_or_group
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+        document = yaml.safe_load(path.read_text(encoding="utf-8")) if path else None
     except yaml.YAMLError:  # Hydra raises the error later, with a message
         return
     if isinstance(document, Mapping) and isinstance(document.get("model"), Mapping) and group in document:

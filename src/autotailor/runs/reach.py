@@ -20,7 +20,8 @@ def device_of(run: RunTables, access: Mapping[str, str] | None = None) -> Device
     Args:
         run: the finished run.
         access: ``address``, ``serial`` and ``key`` as in ``conf/device``. What is missing is taken from
-            ``conf/device/DEVICE.yaml`` in the folder in which the run was started, where that file exists.
+            ``conf/device/DEVICE.yaml`` in the folder in which the run was started, or from autotailor's file of that
+            name where that folder has a ``conf`` without such a file.
 
     Raises:
         ConfigError: the file of ``conf/device`` is invalid.
@@ -38,7 +39,8 @@ def device_of(run: RunTables, access: Mapping[str, str] | None = None) -> Device
             )
         return None
     conf = run.folder.root / "conf"
-    if section.get("transport") != "local" and (conf / "device" / f"{run.folder.device}.yaml").is_file():
+    named = conf.is_dir() and config.find_file(conf, f"device/{run.folder.device}.yaml")
+    if section.get("transport") != "local" and named:
         current = config.compose(conf, None, run.folder.device)["device"]
         section |= {key: value for key, value in current.items() if key in ACCESS}
     return DeviceConfig.from_section(section | given)

@@ -98,7 +98,7 @@ def test_all_that_a_real_interpreter_imports_is_in_the_closure() -> None:
     assert done.returncode == 0, done.stderr
     found = dict(json.loads(line) for line in done.stdout.splitlines())
     assert sorted(found) == RULES
-    observers = ("autotailor.code", "autotailor.logs", "autotailor.tracking")
+    observers = ("autotailor.code", "autotailor.logs", "autotailor.project", "autotailor.tracking")
     for rule, loaded in found.items():
         counted = [name for name in loaded if not name.startswith(observers)]
         assert len(counted) > 3

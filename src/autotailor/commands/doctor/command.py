@@ -21,7 +21,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--device", required=True, metavar="NAME", help="a file of conf/device")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
-    parser.add_argument("--conf", type=Path, default=Path("conf"), metavar="FOLDER", help="the configuration (conf)")
+    parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration (conf)")
     parser.add_argument("--sysfs", type=PurePosixPath, default=PurePosixPath("/sys"), help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -39,11 +39,8 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.commands.doctor.table import print_findings
     from autotailor.profiling.device import DeviceConfig
 
-    if not options.conf.is_dir():
-        raise config.ConfigError(
-            f"--conf {options.conf}: no such folder; call doctor in the repository's root, or give its folder conf"
-        )
-    section = config.compose(options.conf, None, options.device, options.overrides)["device"]
+    conf = config.conf_folder(options.conf)
+    section = config.compose(conf, None, options.device, options.overrides)["device"]
     device = DeviceConfig.from_section(section)
     findings = print_findings(device.name, examine(device, options.sysfs))
     failed = [finding.check for finding in findings if finding.verdict is Verdict.FAILED]

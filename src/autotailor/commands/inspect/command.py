@@ -61,7 +61,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--device", metavar="NAME", help="a file of conf/device: checks that its runtime can run every operator"
     )
-    parser.add_argument("--conf", type=Path, default=Path("conf"), metavar="FOLDER", help="the configuration (conf)")
+    parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration (conf)")
     parser.set_defaults(run=run)
 
 
@@ -100,11 +100,8 @@ def _device(options: argparse.Namespace) -> DeviceConfig:
     from autotailor import config
     from autotailor.profiling.device import DeviceConfig
 
-    if not options.conf.is_dir():
-        raise InspectionError(
-            f"--conf {options.conf}: no such folder; call inspect in the repository's root, or give its folder conf"
-        )
-    return DeviceConfig.from_section(config.compose(options.conf, None, options.device)["device"])
+    conf = config.conf_folder(options.conf)
+    return DeviceConfig.from_section(config.compose(conf, None, options.device)["device"])
 
 
 def _own_data(options: argparse.Namespace) -> OwnData | None:

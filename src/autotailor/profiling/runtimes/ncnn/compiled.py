@@ -1,4 +1,4 @@
-"""ncnn in the compiled runner (``make runner``), for devices without Python."""
+"""ncnn in the compiled runner (``make runner``, ``autotailor runner``), for devices without Python."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from autotailor.profiling.runtimes.runner.binary import layers_left_out, runner_
 from autotailor.profiling.runtimes.runner.manifest import manifest_text
 from autotailor.profiling.runtimes.self_description import self_description
 from autotailor.profiling.transports.base import Transport
+from autotailor.project import places
 
 VERSION_SECONDS = 60.0
 
@@ -24,7 +25,7 @@ def _version(device: str, said: Sequence[str]) -> dict[str, Any]:
     if about is None:
         raise DeviceError(
             f"device {device}: its runner prints {str(said[:1])[:200]} instead of a version: build the runner again "
-            "with: make runner"
+            f"with: {places.RUNNER_COMMAND}"
         )
     return about
 
@@ -70,8 +71,8 @@ class NcnnCompiledRuntime(NcnnRuntime):
         if code != 0:
             raise DeviceError(
                 f"device {self.device.name}: {binary} does not run there (exit code {code}, "
-                f"{transport.last_error or said}): build the runner for this device with: make runner; or set "
-                "device.folder to a folder in which programs may be executed"
+                f"{transport.last_error or said}): build the runner for this device with: {places.RUNNER_COMMAND}; "
+                "or set device.folder to a folder in which programs may be executed"
             )
         self._about = _version(device=self.device.name, said=said)
 

@@ -1,4 +1,4 @@
-"""Finds the compiled runner that a device needs, where ``make runner`` leaves it."""
+"""Finds the compiled runner that a device needs, where ``make runner`` or ``autotailor runner`` leaves it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.profiling.errors import DeviceError
+from autotailor.project import places
 
-FOLDER = Path(__file__).resolve().parents[5] / "build" / "runner"
+FOLDER = places.runner_builds()
 NAME = "autotailor-runner"
 AARCH64 = ("aarch64", "arm64")
 VARIABLES = {"host": "AUTOTAILOR_RUNNER", "aarch64": "AUTOTAILOR_RUNNER_AARCH64"}
@@ -33,7 +34,9 @@ def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
     """
     path = _path(runner_target(device, hardware))
     if not os.access(path, os.X_OK):
-        raise DeviceError(f"device {device}: the compiled runner is missing at {path}: build it with: make runner")
+        raise DeviceError(
+            f"device {device}: the compiled runner is missing at {path}: build it with: {places.RUNNER_COMMAND}"
+        )
     return path
 
 

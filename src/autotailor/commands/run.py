@@ -1,0 +1,114 @@
+"""``autotailor run model=NAME device=NAME``: runs the workflow in the current folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+from autotailor.project.folder import ProjectError
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``run`` to the commands."""
+    parser = commands.add_parser(
+        "run",
+        help="run the workflow in the current folder",
+        usage="autotailor run [KEY=VALUE ...] [-n] [-c N] [--profile NAME] [-- OPTION ...]",
+        description="Runs everything that is not done yet, from the trained network to the report. Without a model and "
+        "a device, the embedded example runs on this computer. What stands behind -- goes to Snakemake as it is.",
+    )
+    parser.add_argument(
+        "settings",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="model=NAME and device=NAME, files of conf; lut=FILE; keep=RULE; every other key is a parameter of the "
+        "configuration (finetune.epochs=20) or another file of a group (data=cifar10)",
+    )
+    parser.add_argument("-n", "--dry-run", action="store_true", help="say what would run")
+    parser.add_argument("-c", "--cores", metavar="N", help="cores to use at most (all)")
+    parser.add_argument(
+        "--profile", metavar="NAME", help="a profile of Snakemake: a folder, or one of autotailor's (slurm)"
+    )
+    parser.set_defaults(run=run, passed=())
+
+
+def split_passed(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divides a command line into the command's own arguments, and those for Snakemake behind ``--``."""
+    given = list(arguments)
+    if given[:1] != ["run"] or "--" not in given:
+        return given, []
+    place = given.index("--")
+    return given[:place], given[place + 1 :]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the workflow; returns the exit code of Snakemake.
+
+    Raises:
+        ProjectError: an argument is none that a run takes.
+        ConfigError: there is no such model, device or cluster.
+    """
+    from autotailor.project import start
+
+    config = read_settings(options.settings)
+    check_names(config)
+    if taken := {"--config", "-C", "--snakefile", "-s"} & {option.partition("=")[0] for option in options.passed}:
+        raise ProjectError(f"-- {min(taken)}: a run sets this option itself; give KEY=VALUE before the --")
+    own = ["--dry-run"] if options.dry_run else ["--quiet", "rules"]
+    own += ["--cores", options.cores] if options.cores else []
+    own += ["--profile", str(start.profile(options.profile))] if options.profile else []
+    code = start.start(config, own, options.passed)
+    if code or options.dry_run or options.passed:
+        return code
+    return start.show_end(str(config.get("model", "resnet_digits")), str(config.get("device", "host")))
+
+
+def read_settings(settings: Sequence[str]) -> dict[str, object]:
+    """What ``snakemake --config`` takes, from the arguments; keys that it does not know are overrides.
+
+    Raises:
+        ProjectError: an argument has no ``=``, or a key is given twice.
+    """
+    from autotailor.config import split_overrides
+
+    known = _known_keys()
+    config: dict[str, object] = {}
+    overrides: list[str] = []
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise ProjectError(
+                f"argument {setting!r}: expected KEY=VALUE, such as model=mine or finetune.epochs=20; options of "
+                "Snakemake stand behind --"
+            )
+        if key == "overrides":
+            found = split_overrides(value)
+            overrides += found if isinstance(found, list) else [str(found)]
+        elif key in config:
+            raise ProjectError(f"argument {setting!r}: {key} is given twice")
+        elif key in known:
+            config[key] = value
+        else:
+            overrides.append(setting)
+    return {**config, **({"overrides": overrides} if overrides else {})}
+
+
+def check_names(config: Mapping[str, object]) -> None:
+    """Raises ConfigError where there is no such model, device or cluster, before Snakemake starts."""
+    from autotailor.config import split_overrides
+    from autotailor.config.names import check_option, conf_folder
+
+    for group in ("model", "device", "cluster"):
+        names = split_overrides(config[group]) if group in config else []
+        for name in names if isinstance(names, list) else [names]:
+            check_option(conf_folder(), group, str(name))
+
+
+def _known_keys() -> list[str]:
+    """The keys of ``workflow/schemas/config.schema.yaml``."""
+    import yaml  # type: ignore[import-untyped]
+
+    from autotailor.project.places import WORKFLOW
+
+    schema = yaml.safe_load((WORKFLOW / "schemas" / "config.schema.yaml").read_text(encoding="utf-8"))
+    return list(schema["properties"])

@@ -1,0 +1,100 @@
+"""``autotailor run``: what is started, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from autotailor.__main__ import main
+from autotailor.project import foreground
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Sequence[str]]:
+    """The commands that are started in an empty folder, by name of their script; none of them runs."""
+    commands: list[Sequence[str]] = []
+    monkeypatch.setattr(foreground, "run", lambda command, **_: commands.append(command) or 0)
+    monkeypatch.chdir(tmp_path)
+    return commands
+
+
+def behind_config(command: Sequence[str]) -> list[str]:
+    return list(command[command.index("--config") + 1 :])
+
+
+def scripts(commands: list[Sequence[str]]) -> list[str]:
+    return [Path(command[1]).name for command in commands]
+
+
+def test_keys_of_a_run_and_parameters_of_the_configuration_are_told_apart(started: list[Sequence[str]]) -> None:
+    assert main(["run", "model=vit_digits", "finetune.epochs=1", "device=macs", "overrides=[seed=1,data=digits]"]) == 0
+    assert behind_config(started[0]) == [
+        "model=vit_digits",
+        "device=macs",
+        'overrides=["finetune.epochs=1", "seed=1", "data=digits"]',
+    ]
+    assert scripts(started) == ["launch.py", "finish.py"]
+    assert started[1][2:] == ["vit_digits", "macs"]
+
+
+def test_a_run_without_arguments_is_the_embedded_one(started: list[Sequence[str]]) -> None:
+    assert main(["run"]) == 0
+    assert "--config" not in started[0]
+    assert started[1][2:] == ["resnet_digits", "host"]
+
+
+def test_what_follows_two_dashes_goes_to_snakemake(started: list[Sequence[str]]) -> None:
+    assert main(["run", "model=vit_digits", "-c", "2", "--", "--forcerun", "search", "--", "report.html"]) == 0
+    assert " --forcerun search -- report.html --quiet rules --cores 2 --config" in " ".join(started[0])
+    assert scripts(started) == ["launch.py"]
+
+
+def test_a_dry_run_shows_no_end(started: list[Sequence[str]]) -> None:
+    assert main(["run", "-n", "--profile", "slurm"]) == 0
+    assert started[0][4:6] == ["--dry-run", "--profile"]
+    assert scripts(started) == ["launch.py"]
+
+
+def test_the_exit_code_of_snakemake_is_that_of_the_command(
+    started: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreground, "run", lambda command, **_: started.append(command) or 130)
+    assert main(["run"]) == 130
+    assert scripts(started) == ["launch.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["resnet50"], r"argument 'resnet50': expected KEY=VALUE, such as model=mine"),
+        (["=x"], r"argument '=x': expected KEY=VALUE"),
+        (["model=a", "model=b"], r"argument 'model=b': model is given twice"),
+        (["model=resnet5"], r"unknown model 'resnet5'\. Did you mean 'resnet50'\?"),
+        (["device=[host,toaster]"], r"unknown device 'toaster'.*Known: .*host"),
+        (["--profile", "nowhere"], r"--profile nowhere: no such profile"),
+        (["--", "--config", "model=b"], r"-- --config: a run sets this option itself; give KEY=VALUE before"),
+        (["--", "--snakefile=mine"], r"-- --snakefile: a run sets this option itself"),
+    ],
+)
+def test_bad_arguments_are_refused_before_snakemake_starts(
+    arguments: list[str], words: str, started: list[Sequence[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *arguments]) == 1
+    assert re.search(words, capsys.readouterr().err)
+    assert started == []
+
+
+def test_a_model_of_the_users_is_known_beside_autotailors(started: list[Sequence[str]], tmp_path: Path) -> None:
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    (tmp_path / "conf" / "model" / "mine.yaml").touch()
+    assert main(["run", "model=mine"]) == main(["run", "model=resnet50"]) == 0
+
+
+def test_an_unknown_option_is_exit_code_2(started: list[Sequence[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--forcerun", "search"])
+    assert "--forcerun" in capsys.readouterr().err
+    assert started == []

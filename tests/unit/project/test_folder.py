@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotailor import config
+from autotailor.project import places
+from autotailor.project.folder import HIDDEN, TEMPLATE, ProjectError, create
+
+SCHEMA = places.WORKFLOW / "schemas" / "conf.schema.yaml"
+
+
+def test_the_project_holds_every_file_of_the_template(tmp_path: Path) -> None:
+    written = create(tmp_path / "new" / "demo")
+    names = {path.relative_to(tmp_path / "new" / "demo").as_posix() for path in written}
+    template = {path.relative_to(TEMPLATE).as_posix() for path in TEMPLATE.rglob("*") if path.is_file()}
+    assert names == {f".{name}" if name in HIDDEN else name for name in template}
+    assert {"README.md", ".gitignore", "conf/model/mine.yaml", "models/README.md", "photos/README.md"} <= names
+    assert all(path.is_file() for path in written)
+
+
+def test_the_configuration_to_fill_in_is_one_of_the_schema(tmp_path: Path) -> None:
+    create(tmp_path)
+    composed = config.compose(tmp_path / "conf", "mine", "board")
+    config.validate(composed, SCHEMA, "conf")
+    assert (composed["model"]["name"], composed["device"]["name"]) == ("mine", "board")
+    assert (composed["data"]["kind"], composed["data"]["root"]) == ("folder", "photos")
+    assert composed["device"]["transport"] == "ssh"
+
+
+def test_an_empty_folder_becomes_a_project_and_one_with_files_does_not(tmp_path: Path) -> None:
+    create(tmp_path)
+    (tmp_path / "conf" / "model" / "mine.yaml").write_text("filled in")
+    with pytest.raises(ProjectError, match=r"the folder is not empty \(\.dvcignore, \.gitignore, README\.md \.\.\.\)"):
+        create(tmp_path)
+    assert (tmp_path / "conf" / "model" / "mine.yaml").read_text() == "filled in"
+
+
+def test_a_file_does_not_become_a_project(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(ProjectError, match="notes: this is a file; name a new folder"):
+        create(tmp_path / "notes")
+    with pytest.raises(ProjectError, match=r"below: a project cannot be written there \(Not a directory\)"):
+        create(tmp_path / "notes" / "below")
