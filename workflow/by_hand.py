@@ -39,6 +39,8 @@ SCRIPTS = WORKFLOW / "scripts"
 def snakemake_of(rule: str, config: Sequence[str] = ()) -> Snakemake:
     """What the script of a rule is given in the current directory, but for the log: messages go to the console alone.
 
+    Of several models or devices, the first ones are taken.
+
     Args:
         rule: name of the rule.
         config: what would stand behind ``--config``.
@@ -53,7 +55,7 @@ def snakemake_of(rule: str, config: Sequence[str] = ()) -> Snakemake:
         storage_provider_settings={},
     )
     workflow.include(str(WORKFLOW / "Snakefile"))
-    known = {"model": workflow.globals["MODEL"], "device": workflow.globals["DEVICE"]}
+    known = dict(zip(("model", "device"), workflow.globals["MATRIX"].pair(), strict=True))
     found = workflow.get_rule(rule)
     job = Job(found, DAG(workflow, rules=[found]), {name: known[name] for name in found.wildcard_names})
     return Snakemake(

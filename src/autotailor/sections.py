@@ -1,11 +1,14 @@
-"""Reads sections of the configuration into frozen dataclasses, and refuses unknown and missing keys by name."""
+"""Sections of the configuration: read into frozen dataclasses, which refuse unknown and missing keys; and as files."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
+
+import yaml  # type: ignore[import-untyped]
 
 from autotailor.ir.errors import AutoTailorError
 
@@ -62,3 +65,13 @@ def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def read_sections(path: Path) -> dict[str, Any]:
+    """Reads what ``write_sections`` has written."""
+    return dict(yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+
+
+def write_sections(path: Path, sections: Mapping[str, Any]) -> None:
+    """Writes plain values as YAML, which keeps numbers that are keys, unlike JSON."""
+    path.write_text(yaml.safe_dump(dict(sections), sort_keys=False), encoding="utf-8")

@@ -72,14 +72,20 @@ def test_a_list_inside_an_override_needs_no_quotes(snakemake: Planner, tmp_path:
 def finished(snakemake: Planner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which every rule seems to have run."""
     directory = tmp_path_factory.mktemp("finished")
-    summary = snakemake(directory, "--summary").out
+    finish(snakemake, directory)
+    return directory
+
+
+def finish(snakemake: Planner, directory: Path, *config: str) -> None:
+    """Every rule seems to have run; files that are there stay as they are."""
+    arguments = ["--config", *config] if config else []
+    summary = snakemake(directory, "--summary", *arguments).out
     for line in summary.splitlines():
-        if line.startswith("results/"):
-            path = directory / line.split("\t")[0]
+        path = directory / line.split("\t")[0]
+        if line.startswith("results/") and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(line)
-    assert snakemake(directory, "--touch").code == 0
-    return directory
+    assert snakemake(directory, "--touch", *arguments).code == 0
 
 
 def test_a_fresh_directory_needs_every_stage(snakemake: Planner, tmp_path: Path) -> None:
@@ -118,6 +124,31 @@ def test_jobs_for_a_cluster_are_not_started_on_this_machine(snakemake: Planner, 
     assert not (tmp_path / "results").exists()
 
 
+def missing(done: Done) -> set[str]:
+    """The files for which a dry run would execute jobs."""
+    return {path for line in re.findall(r"Missing output files: ([^;\n]*)", done.said) for path in line.split(", ")}
+
+
+MATRIX = ("model=[resnet_digits,mobilenet_digits]", "device=host,macs")
+
+
+def test_a_matrix_and_its_pairs_share_what_is_finished(snakemake: Planner, finished: Path, tmp_path: Path) -> None:
+    """In both directions: what a pair has made alone, the matrix does not make again, and reverse."""
+    directory = tmp_path / "matrix"
+    shutil.copytree(finished, directory)
+    done = snakemake(directory, "-n", "--config", *MATRIX)
+    counts = planned(done)
+    of_one_model = dict.fromkeys(("pretrain", "compile", "finetune", "sensitivity"), 1)
+    on_a_device = dict.fromkeys(("enumerate", "profile", "validate", "confirm"), 1)
+    assert counts == of_one_model | on_a_device | {"search": 3, "export": 1, "measure": 1, "report": 1}
+    assert re.search(r"^export_2 +2$", done.said, re.MULTILINE)  # whose exports need not be there for ncnn
+    assert "results/mobilenet_digits/host/exports/largest/model.ncnn.bin" in missing(done)
+    assert not [path for path in missing(done) if path.startswith("results/resnet_digits/host/")]
+    finish(snakemake, directory, *MATRIX)
+    for pair in (MATRIX, ("model=mobilenet_digits", "device=host"), ("model=resnet_digits", "device=macs")):
+        assert "Nothing to be done" in snakemake(directory, "-n", "--config", *pair).said
+
+
 def test_a_loss_of_the_users_lies_in_the_current_folder(snakemake: Planner, tmp_path: Path) -> None:
     (tmp_path / "loss_beside_the_results.py").write_text("def mine(logits, labels, teacher, config): ...\n")
     assert planned(snakemake(tmp_path, "-n", overrides=["finetune.loss=loss_beside_the_results:mine"]))
@@ -154,6 +185,10 @@ def test_somebody_elses_lut_must_fit_the_configuration(snakemake: Planner, tmp_p
 @pytest.mark.parametrize(
     ("config", "message"),
     [
+        (
+            ["device=[host,orin]", "lut=lut.csv"],
+            "lut=lut.csv is the table of one device, and device names 2: host, orin",
+        ),
         (["lut=nowhere.csv"], "nowhere.csv: the LUT cannot be read"),
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (['overrides=["device.cores=[4711]"]'], "cores [4711] do not exist here"),

@@ -8,9 +8,10 @@ MEASURING = ("profile", "validate", "confirm", "measure", "compare")
 def load_cluster():
     """The section cluster; an invalid one ends the run with a message before any rule."""
     try:
-        found = configuration.Cluster.from_section(CLUSTER_SECTION)
-        for rule in configuration.COMPUTED_WITH:
-            found.resources(configuration.Job.of(rule, CONFIG))
+        found = configuration.Cluster.from_section(MATRIX.cluster)
+        for model in MODELS:
+            for rule in configuration.COMPUTED_WITH:
+                found.resources(configuration.Job.of(rule, of_model(model)))
         return found
     except AutoTailorError as error:
         sys.exit(f"autotailor: {error}")
@@ -18,20 +19,26 @@ def load_cluster():
 
 CLUSTER = load_cluster()
 IS_LOCAL = CLUSTER.name == "local"
+if not IS_LOCAL and workflow.is_main_process:
+    workflow.global_resources["_cores"] = MANY
 
 
-def measuring_threads():
-    """Measuring on this machine takes all its cores; on a cluster's node it takes those of the device and one more."""
-    if CONFIG["device"].get("transport") != "local":
+def measuring_threads(wildcards):
+    """Measuring on this machine takes all its cores; on a cluster's node it takes those of the device and one more.
+
+    Measuring on a remote device leaves the cores to other rules.
+    """
+    device = settings(wildcards)["device"]
+    if device.get("transport") != "local":
         return 1
     if not IS_LOCAL:
-        return CONFIG["device"]["threads"] + 1
+        return device["threads"] + 1
     return workflow.cores or os.cpu_count()
 
 
-MEASURING_THREADS = measuring_threads()
-if not IS_LOCAL and workflow.is_main_process:
-    workflow.global_resources["_cores"] = MANY
+def confirming_threads(wildcards):
+    """Threads of a rule that both measures latencies and evaluates SubNets side by side."""
+    return max(measuring_threads(wildcards), sharing_threads(wildcards))
 
 
 def licence_of(device):
@@ -39,25 +46,31 @@ def licence_of(device):
     return f"device_{device}"
 
 
-def job_of(rule):
-    """What the cluster has to know of the jobs of a rule."""
-    measures = rule in MEASURING and COST.is_measured
-    return configuration.Job.of(rule, CONFIG, licence_of(DEVICE) if measures else None)
-
-
 def cores(rule, computes_with=1):
     """The threads of a rule: what the cluster's file says, else what the rule computes with."""
     return CLUSTER.need(rule).cpus or computes_with
 
 
+@functools.cache
+def resources_of(rule, pair, attempt=1):
+    """The resources of a rule's job for a pair, more with each attempt."""
+    measures = rule in MEASURING and pair.device in MEASURED
+    licence = licence_of(pair.device) if measures else None
+    job = configuration.Job.of(rule, MATRIX.configuration(pair), licence)
+    return CLUSTER.resources(job, pair.device, attempt)
+
+
 def on_cluster(rule):
-    """The resources of a rule's jobs, more with each attempt."""
-    job = job_of(rule)
+    """The resources of a rule's jobs. A resource that only other pairs need is None, which Snakemake leaves out."""
 
     def resource(name):
-        return lambda wildcards, attempt: CLUSTER.resources(job, DEVICE, attempt)[name]
+        def value(wildcards, attempt):
+            return resources_of(rule, pair_of(wildcards), attempt).get(name)
 
-    return {name: resource(name) for name in CLUSTER.resources(job, DEVICE)}
+        return value
+
+    names = {name: None for pair in MATRIX.pairs for name in resources_of(rule, pair)}
+    return {name: resource(name) for name in names}
 
 
 def ask_cluster():
@@ -67,11 +80,12 @@ def ask_cluster():
             f"autotailor: cluster={CLUSTER.name} is for jobs that a cluster runs, and this run would start them on this "
             "machine; add --profile profiles/slurm, or leave cluster=... out"
         )
-    jobs = workflow.dag.needrun_jobs()
-    if CLUSTER.licences and any(
-        f"device_{DEVICE}" in job.resources.keys() for job in jobs
-    ):
+    jobs = list(workflow.dag.needrun_jobs())
+    used = [
+        device for device in MEASURED if any(measures_on(job, device) for job in jobs)
+    ]
+    if CLUSTER.licences and used:
         try:
-            configuration.check_licences([licence_of(DEVICE)])
+            configuration.check_licences([licence_of(device) for device in used])
         except AutoTailorError as error:
             sys.exit(f"autotailor: {error}")

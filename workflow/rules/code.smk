@@ -5,7 +5,7 @@ import json
 from autotailor.code import changed_modules, modules_digest, rule_code, rule_modules
 
 CODE = rule_code(ROOT)
-RUN_AS = Path(".snakemake/autotailor/run_as.json")
+RUN_AS = STATE / "run_as.json"
 KEEP = [config["keep"]] if isinstance(config["keep"], str) else config["keep"]
 
 # Rules that take long, each with the rules before it: if one of those runs again, the rule runs again, too.
@@ -30,16 +30,16 @@ EXPENSIVE = {
 KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}
 
 
-def provenance(rule):
+def provenance(rule, pair):
     """Path of a rule's provenance record; None where the rule has not run."""
-    folders = [f"results/{MODEL}/{DEVICE}", f"results/{MODEL}"]
+    folders = [f"results/{pair.model}/{pair.device}", f"results/{pair.model}"]
     paths = [Path(folder) / "provenance" / f"{rule}.json" for folder in folders]
     return next((path for path in paths if path.exists()), None)
 
 
-def changes(rule):
+def changes(rule, pair):
     """Modules of a rule that have changed since its last run; empty where the rule has not run."""
-    recorded = artifacts.recorded_code(provenance(rule))
+    recorded = artifacts.recorded_code(provenance(rule, pair))
     return changed_modules(recorded, rule_modules(CODE, ROOT, rule)) if recorded else []
 
 
@@ -47,9 +47,11 @@ def code(rule):
     """Hash of the code that a rule can run, because Snakemake itself only checks the date of a script."""
 
     def value(wildcards):
-        recorded = artifacts.recorded_code(provenance(rule)) if rule in KEPT else {}
+        recorded = {}
+        if rule in KEPT:
+            recorded = artifacts.recorded_code(provenance(rule, pair_of(wildcards)))
         digest = modules_digest(recorded or rule_modules(CODE, ROOT, rule))
-        return run_as().get(f"{MODEL}/{DEVICE}/{rule}:{digest}", digest)
+        return run_as().get("/".join([*wildcards, f"{rule}:{digest}"]), digest)
 
     return value
 
@@ -65,27 +67,33 @@ def note_kept():
         name = job.rule.name
         now = modules_digest(rule_modules(CODE, ROOT, name)) if name in KEPT else None
         if now and job.params.code != now:
-            key = f"{MODEL}/{DEVICE}/{name}:{now}"
+            key = "/".join([*job.wildcards, f"{name}:{now}"])
             with artifacts.atomic(RUN_AS) as path:
                 path.write_text(json.dumps({**run_as(), key: job.params.code}))
 
 
-def kept():
+@functools.cache
+def kept(pair):
     """The rules whose artifacts are used although their code has changed, with the changed modules."""
-    return {name: found for name in sorted(KEPT) if (found := changes(name))}
+    return {name: found for name in sorted(KEPT) if (found := changes(name, pair))}
+
+
+def changed_before(name, pair):
+    """Changed modules of a rule that has run, and of the rules before it."""
+    rules = (*EXPENSIVE[name], name) if provenance(name, pair) else ()
+    return {module for rule in rules for module in changes(rule, pair)}
 
 
 def tell_changed_code():
     """Warns of changed code of rules that take long, and names the option that keeps their artifacts."""
     changed = {}
-    for name, before in EXPENSIVE.items():
-        if name not in KEPT and provenance(name):
-            found = sorted(
-                {module for part in (*before, name) for module in changes(part)}
-            )
-            if found:
-                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-                changed[name] = ", ".join(found[:5]) + more
+    for name in (name for name in EXPENSIVE if name not in KEPT):
+        found = sorted(
+            set().union(*(changed_before(name, pair) for pair in MATRIX.pairs))
+        )
+        if found:
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            changed[name] = ", ".join(found[:5]) + more
     if changed:
         lines = "".join(f"\n  {name}: {what}" for name, what in changed.items())
         logger.warning(
@@ -94,6 +102,5 @@ def tell_changed_code():
         )
 
 
-config["kept"] = kept()
 if workflow.is_main_process:
     tell_changed_code()

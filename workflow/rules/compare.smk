@@ -16,9 +16,9 @@ rule compare:
         "logs/{model}/{device}/compare.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("compare", MEASURING_THREADS)
+    threads: cores("compare", measuring_threads)
     resources:
-        **measured(**{f"device_{DEVICE}": 1}),
+        **ON_DEVICE,
         **on_cluster("compare"),
     params:
         sections=sections("data", "finetune", "compare", "device", "threads"),

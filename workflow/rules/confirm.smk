@@ -16,9 +16,9 @@ rule confirm:
         "logs/{model}/{device}/confirm.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("confirm", max(MEASURING_THREADS, SHARING_THREADS))
+    threads: cores("confirm", confirming_threads)
     resources:
-        **{f"device_{DEVICE}": 1},
+        **ON_DEVICE,
         **on_cluster("confirm"),
     params:
         sections=sections(

@@ -12,7 +12,7 @@ rule finetune:
         "logs/{model}/finetune.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("finetune", FINETUNING_THREADS)
+    threads: cores("finetune", finetuning_threads)
     resources:
         **on_cluster("finetune"),
     params:

@@ -3,7 +3,7 @@ rule polish:
         supernet="results/{model}/supernet.pt",
         original=teacher,
         baseline="results/{model}/sensitivity.json",
-        candidates=f"results/{{model}}/{{device}}/{CANDIDATES}.csv",
+        candidates=candidates,
     output:
         chosen="results/{model}/{device}/polish.json",
         polished="results/{model}/{device}/polished.pt",
@@ -15,7 +15,7 @@ rule polish:
         "logs/{model}/{device}/polish.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("polish", SHARING_THREADS)
+    threads: cores("polish", sharing_threads)
     resources:
         **on_cluster("polish"),
     params:

@@ -10,7 +10,7 @@ rule pretrain:
         "logs/{model}/pretrain.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("pretrain", PRETRAINING_THREADS)
+    threads: cores("pretrain", pretraining_threads)
     resources:
         **on_cluster("pretrain"),
     params:

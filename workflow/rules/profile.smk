@@ -11,9 +11,9 @@ rule profile:
         "logs/{model}/{device}/profile.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("profile", MEASURING_THREADS)
+    threads: cores("profile", measuring_threads)
     resources:
-        **{f"device_{DEVICE}": 1},
+        **ON_DEVICE,
         **on_cluster("profile"),
     params:
         sections=sections("device", "profile", "validate", "imported"),

@@ -1,9 +1,6 @@
 rule search:
     input:
-        **measured(
-            lut="results/{model}/{device}/lut.csv",
-            validation="results/{model}/{device}/validation.csv",
-        ),
+        unpack(latencies),
         supernet="results/{model}/supernet.pt",
         original=teacher,
         sensitivity="results/{model}/sensitivity.csv",
@@ -26,7 +23,7 @@ rule search:
         "logs/{model}/{device}/search.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("search", SHARING_THREADS)
+    threads: cores("search", sharing_threads)
     resources:
         **on_cluster("search"),
     params:
@@ -41,6 +38,6 @@ rule search:
         ),
         code=code("search"),
     message:
-        f"search: the Pareto front of {COST.title} and {SCORE.name}"
+        "search: the Pareto front of {wildcards.model} for {wildcards.device}"
     script:
         "../scripts/search.py"

@@ -6,14 +6,14 @@ rule sensitivity:
         sensitivity=report(
             "results/{model}/sensitivity.csv",
             caption="../report/sensitivity.rst",
-            category=SCORE.title,
+            category=score_title,
         ),
         baseline="results/{model}/sensitivity.json",
         evaluations="results/{model}/evaluations.csv",
         validation=report(
             "results/{model}/accuracy_validation.csv",
             caption="../report/accuracy_validation.rst",
-            category=SCORE.title,
+            category=score_title,
         ),
         provenance="results/{model}/provenance/sensitivity.json",
     log:
@@ -22,13 +22,13 @@ rule sensitivity:
         "logs/{model}/sensitivity.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("sensitivity", SHARING_THREADS)
+    threads: cores("sensitivity", sharing_threads)
     resources:
         **on_cluster("sensitivity"),
     params:
         sections=sections("data", "sensitivity", "calibration", "threads"),
         code=code("sensitivity"),
     message:
-        f"sensitivity: the {SCORE.name} of single modifications and of other SubNets"
+        "sensitivity: evaluates single modifications and other SubNets"
     script:
         "../scripts/sensitivity.py"

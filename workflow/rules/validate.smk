@@ -15,9 +15,9 @@ rule validate:
         "logs/{model}/{device}/validate.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("validate", MEASURING_THREADS)
+    threads: cores("validate", measuring_threads)
     resources:
-        **{f"device_{DEVICE}": 1},
+        **ON_DEVICE,
         **on_cluster("validate"),
     params:
         sections=sections("device", "imported", "validate"),

@@ -12,7 +12,7 @@ with stage(snakemake) as this:
     operators = enumeration.read_operators(Path(snakemake.input.operators))
     features = [row.feature for row in operators]
     device = profiling.DeviceConfig.from_section(this.params["device"] | this.params["profile"])
-    where = snakemake.config["profile"]
+    where = snakemake.config["profile"][snakemake.wildcards.device]
     if this.params["imported"]:
         lut = profiling.read_table(Path(where["lut"]), device).select(features)
         print(f"{len(features)} operators are taken from {where['lut']} and not measured here")

@@ -15,7 +15,7 @@ from autotailor import artifacts, logs, tracking
 from autotailor.code import changed_modules, rule_code, rule_modules
 from autotailor.compute import launch
 from autotailor.ir.errors import AutoTailorError
-from autotailor.sections import flatten
+from autotailor.sections import flatten, read_sections
 from autotailor.work import Work
 
 WATCH_SECONDS = 1.0
@@ -70,25 +70,37 @@ def _follow_snakemake() -> None:
             return
 
 
+def _rule(snakemake) -> str:
+    """The name of the rule, which is that of its script and its provenance for all kinds of pairs."""
+    return Path(snakemake.output.provenance).stem
+
+
+def _pair(snakemake) -> tuple[str, str]:
+    """The model and the device of the job; the first ones that were asked for where the rule has no such wildcard."""
+    first = {key: snakemake.config[key][0] for key in ("model", "device")}
+    return tuple(snakemake.wildcards.get(key, name) for key, name in first.items())
+
+
 def _child(snakemake):
     """The child run of the rule."""
-    settings = snakemake.config["tracking"]
+    settings, pair = snakemake.config["tracking"], _pair(snakemake)
+    composed = read_sections(Path(snakemake.config["configurations"]["/".join(pair)]))["configuration"]
+    key = tracking.RunKey(*pair, artifacts.digest(composed), flatten(composed))
     tags = {
-        "rule": snakemake.rule,
+        "rule": _rule(snakemake),
         **{f"wildcard.{key}": value for key, value in snakemake.wildcards.items()},
         "git_commit": tracking.git_commit(Path(settings["checkout"])),  # where autotailor is installed: of the project
-        "config_hash": settings["run"]["config_hash"],
+        "config_hash": key.config_hash,
     }
-    key = tracking.RunKey(**settings["run"])
     return tracking.child(Path(settings["folder"]), key, tags, flatten(snakemake.params.sections))
 
 
 def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> Work:
     """The rule's folder below ``results/.work``; see ``autotailor.work``."""
     root = Path(snakemake.config["tracking"]["root"])
-    code = rule_modules(rule_code(root), root, snakemake.rule)
-    key = [snakemake.rule, provenance.lineage] if is_training else provenance.key
-    return Work.of(WORK, snakemake.rule, list(snakemake.wildcards), key, code, is_training=is_training)
+    code = rule_modules(rule_code(root), root, provenance.rule)
+    key = [provenance.rule, provenance.lineage] if is_training else provenance.key
+    return Work.of(WORK, provenance.rule, list(snakemake.wildcards), key, code, is_training=is_training)
 
 
 def _train_together(snakemake):
@@ -118,7 +130,7 @@ def _helper(snakemake):
     logs.silence()
     params = snakemake.params.sections
     try:
-        provenance = artifacts.Provenance(snakemake.rule, params, [Path(path) for path in snakemake.input])
+        provenance = artifacts.Provenance(_rule(snakemake), params, [Path(path) for path in snakemake.input])
         work = _work(snakemake, provenance, is_training=True)
         yield Stage(params, work.folder, _NoRun(), is_first=False)
     except Exception as error:
@@ -160,12 +172,13 @@ def stage(snakemake, *, computes=True, is_training=False):
         artifacts.sweep(output.parent, output.name)
     try:
         with _child(snakemake) as run:
-            provenance = artifacts.Provenance(snakemake.rule, params, [Path(path) for path in snakemake.input])
+            provenance = artifacts.Provenance(_rule(snakemake), params, [Path(path) for path in snakemake.input])
             work = _work(snakemake, provenance, is_training=is_training)
             begun = work.begin()
             yield Stage(params, work.folder, run)
             resumed = changed_modules(begun, work.code)
-            provenance.write(record, outputs, work.code, snakemake.config["kept"], resumed)
+            kept = snakemake.config["kept"].get("/".join(_pair(snakemake)), {})
+            provenance.write(record, outputs, work.code, kept, resumed)
             work.finish()
             for path in outputs:
                 if path.suffix in KEPT:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
+    from autotailor.config.matrix import Matrix, Pair, split_names
     from autotailor.config.names import conf_folder, find_file, groups, options
     from autotailor.config.overrides import split_overrides
     from autotailor.config.schema import validate
@@ -24,6 +25,8 @@ __all__ = [
     "Cluster",
     "ConfigError",
     "Job",
+    "Matrix",
+    "Pair",
     "check",
     "check_accelerators",
     "check_device",
@@ -35,6 +38,7 @@ __all__ = [
     "find_file",
     "groups",
     "options",
+    "split_names",
     "split_overrides",
     "validate",
 ]
@@ -45,6 +49,8 @@ _HOMES = {
     "Job": "autotailor.config.cluster",
     "check_licences": "autotailor.config.licences",
     "ConfigError": "autotailor.config.errors",
+    "Matrix": "autotailor.config.matrix",
+    "Pair": "autotailor.config.matrix",
     "check": "autotailor.config.checks",
     "check_accelerators": "autotailor.config.checks",
     "check_device": "autotailor.config.checks",
@@ -55,6 +61,7 @@ _HOMES = {
     "find_file": "autotailor.config.names",
     "groups": "autotailor.config.names",
     "options": "autotailor.config.names",
+    "split_names": "autotailor.config.matrix",
     "split_overrides": "autotailor.config.overrides",
     "validate": "autotailor.config.schema",
 }

@@ -150,14 +150,17 @@ def check_accelerators(config: Mapping[str, Any]) -> None:
             check_present(section["accelerator"])
 
 
-def check_device(config: Mapping[str, Any]) -> None:
-    """Checks before any training that the device can be used; with an imported LUT (``profile.lut``) none is needed.
+def check_device(*configs: Mapping[str, Any]) -> None:
+    """Checks before any training that a device can be used; with an imported LUT (``profile.lut``) none is needed.
+
+    Args:
+        configs: of the models that are tailored for the device; it is asked once for all of them.
 
     Raises:
         AutoTailorError: the device cannot be used.
     """
     from autotailor import profiling, search
 
-    if not config["profile"]["lut"]:
-        needs_energy = search.ENERGY in search.named_in(config["export"]["budgets"])
-        profiling.check(profiling.DeviceConfig.from_section(config["device"]), needs_energy=needs_energy)
+    if not configs[0]["profile"]["lut"]:
+        needs_energy = any(search.ENERGY in search.named_in(config["export"]["budgets"]) for config in configs)
+        profiling.check(profiling.DeviceConfig.from_section(configs[0]["device"]), needs_energy=needs_energy)

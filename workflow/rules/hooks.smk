@@ -1,0 +1,123 @@
+"""What the scripts are told beside their parameters, and what is asked and recorded before and after the rules."""
+
+from autotailor import tracking
+from autotailor.commands import feasibility
+from autotailor.project import places
+from autotailor.sections import flatten
+
+TRACKING = Path("results/.tracking")
+
+
+def name_of(pair):
+    """A pair as scripts find it in these settings."""
+    return f"{pair.model}/{pair.device}"
+
+
+# The scripts read these settings; a change of them does not run a rule again.
+config["tracking"] = {
+    "folder": str(TRACKING),
+    "root": str(ROOT),
+    "checkout": str(Path.cwd() if places.IS_INSTALLED else ROOT),
+}
+config["configurations"] = {
+    name_of(pair): str(MATRIX.path(pair)) for pair in MATRIX.pairs
+}
+config["kept"] = {name_of(pair): kept(pair) for pair in MATRIX.pairs if KEPT}
+config["profile"] = {device: of_device(device)["profile"] for device in DEVICES}
+config["score"] = {
+    model: {"name": score.name, "title": score.title, "best": score.best}
+    for model, score in SCORES.items()
+}
+config["cost"] = {
+    device: {"title": cost.title, "is_measured": cost.is_measured}
+    for device, cost in COSTS.items()
+}
+
+
+def refusing(check):
+    """A check that ends the run with a message before its first rule, and not with a traceback."""
+
+    @functools.wraps(check)
+    def checked():
+        try:
+            check()
+        except AutoTailorError as error:
+            sys.exit(f"autotailor: {error}")
+
+    return checked
+
+
+@refusing
+def look_at_pictures():
+    """Refuses pictures that cannot be used; a dry run does not read the pictures."""
+    for model in MODELS:
+        data.verify(of_model(model)["data"])
+
+
+@refusing
+def ask_accelerators():
+    """Refuses a machine that computes and lacks an accelerator of the configuration.
+
+    Jobs of a cluster run on other machines; there each rule asks when it begins.
+    """
+    if workflow.local_exec:
+        for model in MODELS:
+            configuration.check_accelerators(of_model(model))
+
+
+@refusing
+def ask_devices():
+    """Refuses a device on which a rule measures and which cannot be used.
+
+    If the run trains, the device's runtime must also be able to write every operator of the space.
+    """
+    jobs = list(workflow.dag.needrun_jobs())
+    for device in MEASURED:
+        pairs = sorted(
+            {pair_of(job.wildcards) for job in jobs if measures_on(job, device)}
+        )
+        if pairs:
+            configuration.check_device(*map(MATRIX.configuration, pairs))
+        for pair in pairs:
+            check_operators(pair, jobs)
+
+
+def measures_on(job, device):
+    """Whether a job measures on a device."""
+    is_of_device = job.wildcards_dict.get("device") == device
+    return is_of_device and f"device_{BOARDS[device]}" in job.resources.keys()
+
+
+def check_operators(pair, jobs):
+    """Refuses a pair whose device cannot run an operator of its space, where the run trains its model."""
+    rules_to_run = {
+        job.rule.name for job in jobs if job.wildcards_dict.get("model") == pair.model
+    }
+    found = MATRIX.configuration(pair)
+    if not found["profile"]["lut"] and rules_to_run & {"pretrain", "finetune"}:
+        logger.info(
+            f"Checking that {pair.device} can run every operator of {pair.model} ..."
+        )
+        compiled = Path(f"results/{pair.model}/compiled.pt")
+        feasibility.check_operators(
+            found, None if "compile" in rules_to_run else compiled
+        )
+
+
+def run_of(pair):
+    """The run of a pair in MLflow."""
+    found = MATRIX.configuration(pair)
+    return tracking.RunKey(*pair, artifacts.digest(found), flatten(found))
+
+
+def start_tracking():
+    """Creates the store and the parent run before the first rule."""
+    if not tracking.start(Path("mlflow.db"), TRACKING, run_of(MATRIX.pairs[0])):
+        logger.warning(
+            f"MLflow does not record this run yet; the next run will. See {TRACKING / 'recorder.log'}"
+        )
+
+
+def stop_tracking(status):
+    """Closes the parent run."""
+    tracking.stop(TRACKING, status)

@@ -1,0 +1,185 @@
+"""What a job of a pair needs: inputs that depend on the configuration, threads, and the device for itself."""
+
+from dataclasses import dataclass
+
+EXPORTED = {
+    "subnet": "subnet.json",
+    "onnx": "model.onnx",
+    "torch": "model.pt",
+    "verification": "verification.json",
+}
+COSTS = {
+    device: search.cost_of_device(of_device(device)["device"]) for device in DEVICES
+}
+SCORES = {model: data.score(of_model(model)["data"]) for model in MODELS}
+MEASURED = [device for device in DEVICES if COSTS[device].is_measured]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Pairs whose jobs write the same files: Snakemake needs to know the outputs of a rule before its wildcards.
+
+    Attributes:
+        number: of the kind; most runs have one kind.
+        models: whose configurations have the same number of budgets.
+        devices: for which the same files are exported and measured.
+        exports: the names of the exported SubNets.
+        converted: files that the runtime of the devices needs beside those of every export.
+        is_measured: whether the devices are measured; else budgets limit what the graph says.
+    """
+
+    number: int
+    models: tuple
+    devices: tuple
+    exports: tuple
+    converted: tuple
+    is_measured: bool
+
+    def named(self, rule):
+        """The name of a rule for the pairs of this kind."""
+        return rule if self.number == 1 else f"{rule}_{self.number}"
+
+    def measured(self, **items):
+        """Inputs and outputs that exist only where there is a device."""
+        return items if self.is_measured else {}
+
+    @property
+    def files(self):
+        """The files of an export, by what they are."""
+        return EXPORTED | {file.rpartition(".")[2]: file for file in self.converted}
+
+    @property
+    def pairs(self):
+        """Limits the wildcards of a rule to the pairs of this kind."""
+        return {"model": either(self.models), "device": either(self.devices)}
+
+
+def either(names):
+    """A regular expression for a wildcard that is one of these names."""
+    return "|".join(map(re.escape, names))
+
+
+def exports_of(model):
+    """Names of the exported SubNets of a model."""
+    budgets = of_model(model)["export"]["budgets"]
+    count = budgets if isinstance(budgets, int) else len(budgets)
+    return ("largest", *(f"budget_{number:02d}" for number in range(1, count + 1)))
+
+
+def converted_for(device):
+    """Files that a device needs: exports hold ncnn's if ncnn can run the network, and must where ncnn measures."""
+    is_ncnn = of_device(device)["device"].get("runtime", "").startswith("ncnn")
+    return ("model.ncnn.param", "model.ncnn.bin") if is_ncnn else ()
+
+
+def alike(names, key):
+    """The names in groups of the same key."""
+    groups = {}
+    for name in names:
+        groups.setdefault(key(name), []).append(name)
+    return [(found, tuple(group)) for found, group in groups.items()]
+
+
+def kinds():
+    """The kinds of the pairs of this run."""
+    found = []
+    for exports, models in alike(MODELS, exports_of):
+        for (converted, is_measured), devices in alike(
+            DEVICES, lambda name: (converted_for(name), COSTS[name].is_measured)
+        ):
+            number = len(found) + 1
+            found.append(Kind(number, models, devices, exports, converted, is_measured))
+    return found
+
+
+KINDS = kinds()
+
+
+def is_trained_here(wildcards):
+    """Whether the workflow trains the weights of the original network."""
+    return settings(wildcards)["model"]["weights"] == "pretrain"
+
+
+def pretrained(wildcards):
+    """The file of the original network's weights if the workflow trains them, else no file."""
+    if not is_trained_here(wildcards):
+        return []
+    return f"results/{wildcards.model}/pretrained.pt"
+
+
+def teacher(wildcards):
+    """The file of the original network where its answers stand for labels that the pictures lack, else no file."""
+    if data.has_labels(settings(wildcards)["data"]):
+        return []
+    return f"results/{wildcards.model}/compiled.pt"
+
+
+def latencies(wildcards):
+    """The tables that predict latencies, and how well; no files where budgets limit what the graph says."""
+    if not COSTS[wildcards.device].is_measured:
+        return {}
+    folder = f"results/{wildcards.model}/{wildcards.device}"
+    return {"lut": f"{folder}/lut.csv", "validation": f"{folder}/validation.csv"}
+
+
+def candidates(wildcards):
+    """What competes for each budget: measured first where there is a device."""
+    is_measured = COSTS[wildcards.device].is_measured
+    name = "confirmed" if is_measured else "candidates"
+    return f"results/{wildcards.model}/{wildcards.device}/{name}.csv"
+
+
+def training_metrics(wildcards):
+    """The files that say how many images pretraining, finetuning and polishing have seen."""
+    names = ["pretrain"] if is_trained_here(wildcards) else []
+    folder = f"results/{wildcards.model}"
+    return [
+        *(f"{folder}/{name}.json" for name in [*names, "finetune"]),
+        f"{folder}/{wildcards.device}/polish.json",
+    ]
+
+
+def scaled_uniformly(wildcards):
+    """The file of the comparison with uniform scaling if `make compare` has been run, else no file."""
+    path = f"results/{wildcards.model}/{wildcards.device}/compare.csv"
+    return path if os.path.exists(path) else []
+
+
+def score_title(wildcards):
+    """The name of the share of right answers, as titles write it."""
+    return SCORES[wildcards.model].title
+
+
+def together(section):
+    """The threads of all processes of a machine that train together."""
+    return section["threads"] * section.get("processes", 1)
+
+
+def pretraining_threads(wildcards):
+    """Threads of the training of the original network."""
+    found = settings(wildcards)
+    return together(found["model"]["pretrain"] or {"threads": found["threads"]})
+
+
+def sharing_threads(wildcards):
+    """Threads where SubNets run side by side."""
+    found = settings(wildcards)
+    return found["threads"] * found["workers"]
+
+
+def finetuning_threads(wildcards):
+    """Threads of the training of the SuperNet."""
+    return max(sharing_threads(wildcards), together(settings(wildcards)["finetune"]))
+
+
+# One device serves one job at a time. Two files of conf/device that describe one board share a resource.
+BOARDS = MATRIX.boards(MEASURED)
+
+
+def uses(board):
+    """How much of a board a job needs: all of it where the job measures on a device of the board, else nothing."""
+    return lambda wildcards: 1 if BOARDS.get(wildcards.device) == board else None
+
+
+ON_DEVICE = {f"device_{board}": uses(board) for board in dict.fromkeys(BOARDS.values())}
+workflow.global_resources.update(dict.fromkeys(ON_DEVICE, 1))

@@ -1,0 +1,87 @@
+"""The configuration sections that a rule depends on, with the digests of what the sections name."""
+
+from autotailor import contents, data, search
+
+PLANNED = STATE / "contents"
+RUNTIME = ("name", "transport", "runtime", "precision", "fusion", "options")
+NETWORK = ("name", "source", "resolution", "num_classes", "batch_norm")
+
+
+@functools.cache
+def slices(pair):
+    """The sections of a pair by the names that rules ask for."""
+    found = MATRIX.configuration(pair)
+    model, device, lut = found["model"], found["device"], found["profile"]["lut"]
+    is_measured = search.cost_of_device(device).is_measured
+    return {
+        **{name: found[name] for name in found if name != "model"},
+        "network": {key: model[key] for key in NETWORK if key in model},
+        "weights": model["weights"],
+        "pretrain": model["pretrain"],
+        "space": model["space"],
+        "calibration": found["finetune"]["calibration"],
+        "runtime": (
+            {key: device.get(key) for key in RUNTIME} if is_measured else device
+        ),
+        "profile": {"max_minutes": found["profile"]["max_minutes"]},
+        "imported": artifacts.file_digest(Path(lut).expanduser()) if lut else None,
+        "budgets": found["export"]["budgets"],
+        "tolerance": found["export"]["tolerance"],
+        "configuration": found,
+    }
+
+
+def weights_content(weights):
+    """Digest of a file of weights; None where the workflow trains the weights."""
+    return None if weights == "pretrain" else contents.weights_content(weights)
+
+
+def runtime_content(device):
+    """Digests of what measures on a device; None where nothing is measured."""
+    is_measured = search.cost_of_device(device).is_measured
+    return contents.runtime_content(device) if is_measured else None
+
+
+# Digests of the data, files and libraries that sections name but do not contain.
+CONTENTS = {
+    "data": data.fingerprint,
+    "finetune": contents.training_content,
+    "network": lambda network: contents.network_content(network["source"]),
+    "weights": weights_content,
+    "device": runtime_content,
+    "tolerance": lambda tolerance: contents.exporter_content(),
+}
+FOUND = {}
+
+
+def content(name, section):
+    """Digest of what a section names, computed when the run is planned; rules read the digest from a file."""
+    path = PLANNED / f"{artifacts.digest([name, section])}.json"
+    if path in FOUND:
+        return FOUND[path]
+    if not workflow.is_main_process and path.exists():
+        FOUND[path] = artifacts.read_json(path)["content"]
+        return FOUND[path]
+    try:
+        FOUND[path] = CONTENTS[name](section)
+    except AutoTailorError as error:
+        sys.exit(f"autotailor: {error}")
+    artifacts.write_json(path, {"content": FOUND[path]})
+    return FOUND[path]
+
+
+def sections(*names):
+    """The configuration sections that a rule depends on, with the digests of what the sections name."""
+
+    def value(wildcards):
+        pair = pair_of(wildcards)
+        known = slices(pair)
+        found = {name: known[name] for name in names if name != "kept"}
+        found |= {
+            f"{name}_content": content(name, known[name])
+            for name in names
+            if name in CONTENTS
+        }
+        return found | ({"kept": kept(pair)} if "kept" in names else {})
+
+    return value
