@@ -1,23 +1,31 @@
 """Prints the front, the seconds of each stage, and the path of the report, at the end of `make run`.
 
 python workflow/finish.py MODEL DEVICE
+
+Of several models or devices (``a,b``), every pair is printed.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
 
 import pandas as pd
 
-from autotailor import data, search
+from autotailor import config, data, search
 from autotailor.reporting import print_front
 
 
 def main() -> None:
+    """Prints all pairs that are asked for."""
+    for pair in itertools.product(*map(config.split_names, sys.argv[1:3])):
+        show(Path("results", *pair))
+
+
+def show(directory: Path) -> None:
     """Reads the artifacts of one model and device."""
-    directory = Path("results", *sys.argv[1:3])
     timings = pd.read_csv(directory / "timings.csv")
     configuration = json.loads((directory / "configuration.json").read_text(encoding="utf-8"))
     print_front(

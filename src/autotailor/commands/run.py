@@ -95,11 +95,11 @@ def read_settings(settings: Sequence[str]) -> dict[str, object]:
 
 def check_names(config: Mapping[str, object]) -> None:
     """Raises ConfigError where there is no such model, device or cluster, before Snakemake starts."""
-    from autotailor.config import split_overrides
+    from autotailor.config import split_names
     from autotailor.config.names import check_option, conf_folder
 
     for group in ("model", "device", "cluster"):
-        names = split_overrides(config[group]) if group in config else []
+        names = split_names(config[group]) if group in config else []
         for name in names if isinstance(names, list) else [names]:
             check_option(conf_folder(), group, str(name))
 
