@@ -1,4 +1,4 @@
-"""``python -m autotailor export RUN --budget 48% --output FOLDER``: one more budget from a finished run."""
+"""``python -m autotailor export RUN --budget 48% --output FOLDER``: one more budget, or SubNet, from a finished run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Adds ``export`` to the commands."""
     parser = commands.add_parser(
         "export",
-        help="one more budget from a finished run",
-        description="Chooses the most accurate SubNet within a budget, polishes it, writes and verifies its "
-        "files, and measures it on the device beside the original network, as a run does, but in seconds to minutes: "
-        "no rule runs again. After an interruption, the same command goes on where it was.",
+        help="one more budget or SubNet from a finished run",
+        description="Chooses the most accurate SubNet within a budget, or takes the SubNet that is named, polishes it, "
+        "writes and verifies its files, and measures it on the device beside the original network, as a run does, but "
+        "in seconds to minutes: no rule runs again. After an interruption, the same command goes on where it was.",
     )
     answer.add_arguments(parser)
-    parser.add_argument(
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument(
+        "--subnet",
+        metavar="NAME|ID|FILE|JSON",
+        help="one SubNet: an export (budget_02), which keeps its weights, an id of pareto.csv or candidates.csv, a "
+        "file such as subnet.json, or an assignment",
+    )
+    asked.add_argument(
         "--budget",
-        required=True,
         help="0.09 (ms), a throughput such as 30/s, or a share of the largest SubNet such as 48%%; of a run without a "
         "device 12.5 (millions), a count such as 300M, or a share",
     )
@@ -61,13 +67,14 @@ def run(options: argparse.Namespace) -> None:
         import autotailor
 
         opened = autotailor.open_run(options.folder)
-        found = opened.export(
-            read_budgets(opened.cost.name, options.budget, options.limit),
-            options.output,
-            polish=options.polish,
-            measure=options.measure,
-            access={name: getattr(options, name) for name in ("address", "serial", "key")},
-        )
+        access = {name: getattr(options, name) for name in ("address", "serial", "key")}
+        more = {"polish": options.polish, "measure": options.measure, "access": access}
+        if options.subnet is None:
+            budget = read_budgets(opened.cost.name, options.budget, options.limit)
+            found = opened.export(budget, options.output, **more)
+        else:
+            check_no_limits(options.limit)
+            found = opened.export_subnet(options.subnet, options.output, **more)
     if options.json:
         answer.print_json(found.to_dict())
     else:
@@ -93,6 +100,18 @@ def read_budgets(cost: str, budget: str, limits: Sequence[str]) -> Budget:
     return named
 
 
+def check_no_limits(limits: Sequence[str]) -> None:
+    """Refuses limits beside a SubNet, among which there is nothing to choose.
+
+    Raises:
+        RunError: there are limits.
+    """
+    from autotailor.runs import RunError
+
+    if limits:
+        raise RunError(f"--limit {limits[0]!r}: limits choose among SubNets; leave --limit out, or ask with --budget")
+
+
 def read_budget(text: str) -> float | str:
     """A number as such; any other text as it is."""
     try:
@@ -105,13 +124,14 @@ def _show(found: ExportAnswer) -> None:
     """Prints what was exported, and whether it meets its budget."""
     from rich.console import Console
 
-    further = "".join(f", {name} {answer.number(value)}" for name, value in found.limits.items())
-    budget = f"{answer.number(found.budget)} {found.unit}{further}"
-    title = f"SubNet {found.subnet.id} ({found.weights}) for a budget of {budget}"
+    title = f"SubNet {found.subnet.id} ({found.weights})"
+    if found.budget is not None:
+        further = "".join(f", {name} {answer.number(value)}" for name, value in found.limits.items())
+        title += f" for a budget of {answer.number(found.budget)} {found.unit}{further}"
     Console().print(answer.estimates(title, found.predicted, found.measured))
     validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in found.validation.items() if v is not None)
     print(f"On the validation set: {validation}.")
-    if found.meets_budget is False:
+    if found.budget is not None and found.meets_budget is False:
         latency = found.measured["latency"].value
         print(
             f"The budget is missed by {latency / found.budget - 1:.1%} when measured; ask for "

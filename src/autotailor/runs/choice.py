@@ -29,14 +29,14 @@ class Chosen:
         exported: the SubNet, and its own weights where it was polished.
         inherited: accuracy with the SuperNet's weights on the validation set, percent.
         polished: the same with weights of its own; None where the SubNet keeps the SuperNet's.
-        candidates: as ``candidates.csv``.
+        candidates: as ``candidates.csv``; None where a person has named the SubNet.
         race: as ``polish.csv``; None where nothing was trained.
     """
 
     exported: polishing.Exported
     inherited: float
     polished: float | None
-    candidates: pd.DataFrame
+    candidates: pd.DataFrame | None
     race: pd.DataFrame | None
 
     @property
@@ -85,7 +85,7 @@ def choose(
         best = max(contest, key=lambda subnet: expected[subnet.id])
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None)
     won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work, expected)
-    winner = Chosen(_exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
+    winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
     return max([winner, *_earlier(run, limit, beside, winner)], key=lambda each: each.accuracy)
 
 
@@ -116,7 +116,8 @@ def _holds(run: RunTables, subnet: SubNet, limit: float, beside: Limits) -> bool
     return run.forecast.is_met(run.forecast.of(subnet, predicted), limit)
 
 
-def _exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
+def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
+    """A SubNet with the weights that a race gave it."""
     graph = None if found.weights is None else run.net.slice(found.subnet).with_weights(found.weights)
     return polishing.Exported(found.subnet, graph)
 
@@ -127,12 +128,12 @@ def _earlier(run: RunTables, limit: float, beside: Limits, winner: Chosen) -> li
     accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
     return [
         Chosen(
-            exported,
+            each,
             accuracies[name][polishing.files.INHERITED],
             accuracies[name][polishing.files.POLISHED],
             winner.candidates,
             winner.race,
         )
-        for name, exported in polishing.read_exported(*files, run.net).items()
-        if exported.graph is not None and _holds(run, exported.subnet, limit, beside)
+        for name, each in polishing.read_exported(*files, run.net).items()
+        if each.graph is not None and _holds(run, each.subnet, limit, beside)
     ]

@@ -1,10 +1,13 @@
-"""One more export from a finished run: chosen, polished, verified and measured by the functions of the rules."""
+"""One more export from a finished run: chosen, polished, verified and measured by the functions of the rules.
+
+What is exported is the best SubNet of a budget, or the SubNet that a person names.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +29,13 @@ from autotailor.runs.choice import EXPORT, Chosen, choose
 from autotailor.runs.destination import Destination, destination
 from autotailor.runs.errors import RunError
 from autotailor.runs.known_metric import Estimate
+from autotailor.runs.named import take
 from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
 from autotailor.search.budgets import Budget, budget_limits, predicted_limit
-from autotailor.search.joint.limits import UNITS, Limits, limits_of
+from autotailor.search.joint.limits import NONE, UNITS, Limits, limits_of
 from autotailor.search.joint.reach import reach_all
 
 ANSWER = "export.json"
@@ -45,21 +49,21 @@ class ExportAnswer:
         folder: with the files.
         subnet: the SubNet.
         weights: ``inherited`` or ``polished``.
-        budget: the limit of latency, or of what else the run's budgets limit.
+        budget: the limit of latency, or of what else the run's budgets limit; None where a person has named the SubNet.
         unit: of the budget.
         limits: of further metrics beside the budget, in their units.
         validation: accuracy on the validation set, percent, ``inherited`` and ``polished``; None where not polished.
         predicted: name of a metric to its prediction; accuracy with inherited weights.
         measured: name of a metric to its measurement; without the device, accuracy alone.
         meets_budget: whether the measured latency, or what the graph says, is within the budget; None where latency was
-            not measured.
+            not measured, or there is no budget.
         seconds: that the export took, after an interruption those of its last part.
     """
 
     folder: Path
     subnet: SubNet
     weights: str
-    budget: float
+    budget: float | None
     unit: str
     limits: Mapping[str, float]
     validation: Mapping[str, float | None]
@@ -74,7 +78,7 @@ class ExportAnswer:
             "folder": str(self.folder),
             "subnet": self.subnet.id,
             "weights": self.weights,
-            "budget": {"value": self.budget, "unit": self.unit},
+            "budget": None if self.budget is None else {"value": self.budget, "unit": self.unit},
             "limits": {name: {"value": value, "unit": UNITS[name]} for name, value in self.limits.items()},
             "accuracy_validation": {**self.validation, "unit": "%"},
             "predicted": {name: estimate.to_dict() for name, estimate in self.predicted.items()},
@@ -95,19 +99,66 @@ def export_budget(
     access: Mapping[str, str] | None = None,
 ) -> ExportAnswer:
     """See ``Run.export``."""
+    limit, beside = _limits(run, budget)
+
+    def found(splits: DataSplits, work: Path) -> Chosen:
+        return choose(run, limit, splits, work, polish=polish, beside=beside)
+
+    asked = {run.cost.budget: limit, "polish": polish, **beside.named}
+    return _export(run, found, folder, asked, (limit, beside), measure=measure, access=access)
+
+
+def export_subnet(
+    run: RunTables,
+    subnet: SubNet,
+    folder: str | Path,
+    *,
+    polish: bool = True,
+    measure: bool = True,
+    access: Mapping[str, str] | None = None,
+) -> ExportAnswer:
+    """See ``Run.export_subnet``."""
+
+    def found(splits: DataSplits, work: Path) -> Chosen:
+        return take(run, subnet, splits, work, polish=polish)
+
+    asked = {"subnet": subnet.id, "polish": polish}
+    return _export(run, found, folder, asked, (None, NONE), measure=measure, access=access)
+
+
+def _export(
+    run: RunTables,
+    find: Callable[[DataSplits, Path], Chosen],
+    folder: str | Path,
+    asked: Mapping[str, Any],
+    limits: tuple[float | None, Limits],
+    *,
+    measure: bool,
+    access: Mapping[str, str] | None,
+) -> ExportAnswer:
+    """Finds a SubNet, and writes, verifies and measures its files.
+
+    Args:
+        run: the finished run.
+        find: from the run's data and a folder for progress to the SubNet.
+        folder: of the export; new or empty.
+        asked: what the SubNet depends on, as plain values; the same question goes on where it was interrupted.
+        limits: the budget, and the limits beside it; None without a budget.
+        measure: whether the SubNet is measured on the device.
+        access: how the device is reached.
+    """
     begun = time.monotonic()
     measure = measure and run.cost.is_measured and not run.configuration["profile"]["lut"]
-    limit, beside = _limits(run, budget)
     device = device_of(run, access)
-    question = {"run": run.folder.provenance.key, run.cost.budget: limit, "polish": polish, **beside.named}
+    question = {"run": run.folder.provenance.key, **asked}
     with destination(folder, question) as place, _surroundings(run):
         if measure and device is not None:
             check_reachable(run, device)
         splits = _data(run)
-        chosen = choose(run, limit, splits, place.work, polish=polish, beside=beside)
+        chosen = find(splits, place.work)
         _write(run, chosen, splits, place, device)
         table = _measure(run, chosen, splits, place, device, measure=measure)
-        answer = _answer(run, chosen, table, place, (limit, beside), time.monotonic() - begun)
+        answer = _answer(run, chosen, table, place, limits, time.monotonic() - begun)
         artifacts.write_json(place.files / ANSWER, answer.to_dict())
         _describe(run, answer, table, place)
         place.finish()
@@ -169,7 +220,8 @@ def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destinatio
     runtime, tolerance = profiling.exporting_runtime(), run.configuration["export"]["tolerance"]
     needed = device is not None and device.runtime.startswith(runtime.name)
     export.export(network, place.files, splits.test, runtime, tolerance, needed=needed, preparation=splits.preparation)
-    chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
+    if chosen.candidates is not None:
+        chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
     if chosen.race is not None:
         chosen.race.to_csv(place.files / "polish.csv", index=False)
 
@@ -216,7 +268,7 @@ def _answer(
     chosen: Chosen,
     table: pd.DataFrame,
     place: Destination,
-    limits: tuple[float, Limits],
+    limits: tuple[float | None, Limits],
     seconds: float,
 ) -> ExportAnswer:
     limit, beside = limits
@@ -235,6 +287,6 @@ def _answer(
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
         found,
-        None if spent is None else spent.value <= limit,
+        None if spent is None or limit is None else spent.value <= limit,
         seconds,
     )

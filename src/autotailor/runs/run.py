@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from autotailor.runs.export import ExportAnswer, export_budget
+from autotailor.runs.export import ExportAnswer, export_budget, export_subnet
 from autotailor.runs.folder import open_folder
 from autotailor.runs.fronts.answer import FrontAnswer
 from autotailor.runs.fronts.find import find_front
@@ -107,6 +107,34 @@ class Run(RunTables):
             ExportError: an exported file does not compute what the SubNet computes.
         """
         return export_budget(self, budget, folder, polish=polish, measure=measure, access=access)
+
+    def export_subnet(
+        self,
+        which: Which,
+        folder: str | Path,
+        *,
+        polish: bool = True,
+        measure: bool = True,
+        access: Mapping[str, str] | None = None,
+    ) -> ExportAnswer:
+        """Exports one SubNet that is named, as ``export`` does with the best one of a budget.
+
+        A SubNet that the run has exported keeps the weights that it was exported with.
+
+        Args:
+            which: as in ``predict``.
+            folder: of the export; new or empty.
+            polish: whether a SubNet that the run has not exported is trained with weights of its own; without, the
+                export keeps the SuperNet's weights.
+            measure: as in ``export``.
+            access: as in ``export``.
+
+        Raises:
+            RunError: there is no such SubNet; or as for ``export``.
+            ExportError: an exported file does not compute what the SubNet computes.
+        """
+        subnet = self.subnets.find(which)
+        return export_subnet(self, subnet, folder, polish=polish, measure=measure, access=access)
 
 
 def open_run(folder: str | Path) -> Run:

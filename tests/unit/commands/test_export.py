@@ -37,6 +37,8 @@ def test_json_is_the_answer_that_lies_in_the_folder(
         (["--budget", "60%", "--limit", "energy=3"], "does not say energy; energy needs a sensor"),
         (["--budget", "60%", "--limit", "peak_memory"], "expected METRIC=VALUE such as 'peak_memory=4'"),
         (["--budget", "60%", "--limit", "latency=2"], "such as 'peak_memory=4', each metric once"),
+        (["--subnet", "budget_99"], "has no SubNet and there is no file of this name; known are smallest, largest"),
+        (["--subnet", "largest", "--limit", "parameters=1M"], "limits choose among SubNets; leave --limit out"),
     ],
 )
 def test_what_cannot_be_exported_ends_with_an_error_and_no_files(
@@ -51,3 +53,19 @@ def test_what_cannot_be_exported_ends_with_an_error_and_no_files(
 
 def test_budgets_are_read_as_milliseconds_or_left_to_the_search() -> None:
     assert [read_budget(text) for text in ("0.09", "48%")] == [0.09, "48%"]
+
+
+def test_a_named_export_of_the_run_is_exported_again_as_it_is(
+    finished_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["export", str(finished_run), "--subnet", "budget_02", "--output", str(tmp_path / "new"), "--no-measure"]
+    assert main(command) == 0
+    said = capfd.readouterr().out
+    answer = json.loads((tmp_path / "new" / "export.json").read_text())
+    chosen = json.loads((finished_run / "polish.json").read_text())
+    assert answer["assignment"] == chosen["subnets"]["budget_02"]
+    assert (answer["weights"], answer["budget"], answer["meets_budget"]) == ("polished", None, None)
+    assert answer["accuracy_validation"]["polished"] == chosen["accuracy_validation"]["budget_02"]["polished"]
+    assert f"SubNet {answer['subnet']} (polished)" in said
+    assert "budget of" not in said
+    assert not (tmp_path / "new" / "candidates.csv").exists()
