@@ -36,9 +36,8 @@ from controls.figure import front_figure
 from controls.parts import METHODS, finished, train_missing
 from controls.run import Run
 from controls.shown import show
+from controls.style import write_svg
 from controls.table import costs, rows
-
-from autotailor.reporting.style import write_svg
 
 MODELS = ("resnet_digits", "mobilenet_digits", "vit_digits")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from autotailor.reporting.style import GREY, SERIES, canvas, house_style
 from controls.parts import OF_BUDGET, ORIGINAL, TRAINED_ON
+from controls.style import GREY, SERIES, canvas, house_style
 
 LINES = {ORIGINAL: "-", TRAINED_ON: "--"}
 

@@ -23,6 +23,7 @@ TOPICS = {
     "data/pictures/unlabelled": "pictures without labels, through listing, layout, division and streams",
     "finetuning/unlabelled": "data without labels, through all kinds of training",
     "finetuning/augmentation": "augmented and mixed images, through all kinds of training",
+    "reporting/browser": "the report in Chromium: charts, slider, command, colours, widths, and people who cannot see",
     "reporting/score": "the name of the share of right answers, in the report and its figures",
     "compiler/fuzz": "broken and strange files, through parser, passes and rewrites",
     "ir/random_graphs": "random networks, in all forms of all SubNets",

@@ -17,6 +17,7 @@ for kind in KINDS:
             pareto="results/{model}/{device}/pareto.csv",
             yardstick="results/{model}/{device}/search.json",
             summary="results/{model}/{device}/summary.csv",
+            chosen="results/{model}/{device}/polish.json",
             compare=scaled_uniformly,
             exports=expand(
                 "results/{model}/{device}/exports/{name}/{file}",

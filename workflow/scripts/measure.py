@@ -27,7 +27,8 @@ with stage(snakemake) as this:
     if has_device:
         with artifacts.atomic(snakemake.output.contributors) as path:
             places = net.places(profiling.fusion_rules(device))
-            reporting.contributors(places, lut.latencies(), subnets).to_csv(path, index=False)
+            stages = reporting.stages_of(places, net.stages)
+            reporting.contributors(places, lut.latencies(), subnets, stages).to_csv(path, index=False)
     splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original)
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     weights = inheritance.inheritance(net, chosen, splits, calibration)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach
-from autotailor.reporting.contributors import contributors
+from autotailor.reporting.contributors import contributors, stages_of
 
 if TYPE_CHECKING:
     from autotailor.reporting.card.page import write_card
@@ -26,6 +26,7 @@ __all__ = [
     "build_report",
     "contributors",
     "print_front",
+    "stages_of",
     "write_card",
     "write_figure",
 ]

@@ -11,6 +11,9 @@ from autotailor.ir.space.subnet import SubNet
 if TYPE_CHECKING:
     import pandas as pd
 
+    from autotailor.ir.blocks.stage import Stage
+    from autotailor.ir.fusion.places import Place
+
 
 class PlaceLike(Protocol):
     """One fused operator of the SuperNet, over the choices of the variables that it depends on."""
@@ -33,8 +36,18 @@ def describe(feature: OperatorFeature) -> str:
     return f"{name} {height}×{width}"
 
 
+def stages_of(places: Iterable[Place], stages: Iterable[Stage]) -> dict[str, str]:
+    """The stage of each place by the place's name; places outside of all stages, such as the stem's, are left out."""
+    named = {node.name: stage.name for stage in stages for block in stage.blocks for node in block.nodes}
+    found = {place.label: next((named[n.name] for n in place.group.members if n.name in named), "") for place in places}
+    return {label: stage for label, stage in found.items() if stage}
+
+
 def contributors(
-    places: Iterable[PlaceLike], latencies: Mapping[str, float], subnets: Mapping[str, SubNet]
+    places: Iterable[PlaceLike],
+    latencies: Mapping[str, float],
+    subnets: Mapping[str, SubNet],
+    stages: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Latency of every place of some SubNets.
 
@@ -42,18 +55,21 @@ def contributors(
         places: ``net.places(fusion)``.
         latencies: feature id to ms, ``LUT.latencies()``.
         subnets: SubNets by name, for instance from ``read_budgets``.
+        stages: of places, by their names (``stages_of``).
 
     Returns:
-        Columns name, subnet (id), place, kind, operator (id), latency_ms: ``contributors.csv``.
+        Columns name, subnet (id), stage ("" outside of all stages), place, kind, operator (id), latency_ms:
+        ``contributors.csv``.
     """
     import pandas as pd
 
     rows = []
-    places = list(places)
+    places, stages = list(places), stages or {}
     for name, subnet in subnets.items():
         for place in places:
             feature = place.feature(subnet)
             if feature is not None:
                 latency = float(latencies[feature.id])
-                rows.append((name, subnet.id, place.label, describe(feature), feature.id, latency))
-    return pd.DataFrame(rows, columns=["name", "subnet", "place", "kind", "operator", "latency_ms"])
+                stage = stages.get(place.label, "")
+                rows.append((name, subnet.id, stage, place.label, describe(feature), feature.id, latency))
+    return pd.DataFrame(rows, columns=["name", "subnet", "stage", "place", "kind", "operator", "latency_ms"])

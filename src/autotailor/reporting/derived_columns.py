@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
 from autotailor.profiling.networks.promise import Promise
-from autotailor.reporting import accuracy_intervals
+from autotailor.reporting import accuracy_intervals, breakdown
 from autotailor.reporting.comparison import Comparison
 from autotailor.reporting.inputs import Tables
 from autotailor.statistics import kendall_tau
@@ -90,6 +91,20 @@ def _speedup(tables: Tables, row: str) -> float:
 
 def _accuracy_change(tables: Tables, row: str) -> float:
     return comparison(tables).accuracy_change(row).value
+
+
+def _budgets_met(tables: Tables, row: str) -> float:
+    found = comparison(tables)
+    return float(len(found.budgets) - len(found.missed))
+
+
+def _budgets_measured(tables: Tables, row: str) -> float:
+    return float(len(comparison(tables).budgets))
+
+
+def _over_budget(tables: Tables, row: str) -> float:
+    found = comparison(tables)
+    return found.number(row, tables.cost.reached) / found.number(row, tables.cost.budget) - 1
 
 
 def _latency_error(tables: Tables, row: str) -> float:
@@ -244,5 +259,21 @@ DERIVATIONS: dict[str, Derivation] = {
     "advantage": Derivation(
         ("summary", "compare"), "{score} minus that of the scaled network at this {cost}", _advantage
     ),
+    "saved": Derivation(
+        ("contributors",), "latency of the place in the original network minus that in this one", breakdown.saved
+    ),
+    "kind_latency": Derivation(
+        ("contributors",), "sum over the operators of this kind", partial(breakdown.group_latency, column="kind")
+    ),
+    "stage_latency": Derivation(
+        ("contributors",), "sum over the operators of this stage", partial(breakdown.group_latency, column="stage")
+    ),
+    "budgets_met": Derivation(("summary",), "budgets that are kept when measured", _budgets_met),
+    "budgets_measured": Derivation(
+        ("summary",),
+        "budgets of SubNets that were measured",
+        lambda tables, row: float(len(comparison(tables).budgets)),
+    ),
+    "over_budget": Derivation(("summary",), "measured {cost} over the budget, minus one", _over_budget),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
 }

@@ -5,29 +5,32 @@ The template has the columns of each table; computed numbers stand in ``derived_
 
 from __future__ import annotations
 
-import base64
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from autotailor.artifacts import atomic
-from autotailor.reporting import comparison, cost_figures, derived_columns, figures
+from autotailor.reporting import breakdown, comparison, derived_columns
+from autotailor.reporting.charts import contributors, front, predictors, sensitivity
+from autotailor.reporting.explorer import explorer
 from autotailor.reporting.inputs import ReportInputs, Tables
 from autotailor.reporting.marks import ABSENT, Marker
-from autotailor.reporting.style import svg, write_svg
+from autotailor.reporting.page import chart
+from autotailor.reporting.page.palette import style_variables
+from autotailor.reporting.sentence import answer
 
-FIGURES: Mapping[str, tuple[str, Callable[[Tables], Figure]]] = {
-    "front": ("pareto", figures.front_figure),
-    "latency": ("validation", figures.latency_figure),
-    "accuracy": ("accuracy_validation", figures.accuracy_figure),
-    "sensitivity": ("sensitivity", cost_figures.sensitivity_figure),
-    "contributors": ("contributors", cost_figures.contributors_figure),
+FIGURES: Mapping[str, tuple[str, Callable[[Tables], tuple[chart.Part, ...]]]] = {
+    "front": ("pareto", front.front),
+    "latency": ("validation", predictors.latency),
+    "accuracy": ("accuracy_validation", predictors.accuracy),
+    "sensitivity": ("sensitivity", sensitivity.sensitivity),
+    "contributors": ("contributors", contributors.contributors),
 }
-"""Maps the name of each figure to the table that the figure needs and to the function that draws it."""
+"""Maps the name of each figure to the table that the figure needs and to the function that says what it shows."""
 
 
 def build_report(inputs: ReportInputs, path: Path) -> None:
@@ -44,8 +47,10 @@ def build_report(inputs: ReportInputs, path: Path) -> None:
 def write_figure(name: str, inputs: ReportInputs, path: Path) -> None:
     """Writes one figure (a name of FIGURES) as SVG; a placeholder where the figure's table is missing or empty."""
     tables = Tables(inputs)
-    needed, draw = FIGURES[name]
-    write_svg(figures.absent_figure() if tables.table(needed) is None else draw(tables), path)
+    needed, parts = FIGURES[name]
+    text = chart.standalone((chart.absent(),) if tables.table(needed) is None else parts(tables))
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def render(inputs: ReportInputs) -> str:
@@ -59,6 +64,7 @@ def render(inputs: ReportInputs) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    compared = derived_columns.comparison(tables)
     template = environment.get_template("report.html")
     return template.render(
         inputs=inputs,
@@ -66,33 +72,34 @@ def render(inputs: ReportInputs) -> str:
         cell=marker.cell,
         derived=marker.derived,
         json=marker.json,
+        said=marker.said,
         constant=marker.constant,
         has=lambda name: _has(tables, name),
         file=tables.file,
-        figure=lambda name, alt: _figure(tables, name, alt),
+        figure=lambda name, alt: chart.embedded(name, FIGURES[name][1](tables), alt),
         rows=lambda name: list(tables.needed(name).index),
-        reference=derived_columns.reference(tables),
-        featured=derived_columns.featured(tables),
+        reference=compared.reference,
+        featured=compared.featured,
+        comparison=compared,
+        answer=answer(tables.needed("summary"), inputs.device, tables.score, tables.cost),
         featured_label=_featured_label(tables),
-        top_places=_top_places(tables),
+        time=_time(tables),
+        explorer=chart.json_text(explorer(tables)),
         configuration=_configuration(tables),
         promise_broken=derived_columns.promise_broken(tables),
         original=comparison.ORIGINAL,
         score=tables.score,
         absent=ABSENT,
+        Markup=Markup,
         cost=tables.cost,
+        variables=Markup(style_variables()),
+        library=chart.library(),
     )
 
 
 def _has(tables: Tables, name: str) -> bool:
     """Whether an input exists and is not empty."""
     return bool(tables.table(name) is not None if name in tables.names else tables.document(name))
-
-
-def _figure(tables: Tables, name: str, alt: str) -> Markup:
-    """A figure inside the page, as an image, because the ids of several inline SVGs would collide."""
-    data = base64.b64encode(svg(FIGURES[name][1](tables))).decode()
-    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(alt, data)
 
 
 def _featured_label(tables: Tables) -> str:
@@ -104,14 +111,30 @@ def _featured_label(tables: Tables) -> str:
     return f"{fewer}: {least} SubNet exported"
 
 
-def _top_places(tables: Tables) -> list[str]:
-    """Row names of the slowest places of the largest and of the featured SubNet, six of each."""
+def _time(tables: Tables) -> dict[str, Any]:
+    """Where the time goes: the SubNets, the one that is shown first, its places, sums; empty without a table."""
     table = tables.table("contributors")
     if table is None:
-        return []
-    names = [n for n in (comparison.LARGEST, derived_columns.featured(tables)) if n in set(table["name"])]
-    slowest = [table[table["name"] == n].nlargest(6, "latency_ms", keep="first") for n in dict.fromkeys(names)]
-    return [str(row) for part in slowest for row in part.index]
+        return {}
+    shown = contributors.compared(tables)
+    columns = ("kind", "stage") if breakdown.has_stages(table) else ("kind",)
+    names = list(dict.fromkeys(table["name"]))
+    cells = {
+        name: {
+            place: [row["kind"], row["stage"], *(None if math.isnan(row[c]) else row[c] for c in ("before", "after"))]
+            for place, row in breakdown.places(table, name).iterrows()
+        }
+        for name in names
+    }
+    return {
+        "base": breakdown.base(table),
+        "shown": shown,
+        "names": names,
+        "places": breakdown.places(table, shown),
+        "has_stages": "stage" in columns,
+        "sums": {column: breakdown.sums(table, column) for column in columns},
+        "cells": chart.json_text(cells),
+    }
 
 
 def _configuration(tables: Tables) -> dict[str, list[tuple[str, ...]]]:

@@ -41,6 +41,7 @@ class ReportInputs:
         space: the search space (``space.json``).
         timings: seconds of each stage (``stage``, ``seconds``).
         configuration: the composed configuration as JSON.
+        chosen: the exported SubNets' assignments (``polish.json``).
     """
 
     model: str
@@ -59,6 +60,7 @@ class ReportInputs:
     space: Path | None = None
     timings: Path | None = None
     configuration: Path | None = None
+    chosen: Path | None = None
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -98,7 +100,20 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "compare": ("name", "subnets", "latency_ms_measured", "accuracy_measured"),
     "timings": ("stage", "seconds"),
 }
-"""Columns that each table needs where budgets limit latency."""
+"""Columns of each table that the report shows where budgets limit latency."""
+OPTIONAL: Mapping[str, tuple[str, ...]] = {
+    "summary": (
+        "weights",
+        "accuracy_predicted_standard_error",
+        "accuracy_inherited",
+        "memory_mb_predicted",
+        "memory_mb_measured",
+        "energy_mj_predicted",
+    ),
+    "validation": ("noise_floor", "raw_error"),
+    "accuracy_validation": ("predicted_standard_error", "own_standard_error"),
+}
+"""Columns that runs of before may lack: the report shows a dash in their place."""
 ON_DEVICE = ("latency_ms_", "memory_mb_", "energy_mj_")
 """How columns begin that a run without a device does not have."""
 OF_COST = ("pareto", "summary", "compare")
@@ -193,6 +208,9 @@ def _read(path: Path | None, name: str, needed: list[str]) -> pd.DataFrame | Non
         table = pd.read_csv(path, dtype=keys, keep_default_na=True)
     except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ReportError(f"{path}: expected a CSV table ({error}); run the rule that writes it again") from error
+    for column in OPTIONAL.get(name, ()):
+        if column in needed and column not in table.columns:
+            table[column] = float("nan")
     if missing := [column for column in needed if column not in table.columns]:
         raise ReportError(f"{path}: column {missing[0]!r} is missing, expected {', '.join(needed)}; run its rule again")
     present = [key for key in KEYS[name] if key in table.columns]

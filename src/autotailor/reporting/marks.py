@@ -31,6 +31,7 @@ class Marker:
     - ``data-row``, ``data-column``: a cell of a CSV (KEYS names the columns that identify a row).
     - ``data-path``: a value of a JSON document, as its keys joined by ``/``.
     - ``data-derivation``, ``data-row``: one of DERIVATIONS, with the row if the derivation is about one row.
+    - ``data-answer``: a sentence of the answer.
 
     ``data-format`` is the format of the text, ``s`` for names.
     """
@@ -68,6 +69,15 @@ class Marker:
         if is_absent(value):
             return ABSENT
         return _span(shown(value, spec), spec, source=self.tables.file(document), path="/".join(path))
+
+    @staticmethod
+    def said(text: str, name: str) -> Markup:
+        """A sentence of the answer, whose names between backticks become code; ``data-answer`` names the sentence."""
+        pieces = text.split("`")
+        shown = Markup("").join(
+            Markup("<code>{}</code>").format(piece) if number % 2 else piece for number, piece in enumerate(pieces)
+        )
+        return Markup('<span data-answer="{}">{}</span>').format(name, shown)
 
     @staticmethod
     def constant(text: object) -> Markup:

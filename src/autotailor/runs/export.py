@@ -257,7 +257,7 @@ def _describe(run: RunTables, answer: ExportAnswer, table: pd.DataFrame, place: 
     if run.cost.is_measured:
         rows[EXPORT] |= {"budget_ms": answer.budget, "budget_met": answer.meets_budget}
     limits = [(name, value, UNITS[name]) for name, value in answer.limits.items()]
-    if limits or not run.cost.is_measured:
+    if answer.budget is not None and (limits or not run.cost.is_measured):
         limits = [(run.cost.title, answer.budget, answer.unit), *limits]
     asked = ", ".join(f"{name} {value:.4g} {unit}" for name, value, unit in limits)
     write_card(place.files, EXPORT, run.configuration, rows, asked=asked)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from autotailor.__main__ import main
 from autotailor.commands.export import read_budget
+from autotailor.reporting import ReportInputs
+from autotailor.reporting.explorer import command
+from autotailor.reporting.inputs import Tables
 
 
 def test_json_is_the_answer_that_lies_in_the_folder(
@@ -55,17 +59,20 @@ def test_budgets_are_read_as_milliseconds_or_left_to_the_search() -> None:
     assert [read_budget(text) for text in ("0.09", "48%")] == [0.09, "48%"]
 
 
-def test_a_named_export_of_the_run_is_exported_again_as_it_is(
-    finished_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_the_command_of_the_report_exports_the_subnet_as_the_run_did(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["export", str(finished_run), "--subnet", "budget_02", "--output", str(tmp_path / "new"), "--no-measure"]
-    assert main(command) == 0
+    inputs = ReportInputs("resnet_digits", "host", finished_run / "pareto.csv", finished_run / "summary.csv")
+    words = shlex.split(command(Tables(inputs), "budget_02"))
+    assert words[0] == "autotailor"
+    monkeypatch.chdir(tmp_path)
+    assert main([*words[1:], "--no-measure"]) == 0
     said = capfd.readouterr().out
-    answer = json.loads((tmp_path / "new" / "export.json").read_text())
+    answer = json.loads((tmp_path / "more" / "budget_02" / "export.json").read_text())
     chosen = json.loads((finished_run / "polish.json").read_text())
     assert answer["assignment"] == chosen["subnets"]["budget_02"]
     assert (answer["weights"], answer["budget"], answer["meets_budget"]) == ("polished", None, None)
     assert answer["accuracy_validation"]["polished"] == chosen["accuracy_validation"]["budget_02"]["polished"]
     assert f"SubNet {answer['subnet']} (polished)" in said
     assert "budget of" not in said
-    assert not (tmp_path / "new" / "candidates.csv").exists()
+    assert not (tmp_path / "more" / "budget_02" / "candidates.csv").exists()

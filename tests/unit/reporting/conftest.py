@@ -36,7 +36,9 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "latency_ms_predicted": latency,
             "macs_m": latency * 11,
             "found_by": ["both"] * 60,
-            "assignment": ["{}"] * 60,
+            "assignment": [
+                json.dumps({"resolution": 24, "stage1.depth": i % 2, "stage1.width": 0.5}) for i in range(60)
+            ],
         },
     )
     predicted = np.array([np.nan, 2.1, 0.38, 0.92, 1.51])
@@ -50,6 +52,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "latency_ms_predicted": predicted,
             "latency_ms_measured": [2.08, 2.07, 0.395, 0.948, 1.49],
             "latency_ms_standard_error": [0.01, 0.012, 0.004, 0.007, 0.009],
+            "budget_ms": [np.nan, np.nan, 0.38, 1.0, 1.5],
+            "budget_met": [np.nan, np.nan, False, True, True],
             "accuracy_predicted": [np.nan, 93.6, 84.9, 91.7, 93.1],
             "accuracy_predicted_standard_error": [np.nan, 0.5, 1.1, 0.7, 0.6],
             "accuracy_inherited": [np.nan, 93.6, 82.9, 89.0, 93.0],
@@ -137,6 +141,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         {
             "name": [c[0] for c in contributions],
             "subnet": ["0" * 12] * len(contributions),
+            "stage": [c[1].split(".")[0] if c[1].startswith("stage") else "" for c in contributions],
             "place": [c[1] for c in contributions],
             "kind": [c[2] for c in contributions],
             "operator": ["c" * 12] * len(contributions),
@@ -211,6 +216,15 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             },
         ),
         timings=timings,
+        chosen=document(
+            "polish",
+            {
+                "subnets": {
+                    name: {"resolution": 32, "stage1.depth": number, "stage1.width": 1 / (1 + number)}
+                    for number, name in enumerate(NAMES[1:])
+                }
+            },
+        ),
         configuration=document(
             "configuration",
             {
@@ -239,7 +253,7 @@ def counted_inputs_fixture(inputs: ReportInputs) -> ReportInputs:
         table = pd.read_csv(path)
         if path == inputs.compare:
             table["macs_m"] = 10 * table["latency_ms_measured"]
-        on_device = [name for name in table if name.startswith(("latency_ms", "memory_mb", "energy_mj"))]
+        on_device = [name for name in table if name.startswith(("latency_ms", "memory_mb", "energy_mj", "budget_"))]
         table.drop(columns=on_device).to_csv(path, index=False)
     for path, changed in (
         (inputs.configuration, {"device": {"name": "macs", "cost": "macs"}}),

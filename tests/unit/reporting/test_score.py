@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 
 from autotailor.reporting import FIGURES, ReportInputs
-from autotailor.reporting.html import FIGURES as DRAWN
 from autotailor.reporting.html import render
 from autotailor.reporting.inputs import Tables
-from autotailor.reporting.style import svg
+from autotailor.reporting.page.chart import embedded
 
 
 @pytest.fixture
@@ -26,8 +25,8 @@ def unlabelled(inputs: ReportInputs) -> ReportInputs:
 
 def read(page: str) -> str:
     """What a person reads: texts, tooltips and descriptions of figures, but no names of files and columns."""
-    page = re.sub(r"<style>.*?</style>|<code>.*?</code>", "", page, flags=re.DOTALL)
-    said = re.findall(r'(?:title|alt)="([^"]*)"', page)
+    page = re.sub(r"<style>.*?</style>|<code>.*?</code>|<script.*?</script>", "", page, flags=re.DOTALL)
+    said = re.findall(r'(?:title|aria-label)="([^"]*)"', page)
     return html.unescape(" ".join([*said, re.sub(r"<[^>]*>", " ", page)])).lower()
 
 
@@ -43,9 +42,8 @@ def test_the_report_follows_the_data(unlabelled: ReportInputs) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_follow_the_data(unlabelled: ReportInputs, name: str) -> None:
-    """Matplotlib draws texts as paths, and writes each text beside its path as a comment."""
     labelled, other = (
-        svg(DRAWN[name][1](Tables(inputs))).decode().lower()
+        str(embedded("it", FIGURES[name][1](Tables(inputs)), "")).lower()
         for inputs in (replace(unlabelled, configuration=None), unlabelled)
     )
     assert "accura" not in other

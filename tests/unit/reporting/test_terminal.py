@@ -17,7 +17,8 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
     stream = io.StringIO()
     timings = pd.read_csv(inputs.timings)
     console = Console(file=stream, width=80)
-    print_front(pd.read_csv(inputs.summary), timings, Path("results/report.html"), console)
+    summary = pd.read_csv(inputs.summary).drop(columns=["budget_ms", "budget_met"])
+    print_front(summary, timings, Path("results/report.html"), console)
     text = stream.getvalue()
     for part in (
         "budget_02",
@@ -39,10 +40,9 @@ def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
 
 def test_budgets_are_printed_with_whether_they_are_met(inputs: ReportInputs) -> None:
     summary = pd.read_csv(inputs.summary)
-    met = [None, None, False, True, True]
-    for more, marks in (({}, 0), ({"budget_ms": [None, None, 0.38, 1.0, 1.5], "budget_met": met}, 1)):
+    for table, marks in ((summary, 1), (summary.drop(columns=["budget_ms", "budget_met"]), 0)):
         stream = io.StringIO()
-        print_front(summary.assign(**more), console=Console(file=stream, width=80))
+        print_front(table, console=Console(file=stream, width=80))
         assert stream.getvalue().count("0.380 ✗") == marks
         assert stream.getvalue().count("✓") == 2 * marks
         assert "…" not in stream.getvalue()

@@ -1,4 +1,4 @@
-"""The style of the report's figures."""
+"""The style of the benchmarks' figures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from autotailor.artifacts import atomic
 
-BLUE, ORANGE, GREEN = "#2563eb", "#d97706", "#0f766e"
-INK, GREY, LIGHT = "#1e293b", "#64748b", "#cbd5e1"
+BLUE = "#2563eb"
+INK, GREY = "#1e293b", "#64748b"
 SERIES = (BLUE, "#f59e0b", "#14b8a6", "#8b5cf6", "#f43f5e", "#84cc16", "#0ea5e9", "#a16207")
 
 STYLE: dict[Any, Any] = {
@@ -46,7 +45,7 @@ STYLE: dict[Any, Any] = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Inside this context, figures have the report's style."""
+    """Inside this context, figures have this style."""
     with mpl.rc_context(rc=STYLE):
         yield
 
@@ -69,14 +68,3 @@ def write_svg(figure: Figure, path: Path) -> None:
     content = svg(figure)
     with atomic(path) as temporary:
         temporary.write_bytes(content)
-
-
-def diagonal(axes: Axes, low: float, high: float, label: str) -> None:
-    """The line where prediction equals measurement."""
-    axes.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=(0, (4, 3)), label=label, zorder=1)
-
-
-def padded(low: float, high: float, share: float = 0.05) -> tuple[float, float]:
-    """A range with a margin at both ends."""
-    air = (high - low) * share or abs(high) * share or 1.0
-    return low - air, high + air

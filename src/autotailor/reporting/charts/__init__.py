@@ -1,0 +1,1 @@
+"""The figures of a run's report: what they show, as charts of Altair."""

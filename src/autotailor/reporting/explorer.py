@@ -1,0 +1,117 @@
+"""What the page's script knows of each SubNet: what it costs, how accurate it is, what it is, and how to export it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from autotailor.reporting.comparison import ORIGINAL
+from autotailor.reporting.derived_columns import comparison, cost_column, featured
+from autotailor.reporting.inputs import Tables
+
+OUTPUT = "more"
+"""Folder in which the commands write what they export."""
+PREDICTED = ("", "accuracy_predicted", "accuracy_predicted_standard_error")
+MEASURED = ("latency_ms_standard_error", "accuracy_measured", "accuracy_standard_error")
+"""Columns behind that of the cost: its error, the accuracy, and the accuracy's error."""
+
+
+def command(tables: Tables, subnet: str) -> str:
+    """The command that exports a SubNet of the run, in the folder in which the run was started."""
+    run = tables.inputs.summary.parent.as_posix()
+    words = ["autotailor", "export", run, "--subnet", subnet, "--output", f"{OUTPUT}/{subnet}"]
+    return shlex.join(words)
+
+
+def explorer(tables: Tables) -> dict[str, Any]:
+    """All that the page's script needs, as plain data.
+
+    Returns:
+        ``cost`` and ``score``: how numbers are called. ``variables``: names, in the order of ``choices``. ``picked``:
+        the SubNet that is shown first. ``subnets``: the exported ones, the original network, and those of the
+        predicted front, each with ``id``, ``predicted`` and ``measured`` (cost, its error, accuracy, its error; null
+        where a number is not known), ``choices`` (null where they are not known) and ``command`` (null for the
+        original network).
+    """
+    assignments = _assignments(tables)
+    variables = list(dict.fromkeys(name for choices in assignments.values() for name in choices))
+    found = [*_exported(tables), *_front(tables)]
+    for subnet in found:
+        choices = assignments.get(subnet.pop("subnet"))
+        subnet["choices"] = None if choices is None else [choices.get(name) for name in variables]
+    return {
+        "cost": {"title": tables.cost.title, "unit": tables.cost.unit, "measured": comparison(tables).is_measured},
+        "score": tables.score.name,
+        "variables": variables,
+        "picked": featured(tables),
+        "subnets": found,
+    }
+
+
+def _exported(tables: Tables) -> list[dict[str, Any]]:
+    """The rows of ``summary.csv``."""
+    compared, column = comparison(tables), cost_column(tables)
+    found = []
+    for name in tables.needed("summary").index:
+        number = compared.summary.loc[name]
+        missed = str(name) in compared.missed
+        found.append(
+            {
+                "id": str(name),
+                "subnet": str(number["subnet"]),
+                "kind": "original" if name == ORIGINAL else "export",
+                "weights": _text(number.get("weights")),
+                "predicted": _numbers(number, tables.cost.column, PREDICTED),
+                "measured": _numbers(number, column, MEASURED),
+                "budget": _number(number.get(tables.cost.budget)),
+                "met": not missed if str(name) in compared.budgets else None,
+                "command": None if name == ORIGINAL else command(tables, str(name)),
+            }
+        )
+    return found
+
+
+def _front(tables: Tables) -> list[dict[str, Any]]:
+    """The SubNets of ``pareto.csv``."""
+    return [
+        {
+            "id": str(id_),
+            "subnet": str(id_),
+            "kind": "front",
+            "weights": "",
+            "predicted": _numbers(row, tables.cost.column, PREDICTED),
+            "measured": None,
+            "budget": None,
+            "met": None,
+            "command": command(tables, str(id_)),
+        }
+        for id_, row in tables.needed("pareto").sort_values(tables.cost.column).iterrows()
+    ]
+
+
+def _assignments(tables: Tables) -> dict[str, Mapping[str, Any]]:
+    """Id of a SubNet to its choices, from the exports and from the front."""
+    found: dict[str, Mapping[str, Any]] = {}
+    pareto = tables.needed("pareto")
+    for id_, text in pareto.get("assignment", pd.Series(dtype=str)).dropna().items():
+        found[str(id_)] = json.loads(text)
+    chosen = (tables.document("chosen") or {}).get("subnets", {})
+    ids = tables.needed("summary")["subnet"]
+    return found | {str(ids[name]): choices for name, choices in chosen.items() if name in ids.index}
+
+
+def _numbers(row: pd.Series[Any], cost: str, columns: tuple[str, ...]) -> list[float | None]:
+    return [_number(row.get(column)) for column in (cost, *columns)]
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(float(value)) else float(f"{float(value):.6g}")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,51 @@
+"""What the script of the report knows of each SubNet."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+
+from autotailor.reporting import ReportInputs
+from autotailor.reporting.explorer import command, explorer
+from autotailor.reporting.inputs import Tables
+
+
+def test_every_exported_subnet_and_the_whole_front_are_known(inputs: ReportInputs) -> None:
+    found = {subnet["id"]: subnet for subnet in explorer(Tables(inputs))["subnets"]}
+    summary, pareto = pd.read_csv(inputs.summary).set_index("name"), pd.read_csv(inputs.pareto, dtype={"subnet": str})
+    assert set(found) == {*summary.index, *pareto["subnet"]}
+    for name, row in summary.iterrows():
+        measured = [row[c] for c in ("latency_ms_measured", "latency_ms_standard_error", "accuracy_measured")]
+        assert found[name]["measured"][:3] == pytest.approx(measured, rel=1e-5)
+    assert (found["budget_01"]["budget"], found["budget_01"]["met"]) == (0.38, False)
+    assert (found["largest"]["budget"], found["largest"]["met"]) == (None, None)
+    assert found["original"]["command"] is None
+    json.dumps(list(found.values()), allow_nan=False)
+
+
+def test_assignments_come_from_the_exports_and_from_the_front(inputs: ReportInputs) -> None:
+    known = explorer(Tables(inputs))
+    found = {subnet["id"]: subnet["choices"] for subnet in known["subnets"]}
+    assert dict(zip(known["variables"], found["budget_02"], strict=True)) == {
+        "resolution": 32,
+        "stage1.depth": 2,
+        "stage1.width": pytest.approx(1 / 3),
+    }
+    assert found["original"] is None
+    assert known["variables"] == ["resolution", "stage1.depth", "stage1.width"]
+    assert found[f"{7:012x}"] == [24, 1, 0.5]
+
+
+def test_a_run_without_a_device_compares_macs(counted_inputs: ReportInputs) -> None:
+    known = explorer(Tables(counted_inputs))
+    assert known["cost"] == {"title": "MACs", "unit": "M", "measured": False}
+    (found,) = (subnet for subnet in known["subnets"] if subnet["id"] == "budget_02")
+    assert found["measured"] == [10.3, None, 91.4, 0.5]
+
+
+def test_names_of_the_shell_are_quoted(inputs: ReportInputs) -> None:
+    words = shlex.split(command(Tables(inputs), "a b;c"))
+    assert words[-3:] == ["a b;c", "--output", "more/a b;c"]
