@@ -88,7 +88,8 @@ def _more_accurate(comparison: Comparison, score: Score, whom: str, *, shares_ve
         difference = f"{change.value:+.1f}{_plus_minus(change.error)} points".replace("-", "−")
         return f" and {verb}as accurate within the error of the test set ({difference})"
     points = f"{abs(change.value):.1f}" if abs(change.value) >= 0.05 else f"{abs(change.value):.2f}"
-    return f" and {verb}{points} points more accurate" if change.value > 0 else f" but {points} points less accurate"
+    joined, comparative = ("and", "more") if change.value > 0 else ("but", "less")
+    return f" {joined} {verb}{points} points {comparative} accurate"
 
 
 def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:

@@ -128,6 +128,8 @@ def test_without_a_device_macs_are_compared_and_latency_is_not_spoken_of() -> No
     found = answer(table.drop(columns=["budget_ms", "budget_met"]), "macs", cost=COSTS["macs"])
     assert found.sentence == "`budget_01` needs 50 % of the MACs of your network and is 2.0 points more accurate."
     assert found.caveats == ("Latency is unknown: the run counted MACs and had no device.",)
+    worse = answer(table.assign(accuracy_measured=[90.0, 87.0, 90.0]), "macs", cost=COSTS["macs"])
+    assert worse.sentence.endswith("of the MACs of your network but is 3.0 points less accurate.")
 
 
 def test_without_labels_the_share_of_same_answers_is_told() -> None:

@@ -36,7 +36,7 @@ class Series:
 
 
 FRONT = Series("predicted front", "circle", 20, "grey", "grey")
-SCALED = Series("scaled, trained alone", "square", 60, "green", "card")
+SCALED = Series("scaled network", "square", 60, "green", "card")
 PREDICTED = Series("SubNet, predicted", "circle", 55, "card", "blue")
 MEASURED = Series("SubNet, measured", "circle", 100, "blue", "card")
 MISSED = Series("misses its budget", "triangle-down", 110, "amber", "ink")

@@ -55,7 +55,7 @@ def configured(chart: alt.TopLevelMixin) -> dict[str, Any]:
         "axis": {
             **{"labelColor": soft, "titleColor": soft, "gridColor": line, "domainColor": line, "tickColor": line},
             **{"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8},
-            **{"labelOverlap": "greedy", "labelLimit": 210},
+            **{"labelOverlap": "greedy", "labelSeparation": 8, "labelLimit": 210},
         },
         "legend": {
             **{
@@ -66,7 +66,12 @@ def configured(chart: alt.TopLevelMixin) -> dict[str, Any]:
                 "symbolStrokeWidth": 1.5,
                 "symbolOpacity": 1,
             },
-            **{"columns": {"expr": "width < 480 ? 2 : 5"}, "labelLimit": 190, "columnPadding": 14, "offset": 8},
+            **{
+                "columns": {"expr": "width < 480 ? 2 : width < 900 ? 3 : 6"},
+                "labelLimit": 190,
+                "columnPadding": 14,
+                "offset": 8,
+            },
         },
         "title": {"color": ink, "fontSize": 13, "anchor": "start", "offset": 10},
         "text": {"color": ink},

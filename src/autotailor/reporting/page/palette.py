@@ -68,6 +68,7 @@ def style_variables() -> str:
     return (
         f":root {{ color-scheme: light dark; {light} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+        "@media print { :root { color-scheme: light; } }\n"
     )
 
 

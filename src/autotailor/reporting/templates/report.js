@@ -55,7 +55,7 @@
     at("card-facts").replaceChildren(...facts(subnet).map(([name, text]) => element("div", "", element("dt", name), element("dd", text))));
     at("card-assignment").hidden = subnet.choices === null;
     at("card-choices").replaceChildren(...(subnet.choices ?? []).map((choice, index) =>
-      element("li", "", `${run.variables[index]} `, element("b", String(choice)))));
+      element("li", "", `${run.variables[index]} `, element("b", Number.isFinite(choice) ? digits(choice, 4) : String(choice)))));
     at("card-export").hidden = subnet.command === null;
     at("card-command").textContent = subnet.command ?? "";
     at("said").textContent = "";
