@@ -33,6 +33,8 @@ AGENT = "AUTOTAILOR_RENDEZVOUS"
 """Variable that tells an agent where agents meet, as host:port."""
 PORTS = 20_000, 20_000
 """First port and number of ports at which the agents of a job meet, chosen by the number of the job."""
+OF_THE_JOB = ("SLURM_JOB_ID", "SLURM_CONF", "SLURM_CLUSTER_NAME")
+"""Variables of Slurm that hold for a job as a whole."""
 SHUTDOWN_SECONDS = 60
 """Time in which workers finish their step and write a checkpoint when they are told to end."""
 LOST = 75
@@ -122,13 +124,22 @@ def _on_nodes(asked: Processes, title: str) -> None:
     if cores := os.environ.get("SLURM_CPUS_PER_TASK"):
         command.append(f"--cpus-per-task={cores}")
     try:
-        agents = subprocess.Popen([*command, sys.executable, *sys.argv], env={**os.environ, AGENT: place})
+        agents = subprocess.Popen([*command, sys.executable, *sys.argv], env={**_of_the_job(), AGENT: place})
     except FileNotFoundError as error:
         raise LaunchError(f"{title}: job {job} of Slurm has no srun in its PATH; nodes are started by srun") from error
     with _forwarding(agents.send_signal):
         status = agents.wait()
     if status:
         sys.exit(status if status > 0 else 128 - status)
+
+
+def _of_the_job() -> dict[str, str]:
+    """The environment without what Slurm says of the step in which this process runs.
+
+    The executor of Snakemake runs a rule in a step on the first node alone. ``srun`` would take that node for all nodes
+    of the job, and refuse to start an agent on others.
+    """
+    return {key: value for key, value in os.environ.items() if not key.startswith("SLURM_") or key in OF_THE_JOB}
 
 
 @contextmanager

@@ -110,6 +110,7 @@ def test_what_the_first_process_has_said_is_not_repeated(status: int) -> None:
 
 
 SRUN = """#!/bin/bash
+echo "step nodes: $SLURM_NNODES, job: $SLURM_JOB_ID" >> "$ASKED"
 while [[ $1 == --* ]]; do echo "$1" >> "$ASKED"; shift; done
 "$@" & first=$!
 "$@" & second=$!
@@ -122,10 +123,13 @@ def test_a_job_of_slurm_starts_an_agent_on_each_node(tmp_path: Path) -> None:
     (tmp_path / "srun").write_text(SRUN)
     (tmp_path / "srun").chmod(0o755)
     variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(tmp_path / "asked"), "SLURM_JOB_ID": "4711"}
+    variables |= {"SLURM_NNODES": "1", "SLURM_CPUS_PER_TASK": "3"}  # of the step in which the rule runs
     done = run(tmp_path, "pass", each=1, nodes=2, **variables)
     assert done.returncode == 0, done.stderr
     assert sorted(line for line in done.stdout.splitlines() if "worker" in line) == ["worker 0 of 2", "worker 1 of 2"]
-    assert {"--nodes=2", "--ntasks=2"} <= set((tmp_path / "asked").read_text().split())
+    said, *options = (tmp_path / "asked").read_text().splitlines()
+    assert {"--nodes=2", "--ntasks=2", "--cpus-per-task=3"} <= set(options)
+    assert said == "step nodes: , job: 4711"
 
 
 def test_several_nodes_need_a_job_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
