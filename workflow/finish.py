@@ -1,4 +1,4 @@
-"""Prints the front, the seconds of each stage, and the path of the report, at the end of `make run`.
+"""Prints the front, the seconds of each stage, the path of the report, and the answer of the run in one sentence.
 
 python workflow/finish.py MODEL DEVICE
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from autotailor import config, data, search
-from autotailor.reporting import print_front
+from autotailor.reporting import answer, print_front
 
 
 def main() -> None:
@@ -28,13 +28,12 @@ def show(directory: Path) -> None:
     """Reads the artifacts of one model and device."""
     timings = pd.read_csv(directory / "timings.csv")
     configuration = json.loads((directory / "configuration.json").read_text(encoding="utf-8"))
-    print_front(
-        pd.read_csv(directory / "summary.csv"),
-        timings,
-        (directory / "report.html").resolve(),
-        score=data.score(configuration["data"]),
-        cost=search.cost_of_device(configuration["device"]),
-    )
+    summary, score = pd.read_csv(directory / "summary.csv"), data.score(configuration["data"])
+    cost = search.cost_of_device(configuration["device"])
+    print_front(summary, timings, (directory / "report.html").resolve(), score=score, cost=cost)
+    found = answer(summary, configuration["device"]["name"], score, cost)
+    for sentence in (found.sentence, *found.caveats):
+        print(sentence.replace("`", ""))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from autotailor.commands import doctor, export, front, new, predict, run, runner
+from autotailor.commands import doctor, export, front, new, predict, run, runner, status
 from autotailor.commands import inspect as inspection
 from autotailor.commands import lut as luts
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (new, run, inspection, doctor, runner, luts, predict, front, export)
+COMMANDS = (new, run, status, inspection, doctor, runner, luts, predict, front, export)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

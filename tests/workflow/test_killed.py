@@ -40,14 +40,16 @@ def test_a_killed_snakemake_is_started_again_and_goes_on(tmp_path: Path) -> None
     locks = tmp_path / ".snakemake" / "locks"
     with started(tmp_path, tmp_path / "first.txt") as run:
         wait_for(
-            lambda: locks.is_dir() and any(locks.iterdir()) and "pretrain:" in (tmp_path / "first.txt").read_text()
+            lambda: (
+                locks.is_dir() and any(locks.iterdir()) and "pretrain: trains" in (tmp_path / "first.txt").read_text()
+            )
         )
         run.send_signal(signal.SIGKILL)  # the process that holds the locks, and no other
         run.wait()
         assert any(locks.iterdir())
     second = tmp_path / "second.txt"
     with started(tmp_path, second) as run:
-        wait_for(lambda: "Job 0: pretrain" in second.read_text() or run.poll() is not None)
+        wait_for(lambda: "pretrain: trains" in second.read_text() or run.poll() is not None)
         said = second.read_text()
         assert run.poll() is None, said
         assert "an earlier run was killed; this run continues its work" in said

@@ -15,6 +15,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
 ROOT = WORKFLOW.parent
+if workflow.is_main_process:
+    sys.path.insert(0, str(WORKFLOW))
+    import console
+
+    console.attach(workflow)
+
 STATE = Path(".snakemake/autotailor")
 DEFAULTS = {
     "model": ["resnet_digits"],

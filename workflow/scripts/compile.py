@@ -20,7 +20,9 @@ with stage(snakemake) as this:
     )
     with artifacts.atomic(snakemake.output.onnx) as path:
         net.export_onnx(net.largest(), path)
-    artifacts.write_json(snakemake.output.space, describe(net))
+    description = describe(net)
+    artifacts.write_json(snakemake.output.space, description)
     with artifacts.atomic(snakemake.output.supernet) as path:
         net.save(path)
+    this.tell(f"{int(description['distinct_variants']):,} SubNets")
     this.run.metrics({"modifications": net.space.num_modifications, "blocks": len(net.blocks)})

@@ -45,6 +45,8 @@ with stage(snakemake) as this:
     )
     result.write(Path(snakemake.output.confirmed))
     if this.params["imported"]:
-        print(f"candidates are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=...")
+        this.tell(
+            f"candidates are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=..."
+        )
     else:
-        print(result.verdict())
+        this.tell(result.verdict())

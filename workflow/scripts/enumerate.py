@@ -12,4 +12,5 @@ with stage(snakemake) as this:
     operators = enumeration.enumerate_operators(net, profiling.fusion_rules(device))
     with artifacts.atomic(snakemake.output.operators) as path:
         enumeration.write_operators(path, operators)
+    this.tell(f"{len(operators):,} operators")
     this.run.metrics({"operators": len(operators), "places": sum(operator.places for operator in operators)})

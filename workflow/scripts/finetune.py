@@ -18,3 +18,5 @@ with stage(snakemake, is_training=True) as this:
         with artifacts.atomic(snakemake.output.history) as path:
             pd.DataFrame(result.history).to_csv(path, index=False)
         artifacts.write_json(snakemake.output.metrics, result.metrics)
+        ends = [f"{name} {result.metrics[f'{name}_validation_accuracy']:.1f} %" for name in ("largest", "smallest")]
+        this.tell(f"{splits.score.name} on the validation set: {', '.join(ends)}")

@@ -41,7 +41,11 @@ with stage(snakemake) as this:
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
     if has_device and not measured:
-        print(f"latencies are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=...")
+        this.tell(
+            f"latencies are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=..."
+        )
+    elif has_device and table["budget_met"].notna().any():
+        this.tell(f"{table['budget_met'].eq(True).sum()} of {table['budget_met'].notna().sum()} budgets are met")
     for row in table.to_dict("records"):
         keys = ("latency_ms_measured", "accuracy_inherited", "accuracy_measured", "size_mb", "memory_mb_measured")
         this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if pd.notna(row.get(key))})

@@ -19,3 +19,4 @@ with stage(snakemake, is_training=True) as this:
         with artifacts.atomic(snakemake.output.history) as path:
             pd.DataFrame(result.history).to_csv(path, index=False)
         artifacts.write_json(snakemake.output.metrics, result.metrics)
+        this.tell(f"{splits.score.name} {result.metrics['validation_accuracy']:.1f} % on the validation set")

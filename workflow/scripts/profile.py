@@ -15,7 +15,7 @@ with stage(snakemake) as this:
     where = snakemake.config["profile"][snakemake.wildcards.device]
     if this.params["imported"]:
         lut = profiling.read_table(Path(where["lut"]), device).select(features)
-        print(f"{len(features)} operators are taken from {where['lut']} and not measured here")
+        this.tell(f"{len(features):,} operators are taken from {where['lut']} and not measured here")
     else:
         places = [row.places for row in operators]
         net = autotailor.load(snakemake.input.supernet)
@@ -23,5 +23,7 @@ with stage(snakemake) as this:
         lut = profiling.profile(features, device, Path(where["store"]), places=places, net=net, avoid=judged)
     with artifacts.atomic(snakemake.output.lut) as path:
         lut.write(path)
+    if not this.params["imported"]:
+        this.tell(f"{len(lut):,} operators measured")
     errors = [error / lut.latencies()[key] for key, error in lut.standard_errors().items()]
     this.run.metrics({"operators": len(lut), "mean_relative_standard_error": sum(errors) / len(errors)})

@@ -35,3 +35,4 @@ with stage(snakemake, computes=False) as this:
         if name.endswith("_card"):
             export = Path(card).parent
             reporting.write_card(export, export.name, this.params["configuration"], rows)
+    this.tell(snakemake.output.report)

@@ -59,4 +59,5 @@ with stage(snakemake) as this:
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
+    this.tell(f"{len(result.front.indices):,} SubNets on the front")
     this.run.metrics(result.metrics())

@@ -26,4 +26,4 @@ with stage(snakemake) as this:
         table.to_csv(path, index=False)
     tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"baseline_accuracy": result.baseline, "kendall_tau": tau})
-    print(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")
+    this.tell(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")

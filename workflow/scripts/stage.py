@@ -6,12 +6,12 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from autotailor import artifacts, logs, tracking
+from autotailor import artifacts, logs, progress, tracking
 from autotailor.code import changed_modules, rule_code, rule_modules
 from autotailor.compute import launch
 from autotailor.ir.errors import AutoTailorError
@@ -32,12 +32,19 @@ class Stage:
         work: directory of checkpoints and journals, for this configuration and these inputs only.
         run: the rule's child run in MLflow.
         is_first: whether this process writes the rule's outputs; several may train together.
+        told: what ``tell`` was given.
     """
 
     params: dict
     work: Path
     run: tracking.Child
     is_first: bool = True
+    told: list[str] = field(default_factory=list)
+
+    def tell(self, result: str) -> None:
+        """Says what a person wants to know of the finished rule: in its log, on the console, for ``status``."""
+        logging.info("%s", result)
+        self.told.append(result)
 
 
 class _NoRun:
@@ -166,6 +173,7 @@ def stage(snakemake, *, computes=True, is_training=False):
             yield helper
         return
     logs.send_to(snakemake.log[0] if snakemake.log else None)
+    recorder = progress.begin(snakemake.log[0], snakemake.rule) if snakemake.log else None
     record = Path(snakemake.output.provenance)
     outputs = [Path(path) for path in snakemake.output if Path(path) != record]
     for output in (*outputs, record):
@@ -175,7 +183,8 @@ def stage(snakemake, *, computes=True, is_training=False):
             provenance = artifacts.Provenance(_rule(snakemake), params, [Path(path) for path in snakemake.input])
             work = _work(snakemake, provenance, is_training=is_training)
             begun = work.begin()
-            yield Stage(params, work.folder, run)
+            this = Stage(params, work.folder, run)
+            yield this
             resumed = changed_modules(begun, work.code)
             kept = snakemake.config["kept"].get("/".join(_pair(snakemake)), {})
             provenance.write(record, outputs, work.code, kept, resumed)
@@ -183,6 +192,8 @@ def stage(snakemake, *, computes=True, is_training=False):
             for path in outputs:
                 if path.suffix in KEPT:
                     run.artifact(path)
+        if recorder:
+            recorder.finish("; ".join(this.told))
     except AutoTailorError as error:
         logging.error("Error in rule %s: %s", snakemake.rule, error)
         launch.tell(error)
@@ -191,3 +202,6 @@ def stage(snakemake, *, computes=True, is_training=False):
         logging.exception("Error in rule %s", snakemake.rule)
         launch.tell(error)
         sys.exit(1)
+    finally:
+        if recorder:
+            recorder.fail()

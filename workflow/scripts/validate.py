@@ -36,7 +36,7 @@ with stage(snakemake) as this:
         tau = kendall_tau(table["predicted_ms"], table["measured_ms"])
         error, raw = table[["relative_error", "raw_error"]].abs().mean()
         this.run.metrics({"kendall_tau": tau, "mean_absolute_relative_error": error, "mean_absolute_raw_error": raw})
-        print(
+        this.tell(
             f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%} "
             f"({raw:.1%} without correction of the machine's drift since profiling)"
         )
@@ -44,4 +44,6 @@ with stage(snakemake) as this:
         log = logging.info if promise.is_kept(table) else logging.warning
         log("latency predictor: %s", promise.verdict(table))
     else:
-        print(f"SubNets are not measured, because the LUT is imported; to measure on {device.name}, leave out lut=...")
+        this.tell(
+            f"SubNets are not measured, because the LUT is imported; to measure on {device.name}, leave out lut=..."
+        )

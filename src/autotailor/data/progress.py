@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from autotailor.progress import step
+
 MOMENT_SECONDS = 1.0
 LINE_SECONDS = 30.0
 
@@ -33,8 +35,12 @@ def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
     task = bar.add_task(title, total=total)
     started, shown = time.monotonic(), False
 
+    done = 0
+
     def advance() -> None:
-        nonlocal shown
+        nonlocal shown, done
+        done += 1
+        step(f"{title} {done:,} of {total:,}")
         if not shown and time.monotonic() - started > MOMENT_SECONDS:
             bar.start()
             shown = True
@@ -52,6 +58,7 @@ def _lines(title: str, total: int) -> Callable[[], None]:
     def advance() -> None:
         nonlocal done, said
         done += 1
+        step(f"{title} {done:,} of {total:,}")
         if time.monotonic() - said > LINE_SECONDS:
             said = time.monotonic()
             print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
-from rich.progress import track
 
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.config import CalibrationConfig
@@ -14,6 +13,7 @@ from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data import DataSplits
 from autotailor.finetuning.polishing import Exported
 from autotailor.ir.supernet import SuperNet
+from autotailor.progress.bars import track
 
 
 def inheritance(

@@ -17,11 +17,11 @@ from pymoo.operators.crossover.ux import UniformCrossover
 from pymoo.operators.mutation.pm import PM
 from pymoo.operators.repair.rounding import RoundingRepair
 from pymoo.problems.static import StaticProblem
-from rich.progress import track
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, canonical, sample, smallest, stack
 from autotailor.ir.space.variable import Space
+from autotailor.progress.bars import track
 from autotailor.search.beam import beam_search, best_at_budgets
 from autotailor.search.config import SearchConfig
 from autotailor.search.front import Front, Objectives, non_dominated

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.determinism import deterministic
@@ -26,6 +25,7 @@ from autotailor.prediction.accuracy import Accuracy, DropError
 from autotailor.prediction.measured import Measured
 from autotailor.prediction.model import AccuracyModel
 from autotailor.prediction.outcomes import Outcomes
+from autotailor.progress.bars import track
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
 from autotailor.statistics import accuracy, accuracy_drop

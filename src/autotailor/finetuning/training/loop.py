@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from torch import nn
 
 from autotailor.accuracy.determinism import deterministic
@@ -43,6 +43,7 @@ from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_an
 from autotailor.finetuning.training.states.contents import Position, Row, State
 from autotailor.finetuning.training.steps import Clipping, Step, StepFunction
 from autotailor.finetuning.training.watch import Accuracies, Watch
+from autotailor.progress.bars import Progress
 
 logger = logging.getLogger(__name__)
 EPOCH_SHARE = 0.2

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.space.subnet import SubNet
@@ -30,6 +30,7 @@ from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.table.lut import LUT
 from autotailor.profiling.table.store import Store
+from autotailor.progress.bars import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from autotailor.ir.metrics.uncertainty import LatencyError
 from autotailor.ir.space.metric import Metric
@@ -20,6 +19,7 @@ from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.networks.conversion import convert
 from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_rounds
 from autotailor.profiling.table.lut import LUT
+from autotailor.progress.bars import track
 
 COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error", "lut_error")
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))

@@ -1,0 +1,67 @@
+"""``autotailor status``: what a run is doing, or why it ended; from its files, whether or not it still runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from autotailor.commands import answer
+from autotailor.progress.status import FAILED, KILLED, RUNNING, StageStatus, Status, read_status
+
+MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", FAILED: "✗", KILLED: "✗"}
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``status`` to the commands."""
+    parser = commands.add_parser(
+        "status",
+        help="what a run is doing, or why it ended",
+        description="Says which stages of the last run in this folder are done, running or waiting, with the progress "
+        "of those that run; or why the run ended, with the last lines of the failing stage's log. It reads files only: "
+        "it works beside a run, from another terminal or another machine.",
+    )
+    parser.add_argument("model", nargs="?", help="only the stages of this model")
+    parser.add_argument("device", nargs="?", help="only the stages of this device, and those of the model alone")
+    parser.add_argument("--folder", type=Path, default=Path(), help="in which the run was started; default: this one")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints the status.
+
+    Raises:
+        ProgressError: no run has left a trace in the folder.
+    """
+    status = read_status(options.folder, options.model, options.device)
+    if options.json:
+        answer.print_json(status.to_dict())
+    else:
+        print("\n".join(lines(status)))
+
+
+def lines(status: Status) -> list[str]:
+    """The status for people."""
+    several = len({(stage.model, stage.device) for stage in status.stages if stage.device}) > 1
+    names = [_name(stage, several) for stage in status.stages]
+    width = max((len(name) for name in names), default=0)
+    found = [status.sentence]
+    for name, stage in zip(names, status.stages, strict=True):
+        spent = "" if stage.seconds is None else str(timedelta(seconds=round(stage.seconds)))
+        found.append(f"{MARKS[stage.state]} {name:<{width}} {stage.state:<8} {spent:>8}  {stage.now}".rstrip())
+        found += [f"    ! {warning}" for warning in stage.warnings]
+    for stage in status.failures:
+        found += _failure(stage)
+    return [*found, *([status.remedy] if status.remedy else [])]
+
+
+def _name(stage: StageStatus, several: bool) -> str:
+    return " ".join([stage.rule, *(part for part in (stage.model, stage.device) if several and part)])
+
+
+def _failure(stage: StageStatus) -> Sequence[str]:
+    if not stage.last_lines:
+        return [f"{stage.log} has no message."]
+    return [f"{stage.log} ends with:", *(f"    {line}" for line in stage.last_lines)]

@@ -1,0 +1,84 @@
+"""The record of a rule's last run, ``logs/MODEL/RULE.progress.json``: when it began, how far it is, how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+SUFFIX = ".progress.json"
+DONE, FAILED = "done", "failed"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of a rule.
+
+    Attributes:
+        rule: name of the rule.
+        log: path of the rule's log, from the folder of the run.
+        pid: of the process that runs the rule.
+        host: name of the machine of that process.
+        begun: when the rule began, seconds since 1970.
+        ended: when it ended; None while it runs, and where it was killed.
+        outcome: ``done`` or ``failed``; "" before the end.
+        said: the last message.
+        step: how far a loop has come; "" outside of loops.
+        result: what a person wants to know of the finished rule.
+        warnings: the warnings, in their order.
+        before: seconds of the last run that was finished; None where there was none.
+    """
+
+    rule: str
+    log: str = ""
+    pid: int = 0
+    host: str = ""
+    begun: float = 0.0
+    ended: float | None = None
+    outcome: str = ""
+    said: str = ""
+    step: str = ""
+    result: str = ""
+    warnings: tuple[str, ...] = ()
+    before: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the rule has run until now or until its end."""
+        return max(0.0, (time.time() if self.ended is None else self.ended) - self.begun)
+
+    @property
+    def usual_seconds(self) -> float | None:
+        """How long a whole run of the rule takes, from the last finished one; None where there was none."""
+        return self.seconds if self.outcome == DONE else self.before
+
+    @property
+    def now(self) -> str:
+        """The progress in one line: the last message, and how far the loop has come."""
+        return " · ".join(part for part in (self.said.partition("\n")[0], self.step) if part)
+
+
+def record_of(log: str | Path) -> Path:
+    """Path of the record that belongs to a rule's log."""
+    return Path(log).with_suffix(SUFFIX)
+
+
+def read_record(path: Path) -> Record | None:
+    """The record in a file; None where there is none, or none that this version can read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        known = {field.name for field in fields(Record)}
+        values = {key: value for key, value in content.items() if key in known}
+        return Record(**{**values, "warnings": tuple(values.get("warnings", ()))})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Writes a record; a reader sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(record)) + "\n", encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,203 @@
+"""What a run is doing, or why it ended: read from ``logs/run.json``, the records of its stages, and their logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from autotailor.ir.errors import AutoTailorError
+from autotailor.progress.record import read_record, record_of
+
+RUN = Path("logs/run.json")
+LOCKS = Path(".snakemake/locks")
+LINES = 12
+WAITING, RUNNING, DONE, FAILED, STOPPED, KILLED = "waiting", "running", "done", "failed", "stopped", "killed"
+
+
+class ProgressError(AutoTailorError):
+    """No run has left a trace."""
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """One stage of a run.
+
+    Attributes:
+        rule: name of the rule.
+        model, device: that the rule runs for; "" where it does not depend on them.
+        state: waiting, running, done, failed or killed.
+        seconds: that it has run; None before it began.
+        now: its last progress while it runs, and what it has found when it is done.
+        warnings: its warnings.
+        log: path of its log.
+        last_lines: of the log, where the stage has failed.
+    """
+
+    rule: str
+    model: str
+    device: str
+    state: str
+    seconds: float | None
+    now: str
+    warnings: tuple[str, ...]
+    log: str
+    last_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """A run.
+
+    Attributes:
+        state: running, done, failed, stopped (by a person or a batch system), or killed.
+        sentence: the state in one sentence.
+        begun, ended: seconds since 1970; ended is None while the run goes on, and where nobody recorded its end.
+        stages: in the order of the workflow.
+        remedy: what to do; "" where there is nothing to do.
+    """
+
+    state: str
+    sentence: str
+    begun: float
+    ended: float | None
+    stages: tuple[StageStatus, ...]
+    remedy: str
+
+    @property
+    def failures(self) -> list[StageStatus]:
+        """The stages that did not end well."""
+        return [stage for stage in self.stages if stage.state in (FAILED, KILLED)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def read_status(folder: Path, model: str | None = None, device: str | None = None) -> Status:
+    """The status of the last run in a folder.
+
+    Args:
+        folder: in which the run was started.
+        model: only stages of this model; None for all.
+        device: only stages of this device and those that depend on no device; None for all.
+
+    Raises:
+        ProgressError: there was no run, or none of the model and device.
+    """
+    try:
+        content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ProgressError(
+            f"{folder / RUN}: no run has left its progress here; give the folder in which the run was started as "
+            "--folder, or start a run: snakemake --cores all --config model=NAME device=NAME"
+        ) from error
+    alive = _is_alive(content["pid"], content["host"], content["begun"])
+    stages = tuple(
+        _stage(folder, job, alive)
+        for job in content["jobs"]
+        if model in (None, job["wildcards"].get("model"))
+        and (device is None or job["wildcards"].get("device", device) == device)
+    )
+    if not stages:
+        known = sorted({"/".join(job["wildcards"].values()) for job in content["jobs"]})
+        raise ProgressError(
+            f"{folder / RUN}: the last run has no stages of {model}{f' and {device}' if device else ''}; it has "
+            f"{', '.join(known)}"
+        )
+    state = content["outcome"] or (RUNNING if alive else KILLED)
+    return Status(
+        state=state,
+        sentence=_sentence(state, content, stages),
+        begun=content["begun"],
+        ended=content["ended"],
+        stages=stages,
+        remedy=_remedy(folder, state),
+    )
+
+
+def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
+    """One stage, from the job in ``run.json`` and the record beside its log."""
+    record = read_record(folder / record_of(job["log"]))
+    if record and (job["begun"] is None or record.begun < job["begun"] - 1):
+        record = None  # of an earlier run
+    state, ended = job["state"], record.outcome if record else ""
+    if state == RUNNING or (state == WAITING and job["begun"]):
+        state = ended or (RUNNING if alive and state == RUNNING else KILLED)
+    seconds = None if job["begun"] is None or (record is None and state != RUNNING) else _seconds(job, record)
+    failed = state in (FAILED, KILLED)
+    return StageStatus(
+        rule=job["rule"],
+        model=job["wildcards"].get("model", ""),
+        device=job["wildcards"].get("device", ""),
+        state=state,
+        seconds=seconds,
+        now="" if record is None or failed else record.result if state == DONE else record.now,
+        warnings=record.warnings if record else (),
+        log=job["log"],
+        last_lines=tuple(_last_lines(folder / job["log"])) if failed else (),
+    )
+
+
+def _seconds(job: Mapping[str, Any], record: Any) -> float:
+    return float(record.seconds) if record else time.time() - float(job["begun"])
+
+
+def _sentence(state: str, content: Mapping[str, Any], stages: tuple[StageStatus, ...]) -> str:
+    """The state of a run in one sentence."""
+    done = sum(stage.state == DONE for stage in stages)
+    share = f"{done} of {len(stages)} stages are done"
+    begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(content["begun"]))
+    if state == RUNNING:
+        names = ", ".join(stage.rule for stage in stages if stage.state == RUNNING) or "nothing at this moment"
+        since = timedelta(seconds=round(time.time() - content["begun"]))
+        return f"The run is at work since {begun} ({since}): {share}, and running is {names}."
+    if state == DONE:
+        return f"The run of {begun} is finished: {share}."
+    if state == FAILED:
+        names = ", ".join(stage.rule for stage in stages if stage.state == FAILED) or "a stage of another device"
+        return f"The run of {begun} failed in {names}: {share}."
+    how = "was stopped by a person or a batch system" if state == STOPPED else "was killed, or its machine went down"
+    return f"The run of {begun} {how}: {share}."
+
+
+def _remedy(folder: Path, state: str) -> str:
+    """What to do with a run in this state."""
+    if state in (RUNNING, DONE):
+        return ""
+    again = "Start the same command again: what is done is kept, and it goes on there."
+    if state == FAILED:
+        again = f"Do what the message says, then start the same command again: what is done is kept. {DOCUMENTS}"
+    locked = any((folder / LOCKS).glob("*")) if (folder / LOCKS).is_dir() else False
+    return f"{again} (The locks of the killed run are removed by it.)" if locked else again
+
+
+DOCUMENTS = "docs/troubleshooting.md lists the messages."
+
+
+def _is_alive(pid: int, host: str, begun: float) -> bool:
+    """Whether the process of a run still works; on another machine that is believed."""
+    if host != socket.gethostname():
+        return True
+    try:
+        process = psutil.Process(pid)
+        return process.create_time() <= begun + 1 and process.status() != psutil.STATUS_ZOMBIE and pid != os.getpid()
+    except psutil.Error:
+        return False
+
+
+def _last_lines(path: Path) -> list[str]:
+    """The end of a log, without empty lines."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-LINES:]

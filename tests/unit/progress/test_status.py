@@ -1,0 +1,122 @@
+"""What ``status`` says of runs that work, are done, failed, were stopped or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotailor.__main__ import main
+from autotailor.progress.record import Record, record_of, write_record
+from autotailor.progress.status import ProgressError, read_status
+
+MODEL, DEVICE = {"model": "m"}, {"model": "m", "device": "d"}
+
+
+def write(folder: Path, outcome: str, states: dict[str, str], **about: Any) -> None:
+    """A run of three stages."""
+    jobs = [
+        {
+            "rule": rule,
+            "log": f"logs/m/{rule}.log",
+            "wildcards": MODEL if rule == "finetune" else DEVICE,
+            "state": state,
+            "begun": None if state == "waiting" else 1000.0,
+        }
+        for rule, state in states.items()
+    ]
+    content = {"pid": os.getppid(), "host": socket.gethostname(), "begun": time.time(), "ended": None, **about}
+    (folder / "logs" / "m").mkdir(parents=True)
+    (folder / "logs" / "run.json").write_text(json.dumps(content | {"outcome": outcome, "jobs": jobs}))
+
+
+def record(folder: Path, rule: str, **values: Any) -> None:
+    path = folder / "logs" / "m" / f"{rule}.log"
+    write_record(record_of(path), Record(rule, begun=1000.0, **values))
+
+
+def states(folder: Path, *which: str) -> dict[str, str]:
+    return {stage.rule: stage.state for stage in read_status(folder, *which).stages}
+
+
+def test_a_run_at_work_says_how_far_its_stages_are(tmp_path: Path) -> None:
+    write(tmp_path, "", {"finetune": "done", "profile": "running", "search": "waiting"})
+    record(tmp_path, "finetune", ended=1060.0, outcome="done", result="largest 96 %")
+    record(tmp_path, "profile", said="noisy", step="operators 3 of 9", warnings=("the machine is warm: wait",))
+    found = read_status(tmp_path)
+    assert found.state == "running"
+    assert "running is profile" in found.sentence
+    assert [stage.state for stage in found.stages] == ["done", "running", "waiting"]
+    assert [stage.now for stage in found.stages] == ["largest 96 %", "noisy · operators 3 of 9", ""]
+    assert found.stages[0].seconds == 60
+    assert found.stages[1].warnings == ("the machine is warm: wait",)
+    assert found.remedy == ""
+
+
+def test_a_failed_run_names_the_stage_the_end_of_its_log_and_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "failed", {"finetune": "failed", "search": "waiting"}, ended=time.time())
+    record(tmp_path, "finetune", ended=1005.0, outcome="failed")
+    log = "\n".join([*map(str, range(50)), "Error in rule finetune: lr is too high; lower finetune.lr", ""])
+    (tmp_path / "logs" / "m" / "finetune.log").write_text(log)
+    assert main(["status", "--folder", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "failed in finetune: 0 of 2 stages are done" in said
+    assert "    Error in rule finetune: lr is too high; lower finetune.lr" in said
+    assert "    30\n" not in said, "only the end of the log"
+    assert "start the same command again" in said
+
+
+def test_a_killed_run_is_not_at_work(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    write(tmp_path, "", {"finetune": "running", "search": "waiting"}, pid=gone.pid)
+    record(tmp_path, "finetune", said="epoch 1 of 9")
+    (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
+    (tmp_path / ".snakemake" / "locks" / "0.input.lock").touch()
+    found = read_status(tmp_path)
+    assert found.state == "killed"
+    assert states(tmp_path) == {"finetune": "killed", "search": "waiting"}
+    assert "The locks of the killed run are removed by it" in found.remedy
+
+
+def test_the_run_of_another_machine_is_believed(tmp_path: Path) -> None:
+    write(tmp_path, "", {"finetune": "running"}, host="another", pid=1)
+    assert read_status(tmp_path).state == "running"
+
+
+def test_a_record_of_an_earlier_run_does_not_count(tmp_path: Path) -> None:
+    write(tmp_path, "", {"finetune": "running"})
+    path = tmp_path / "logs" / "m" / "finetune.log"
+    write_record(record_of(path), Record("finetune", begun=10.0, ended=20.0, outcome="done", result="old"))
+    assert states(tmp_path) == {"finetune": "running"}
+    assert read_status(tmp_path).stages[0].now == ""
+
+
+def test_stages_of_one_model_and_device_are_chosen(tmp_path: Path) -> None:
+    write(tmp_path, "done", {"finetune": "done", "search": "done"})
+    assert set(states(tmp_path, "m")) == set(states(tmp_path, "m", "d")) == {"finetune", "search"}
+    assert set(states(tmp_path, "m", "other")) == {"finetune"}
+    with pytest.raises(ProgressError, match="no stages of x; it has m, m/d"):
+        read_status(tmp_path, "x")
+
+
+def test_json_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "done", {"finetune": "done"})
+    record(tmp_path, "finetune", ended=1060.0, outcome="done", result="largest 96 %")
+    assert main(["status", "--json", "--folder", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["state"], found["stages"][0]["now"]) == ("done", "largest 96 %")
+
+
+def test_without_a_run_the_message_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--folder", str(tmp_path)]) == 1
+    assert "start a run: snakemake --cores all" in capsys.readouterr().err

@@ -1,0 +1,204 @@
+"""Turns Snakemake's messages into what a person wants to know of a run."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from console.plan import DONE, FAILED, RUNNING, WAITING, Job, Plan, duration
+from console.views import Display, Lines, View
+
+OUTPUT = Path(".snakemake/autotailor/output.txt")
+"""What the jobs print beside their logs, libraries written in C included."""
+TAIL = 12
+NOISE = (
+    "Assuming unrestricted shared filesystem usage",
+    "Building DAG of jobs",
+    "Using shell:",
+    "Group jobs: inactive",
+    "Conda environments: ignored",
+    "Singularity containers: ignored",
+    "Select jobs to execute",
+    "Execute ",
+    "Complete log",
+    "Elapsed time",
+    "Shutting down, this might take some time",
+    "Exiting because a job execution failed",
+    "At least one job did not complete",
+)
+"""How messages begin that say nothing of this run, or say again what the display says."""
+SILENT = {
+    "workflow_started",
+    "job_started",
+    "resources_info",
+    "progress",
+    "shellcmd",
+    "group_info",
+    "rulegraph",
+    "debug_dag",
+}
+
+
+def attach(workflow: Any) -> None:
+    """Puts a ``Handler`` in the place of the one with which Snakemake writes to the console.
+
+    Nothing changes for dry runs, with ``--verbose``, ``--debug-dag``, ``--printshellcmds`` or ``--quiet all``.
+    """
+    settings, logger = workflow.output_settings, workflow.logger_manager.logger
+    asked = settings.verbose or settings.debug_dag or settings.printshellcmds or workflow.dryrun
+    silent = any(str(part).rpartition(".")[2].lower() == "all" for part in settings.quiet or ())
+    own = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
+    if asked or silent or not own:
+        return
+    handler = Handler(workflow, own[0].formatter)
+    logger.addHandler(handler)
+    for replaced in own:
+        logger.removeHandler(replaced)
+    atexit.register(handler.close)
+
+
+class Handler(logging.Handler):
+    """Follows the events of a run, and shows them."""
+
+    def __init__(self, workflow: Any, formatter: logging.Formatter | None) -> None:
+        super().__init__()
+        self.name = "autotailor"
+        self.setFormatter(formatter)
+        self._workflow, self._stream, self._jobs = workflow, sys.stderr, dict[int, Job]()
+        self._view: View = Lines(self._stream)
+        self._plan: Plan | None = None
+        self._kept: list[tuple[int, int]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._take(str(getattr(record, "event", None) or ""), record)
+        except Exception:
+            self.handleError(record)
+
+    def _take(self, event: str, record: logging.LogRecord) -> None:
+        if event == "job_info":
+            self._begun(record)
+        elif event == "job_finished":
+            self._finished(vars(record)["job_id"])
+        elif event == "job_error":
+            self._failed(vars(record)["jobid"])
+        elif event == "run_info":
+            self._plan = Plan(planned(self._workflow))
+        elif event == "error" and vars(record).get("exception") == "RuleException" and self._jobs:
+            pass  # that a rule's process ended with an error, which the rule's log says better
+        elif event not in SILENT and not str(record.msg).startswith(NOISE):
+            self._say(record)
+
+    def _say(self, record: logging.LogRecord) -> None:
+        """A message of Snakemake or of the workflow that the display does not know."""
+        text = self.format(record).strip()
+        style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
+        if text and record.levelno >= logging.INFO:
+            self._view.say(text, style)
+
+    def _begun(self, record: logging.LogRecord) -> None:
+        about = vars(record)
+        job = self._plan.of(about["log"][0]) if self._plan and about["log"] else None
+        if job is not None:
+            if not self._kept:
+                self._open()
+            self._jobs[about["jobid"]] = job
+            job.state, job.begun = RUNNING, time.time()
+            self._view.begun(job, about["rule_msg"] or "")
+            self._write()
+
+    def _finished(self, number: int) -> None:
+        if number in self._jobs:
+            job, record = self._jobs[number], self._jobs[number].record
+            job.state = DONE
+            self._warn(job)
+            self._view.done(job, record.result if record else "")
+            self._write()
+
+    def _failed(self, number: int) -> None:
+        if number in self._jobs:
+            job = self._jobs[number]
+            job.state = FAILED
+            self._warn(job)
+            self._view.failed(job, last_lines(Path(job.log)) or last_lines(OUTPUT))
+            self._write()
+
+    def _warn(self, job: Job) -> None:
+        """Shows the warnings of a job that has ended."""
+        record = job.record
+        for text in record.warnings if record else ():
+            self._view.say(f"! {job.rule}: {text}", "yellow")
+
+    def _write(self) -> None:
+        if self._plan is not None:
+            self._plan.write()
+
+    def _open(self) -> None:
+        """Takes the console from the jobs, which print into a file from now on, and opens the view."""
+        assert self._plan is not None
+        OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with OUTPUT.open("wb") as output:
+            self._kept = [(number, os.dup(number)) for number in (1, 2)]
+            for number, _ in self._kept:
+                os.dup2(output.fileno(), number)
+        self._stream = _text(self._kept[1][1])
+        self._view = (Display if self._stream.isatty() else Lines)(self._stream)
+        sys.stdout, sys.stderr = _text(self._kept[0][1]), self._stream
+        self._view.open(self._plan)
+
+    def close(self) -> None:
+        """Says how the run has ended, and gives the console back."""
+        super().close()
+        plan, self._plan = self._plan, None
+        self._view.close()
+        if plan is not None and self._kept:
+            self._end(plan)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, kept in self._kept:
+            os.dup2(kept, number)
+        self._kept = []
+
+    def _end(self, plan: Plan) -> None:
+        outcome = FAILED if plan.count(FAILED) else DONE if plan.count(DONE) == len(plan.jobs) else "stopped"
+        for job in plan.jobs:
+            job.state = WAITING if job.state == RUNNING else job.state
+        plan.write(outcome)
+        spent = duration(time.time() - plan.begun)
+        if outcome == DONE:
+            self._view.say(f"All {len(plan.jobs)} stages are done in {spent}.", "green")
+        else:
+            what = "failed" if outcome == FAILED else "was stopped"
+            self._view.say(
+                f"The run {what} after {spent}, with {plan.count(DONE)} of {len(plan.jobs)} stages done. What is done "
+                "is kept, and the same command goes on there. `autotailor status` says this again.",
+                "bold",
+            )
+
+
+def planned(workflow: Any) -> list[Job]:
+    """The jobs that a run needs, in the order in which the workflow lists their rules."""
+    order = {rule.name: number for number, rule in enumerate(workflow.rules)}
+    needed = sorted((job for job in workflow.dag.needrun_jobs() if job.log), key=lambda job: order[job.rule.name])
+    return [Job(job.rule.name, str(job.log[0]), dict(job.wildcards_dict)) for job in needed]
+
+
+def last_lines(path: Path) -> list[str]:
+    """The end of a text file, without empty lines; nothing where there is none."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if line.strip()][-TAIL:]
+
+
+def _text(descriptor: int) -> TextIO:
+    """A stream of text on a file descriptor, which stays open with the process."""
+    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False)
