@@ -12,10 +12,8 @@ from autotailor.project.folder import ProjectError
 
 
 def test_snakemake_reads_the_configuration_as_it_was_given() -> None:
-    config = {
-        "model": "mine",
-        "overrides": ["finetune.epochs=1", 'export.budgets=["50%","25%"]', "data.mean=[0.4,0.5]"],
-    }
+    quoted = ['export.budgets=["50%","25%"]', """data.root="my wife's \\ photos" """]
+    config = {"model": "mine", "overrides": ["finetune.epochs=1", "data.mean=[0.4,0.5]", *quoted]}
     command = start.workflow_command(config)
     assert parse_config(command[command.index("--config") + 1 :]) == config
 
