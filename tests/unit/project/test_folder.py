@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,16 @@ def test_a_file_does_not_become_a_project(tmp_path: Path) -> None:
         create(tmp_path / "notes")
     with pytest.raises(ProjectError, match=r"below: a project cannot be written there \(Not a directory\)"):
         create(tmp_path / "notes" / "below")
+
+
+def test_git_leaves_out_what_is_large_and_what_runs_leave(tmp_path: Path) -> None:
+    written = create(tmp_path)
+    for name in ("results/mine/x", "luts/x", "logs/x", "mlflow.db", "photos/cat/1.jpg", "models/mine.onnx"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "models" / "mine.onnx.dvc").touch()
+    subprocess.run(["git", "init", "--quiet", "."], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=tmp_path, check=True)
+    listed = subprocess.run(["git", "ls-files"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    kept = {path.relative_to(tmp_path).as_posix() for path in written} - {"photos/README.md"}
+    assert set(listed.split()) == kept | {"models/mine.onnx.dvc"}
