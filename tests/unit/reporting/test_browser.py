@@ -168,6 +168,7 @@ def test_without_javascript_the_charts_and_tables_are_there(browser: Browser, re
         assert page.locator(".chart > svg").count() == 7
         assert page.locator(".chart > svg").first.is_visible()
         assert not page.locator(".explorer").is_visible()
+        assert not page.locator("#time-all").is_visible()
         assert page.locator("#time-rows tr").last.is_visible()
 
 

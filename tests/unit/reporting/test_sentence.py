@@ -44,9 +44,9 @@ def summary(
         ),
         ({"ratio": 1.06}, "is 1.06 times as fast as your network on `host` and 2.0 points more accurate."),
         (
-            {"change": -0.5, "accuracy_error": 0.4},
+            {"change": -0.8, "accuracy_error": 0.4},
             "is 2.0 times as fast as your network on `host` and as accurate within the error of the test set "
-            "(−0.5 ±0.6 points).",
+            "(−0.8 ±0.6 points).",
         ),
         ({"ratio": 0.5}, "takes 2.0 times as long as your network on `host` and is 2.0 points more accurate."),
         (

@@ -82,16 +82,10 @@ def configured(chart: alt.TopLevelMixin) -> dict[str, Any]:
     return specification
 
 
-def drawn(specification: dict[str, Any], identity: str) -> str:
-    """A specification of Vega-Lite as SVG, whose colours are variables of CSS.
-
-    Args:
-        specification: of the chart.
-        identity: of the chart in its page; the ids of clips begin with it, because Vega counts on from chart to chart.
-    """
-    svg = re.sub(r'(<svg[^>]*>)<rect [^>]*fill="white"/?>(</rect>)?', r"\1", vl_convert.vegalite_to_svg(specification))
-    clips = {clip: f"{identity}-clip{number}" for number, clip in enumerate(dict.fromkeys(re.findall(r"clip\d+", svg)))}
-    return re.sub(r"clip\d+", lambda match: clips[match[0]], svg)
+def drawn(specification: dict[str, Any]) -> str:
+    """A specification of Vega-Lite as SVG, whose colours are variables of CSS."""
+    svg: str = vl_convert.vegalite_to_svg(specification)
+    return re.sub(r'(<svg[^>]*>)<rect [^>]*fill="white"/?>(</rect>)?', r"\1", svg)
 
 
 def embedded(name: str, parts: Sequence[Part], description: str) -> Markup:
@@ -118,7 +112,7 @@ def _cell(identity: str, part: Part, description: str) -> Markup:
         title=part.title,
         identity=identity,
         label=label,
-        svg=Markup(drawn(static, identity).replace("<svg ", '<svg aria-hidden="true" ', 1)),
+        svg=Markup(drawn(static).replace("<svg ", '<svg aria-hidden="true" ', 1)),
         specification=json_text(vl_convert.vegalite_to_vega(live)),
     )
 
@@ -135,7 +129,7 @@ def standalone(parts: Sequence[Part]) -> str:
     specification = configured(alt.hconcat(*charts) if len(charts) > 1 else charts[0])
     specification["autosize"] = "pad"
     specification["background"] = color("card")
-    return resolved(drawn(specification, "figure"))
+    return resolved(drawn(specification))
 
 
 def json_text(content: Any) -> Markup:
