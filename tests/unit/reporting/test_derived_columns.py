@@ -79,6 +79,12 @@ def test_speedup_is_against_the_original(inputs: ReportInputs) -> None:
     assert compute("latency_error", inputs, "budget_02") == pytest.approx(0.92 / 0.948 - 1)
 
 
+def test_budgets_are_counted_as_measured(inputs: ReportInputs) -> None:
+    assert (compute("budgets_met", inputs), compute("budgets_measured", inputs)) == (2, 3)
+    assert compute("over_budget", inputs, "budget_01") == pytest.approx(0.395 / 0.38 - 1)
+    assert compute("over_budget", inputs, "budget_02") == pytest.approx(0.948 / 1.0 - 1)
+
+
 def test_without_the_original_the_largest_is_the_reference(inputs: ReportInputs) -> None:
     pd.read_csv(inputs.summary).query("name != 'original'").to_csv(inputs.summary, index=False)
     assert reference(Tables(inputs)) == "largest"
