@@ -27,7 +27,7 @@ QUICK = {
     "conf/config.yaml": {
         "sensitivity": {"validate_subnets": 3, "evaluations": 6},
         "validate": {"subnets": 3, "rounds": 2, "attempts": 1},
-        "confirm": {"rounds": 2, "seconds": 0.1},
+        "confirm": {"rounds": 2, "seconds": 0.1, "repeated": 2},
         "measure": {"seconds": 0.2},
         "export": {"budgets": 2},
     },

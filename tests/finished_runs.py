@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from autotailor import artifacts, config, data, prediction, search, sensitivity
 from autotailor.finetuning import polishing
 from autotailor.ir.metrics.metrics import operator_macs
 from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
-from autotailor.profiling import LUT, DeviceConfig, Fingerprint, LUTRow, fusion_rules
+from autotailor.measurement import confirmation
+from autotailor.profiling import LUT, DeviceConfig, Fingerprint, LUTRow, Measurement, fusion_rules
 from autotailor.profiling.networks import validation
 from autotailor.reporting.inputs import COLUMNS
 from autotailor.zoo.resnet_digits import resnet_digits
@@ -139,16 +141,26 @@ class Writer:
         forecast = search.read_forecast(folder / "validation.csv", settings, errors)
         choice = search.choose(objectives, found.front, BUDGETS, measure, settings, forecast)
         choice.write(folder / "candidates.csv")
+        candidates = search.read_candidates(folder / "candidates.csv", net.space)
+        time = partial(self._time, latency)
+        confirmed = confirmation.confirm(objectives, found.front, candidates, forecast, time, measure, 0)
+        confirmed.write(folder / "confirmed.csv")
         read = [folder / "lut.csv", self.model / "sensitivity.csv"]
         self.record("search", [folder / name for name in ("pareto.csv", "candidates.csv", "accuracy.json")], read)
+        self.record("confirm", [folder / "confirmed.csv"], [folder / "candidates.csv"])
         named = {"largest": polishing.Polished(net.largest(), 95.0)}
-        for number, (name, subnet) in enumerate(choice.subnets.items()):
+        for number, (name, subnet) in enumerate(confirmed.subnets.items()):
             inherited, weights = measure([subnet])[subnet.id].accuracy, net.slice(subnet).weights
             own = (inherited + 1.0, weights, 100) if number else ()
             named[name] = polishing.Polished(subnet, inherited, *own)
         polishing.write_exported(folder / "polish.json", folder / "polished.pt", named)
-        self.record("polish", [folder / "polish.json", folder / "polished.pt"], [folder / "candidates.csv"])
+        self.record("polish", [folder / "polish.json", folder / "polished.pt"], [folder / "confirmed.csv"])
         self._summary(named, latency)
+
+    def _time(self, latency: Any, subnets: Sequence[SubNet]) -> list[Measurement]:
+        """Latencies that are 2 % above the prediction."""
+        found = 1.02 * latency.predict(stack(subnets))
+        return [Measurement(s.id, ms, 0.005 * ms, 9, ms) for s, ms in zip(subnets, found.tolist(), strict=True)]
 
     def _summary(self, named: Mapping[str, polishing.Polished], latency: Any) -> None:
         rows = [
@@ -158,6 +170,8 @@ class Writer:
                 "subnet": each.subnet.id,
                 "weights": "inherited" if each.weights is None else "polished",
                 "latency_ms_predicted": float(latency.predict(each.subnet.to_array())[0]),
+                "latency_ms_measured": self._time(latency, [each.subnet])[0].latency_ms,
+                "latency_ms_standard_error": self._time(latency, [each.subnet])[0].standard_error,
                 "accuracy_measured": each.inherited,
                 "memory_mb_measured": np.nan,
             }

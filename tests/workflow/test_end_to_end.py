@@ -246,7 +246,7 @@ def test_without_a_device_budgets_limit_macs(counted: Path, results: Path) -> No
 def test_questions_to_a_run_without_a_device_are_answered_in_macs(counted: Path, tmp_path: Path) -> None:
     run = autotailor.open_run(counted)
     assert set(run.metrics) == {"accuracy", "parameters", "macs"}
-    assert set(run.unknown_metrics) == {"latency", "energy", "memory"}
+    assert set(run.unknown_metrics) == {"latency", "energy", "peak_memory"}
     assert [agreement.metric for agreement in run.agreements()] == ["accuracy"]
     assert set(run.predict("budget_01").measured) == {"accuracy"}
     front = run.front()

@@ -27,6 +27,7 @@ rule confirm:
             "search",
             "budgets",
             "confirm",
+            "validate",
             "data",
             "sensitivity",
             "calibration",

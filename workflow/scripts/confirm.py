@@ -7,6 +7,8 @@ from stage import stage
 
 from autotailor import accuracy, data, prediction, profiling, search, sensitivity
 from autotailor.measurement import confirmation
+from autotailor.measurement.effort import ConfirmEffort
+from autotailor.profiling.networks.validation import validation_subnets
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -16,14 +18,8 @@ with stage(snakemake) as this:
     config = search.SearchConfig.from_section(this.params["search"])
     forecast = search.read_forecast(Path(snakemake.input.validation), config, errors)
     predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
-    effort, further = this.params["confirm"], search.further_metrics(net, this.params["budgets"], fusion, lut.known)
-
-    def time(subnets):
-        """Latencies, each the mean of the rounds."""
-        rounds = {"rounds": effort["rounds"], "seconds_each": effort["seconds"]}
-        return profiling.mean_of_rounds(
-            profiling.measure_subnets(net, subnets, device, this.work / "networks", lut=lut, **rounds)
-        )
+    effort = ConfirmEffort.from_section(this.params["confirm"])
+    further = search.further_metrics(net, this.params["budgets"], fusion, lut.known)
 
     def measure(subnets):
         """Accuracies of SubNets that the search has not measured; the data are not read where there are none."""
@@ -38,10 +34,11 @@ with stage(snakemake) as this:
         search.Front.read(Path(snakemake.input.pareto), net.space),
         search.read_candidates(Path(snakemake.input.candidates), net.space),
         forecast,
-        None if this.params["imported"] else confirmation.remembered(time, this.work / "latencies.json"),
+        None if this.params["imported"] else confirmation.timing(net, device, lut, effort, this.work),
         measure,
-        effort["attempts"],
+        effort.attempts,
         search.read_limits(Path(snakemake.input.candidates), further),
+        validation_subnets(net.space, effort.repeated, this.params["validate"]["seed"]),
     )
     result.write(Path(snakemake.output.confirmed))
     if this.params["imported"]:

@@ -1,4 +1,4 @@
-"""``python -m autotailor front RUN --x latency --y accuracy --limit 'memory<=2'``: a front of two or three metrics."""
+"""``python -m autotailor front RUN --x latency --limit 'peak_memory<=2'``: a front of two or three metrics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         parser.add_argument(
             f"--{name}", default=default, metavar="METRIC", help=f"accuracy, latency, macs ... (default: {said})"
         )
-    parser.add_argument("--z", metavar="METRIC", help="a third metric, such as memory")
+    parser.add_argument("--z", metavar="METRIC", help="a third metric, such as peak_memory")
     parser.add_argument(
         "--limit",
         action="append",
         default=[],
         metavar="METRIC<=VALUE",
-        help="a bound such as 'memory<=2' or 'accuracy>=90', in the unit of the metric; may be repeated",
+        help="a bound such as 'peak_memory<=2' or 'accuracy>=90', in the unit of the metric; may be repeated",
     )
     parser.set_defaults(run=run)
 

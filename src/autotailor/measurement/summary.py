@@ -32,6 +32,7 @@ from autotailor.profiling import (
     measure_memory,
     measure_rounds,
 )
+from autotailor.search.joint.metrics import energy, peak_memory
 from autotailor.statistics import accuracy
 
 logger = logging.getLogger(__name__)
@@ -108,13 +109,9 @@ def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT | None, device: D
     """
     if lut is None or device is None:
         return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), None)
-    fusion, energies = fusion_rules(device), lut.known("energy_mj")
-    resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
-    has_energy = {operator.id for operator in net.operators(fusion=fusion)} <= set(energies)
+    fusion = fusion_rules(device)
     on_device = DevicePredictions(
-        net.latency(lut.latencies(), fusion),
-        net.peak_memory(fusion, resident=resident, workspace=workspace),
-        net.energy(energies, fusion) if has_energy else None,
+        net.latency(lut.latencies(), fusion), peak_memory(net, fusion, lut.known), energy(net, fusion, lut.known)
     )
     return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), on_device)
 

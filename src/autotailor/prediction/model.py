@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.link import LOGIT
+from autotailor.ir.space.link import LOGIT, points_of_log_odds
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.prediction.evidence import MISFIT, maximise
@@ -174,8 +174,7 @@ class AccuracyModel:
 
 def _points(percent: FloatArray, variance: FloatArray) -> FloatArray:
     """Standard errors of log-odds as those of percentages ``[n]``, points."""
-    share = percent / 100.0
-    return np.asarray(100.0 * share * (1.0 - share) * np.sqrt(variance))
+    return np.asarray(points_of_log_odds(percent) * np.sqrt(variance))
 
 
 def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:

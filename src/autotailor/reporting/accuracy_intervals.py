@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from autotailor.ir.space.link import LOGIT, points_of_log_odds
 from autotailor.statistics import coverage, kendall_tau_by_chance, kendall_tau_ceiling, kendall_tau_error
 
 NAN = float("nan")
@@ -48,12 +49,10 @@ def covered(table: pd.DataFrame) -> float:
     """
     if not _enough(table, "predicted", "measured", "predicted_standard_error", "own_standard_error"):
         return NAN
-    both = table[["predicted", "measured"]].clip(100.0 - MOST, MOST) / 100.0
-    predicted, measured = both["predicted"].to_numpy(), both["measured"].to_numpy()
-    before, after = (np.log(share / (1.0 - share)) for share in (predicted, measured))
-    known = table["predicted_standard_error"].to_numpy() / (100.0 * predicted * (1.0 - predicted))
-    noise = table["own_standard_error"].to_numpy() / (100.0 * measured * (1.0 - measured))
-    return coverage(before - after, np.hypot(known, noise))
+    predicted, measured = (table[name].clip(100.0 - MOST, MOST).to_numpy() for name in ("predicted", "measured"))
+    known = table["predicted_standard_error"].to_numpy() / points_of_log_odds(predicted)
+    noise = table["own_standard_error"].to_numpy() / points_of_log_odds(measured)
+    return coverage(LOGIT.linear(predicted) - LOGIT.linear(measured), np.hypot(known, noise))
 
 
 def covered_error(table: pd.DataFrame) -> float:

@@ -1,8 +1,7 @@
-"""Chooses one more SubNet within a budget, as the rules ``search`` and ``polish`` do."""
+"""Chooses one more SubNet within a budget, as the rules ``search``, ``confirm`` and ``polish`` do."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,10 @@ from autotailor.artifacts import read_json
 from autotailor.data import DataSplits
 from autotailor.finetuning import polishing
 from autotailor.ir.space.subnet import SubNet
+from autotailor.measurement import confirmation
+from autotailor.measurement.effort import ConfirmEffort
+from autotailor.profiling import DeviceConfig
+from autotailor.profiling.networks.validation import validation_subnets
 from autotailor.runs.tables import RunTables
 from autotailor.search.joint.limits import NONE, Limits
 
@@ -31,6 +34,7 @@ class Chosen:
         polished: the same with weights of its own; None where the SubNet keeps the SuperNet's.
         candidates: as ``candidates.csv``; None where a person has named the SubNet.
         race: as ``polish.csv``; None where nothing was trained.
+        confirmed: as ``confirmed.csv``; None where nothing is chosen, or budgets limit no latency.
     """
 
     exported: polishing.Exported
@@ -38,6 +42,7 @@ class Chosen:
     polished: float | None
     candidates: pd.DataFrame | None
     race: pd.DataFrame | None
+    confirmed: pd.DataFrame | None = None
 
     @property
     def accuracy(self) -> float:
@@ -46,13 +51,21 @@ class Chosen:
 
 
 def choose(
-    run: RunTables, limit: float, data: DataSplits, work: Path, *, polish: bool, beside: Limits = NONE
+    run: RunTables,
+    limit: float,
+    data: DataSplits,
+    work: Path,
+    *,
+    polish: bool,
+    beside: Limits = NONE,
+    device: DeviceConfig | None = None,
 ) -> Chosen:
     """The most accurate SubNet within a budget.
 
-    Candidates are those that the rule ``search`` would measure for this budget, and all candidates of the run that meet
-    the budget; only what the run has not measured is measured now. With ``polish`` they race as in the rule ``polish``,
-    and the polished exports of the run that meet the budget take part.
+    Candidates are those that the rule ``search`` would measure for this budget, and all SubNets that the run has tried
+    and that meet the budget. The decision is that of the rule ``confirm``; only what the run has not measured is
+    measured now. With ``polish`` they race as in the rule ``polish``, and the polished exports of the run that meet the
+    budget take part.
 
     Args:
         run: the finished run.
@@ -61,11 +74,13 @@ def choose(
         work: folder of the journal and of checkpoints, with which an interrupted choice goes on.
         polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds.
         beside: limits of further metrics, which some SubNet keeps together with the budget.
+        device: on which candidates are timed; None leaves it at what the run has measured.
 
     Raises:
         SearchError: no SubNet costs so little.
     """
-    measured = dict(search.read_candidates(run.folder.file("candidates.csv"), run.net.space).accuracies)
+    tried = run.tried
+    measured = dict(tried.accuracies)
 
     def measure(subnets: Sequence[SubNet]) -> search.choice.Accuracies:
         fresh = [subnet for subnet in subnets if subnet.id not in measured]
@@ -78,15 +93,46 @@ def choose(
     choice = search.choose(run.objectives, run.pareto, [budget], measure, settings, run.forecast, run.further)
     table = choice.table.assign(budget=EXPORT)
     contest = _contest(run, table, [*choice.subnets.values()], limit, beside)
+    candidates = search.Candidates({EXPORT: limit}, {EXPORT: contest}, measured)
+    contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, device)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
     expected = {subnet.id: measured[subnet.id].posterior for subnet in contest}
     config = polishing.PolishConfig.from_section(run.configuration["polish"])
     if not polish or not config.rounds:
-        best = max(contest, key=lambda subnet: expected[subnet.id])
-        return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None)
+        return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None, confirmed)
     won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work, expected)
-    winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race)
+    winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race, confirmed)
     return max([winner, *_earlier(run, limit, beside, winner)], key=lambda each: each.accuracy)
+
+
+def _confirmed(
+    run: RunTables,
+    candidates: search.Candidates,
+    measure: search.choice.Measure,
+    work: Path,
+    beside: Limits,
+    device: DeviceConfig | None,
+) -> tuple[list[SubNet], SubNet, pd.DataFrame | None]:
+    """What competes for the budget, the best of it without polishing, and ``confirmed.csv`` for budgets of latency."""
+    if not run.cost.is_measured:
+        contest = list(candidates.contests[EXPORT])
+        return contest, max(contest, key=lambda subnet: candidates.accuracies[subnet.id].posterior), None
+    effort = ConfirmEffort.from_section(run.configuration["confirm"])
+    found = confirmation.confirm(
+        run.objectives,
+        run.pareto,
+        candidates,
+        run.forecast_after_sessions,
+        None if device is None or run.lut is None else confirmation.timing(run.net, device, run.lut, effort, work),
+        measure,
+        effort.attempts,
+        {EXPORT: beside},
+        validation_subnets(run.net.space, effort.repeated, run.configuration["validate"]["seed"]),
+        run.timings,
+    )
+    rows = found.table[found.table["met"] | found.table["chosen"]]
+    contest = [SubNet.from_json(run.net.space, text) for text in rows["assignment"]]
+    return contest, found.subnets[EXPORT], found.table
 
 
 def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path) -> search.choice.Accuracies:
@@ -100,11 +146,9 @@ def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journa
 def _contest(
     run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit: float, beside: Limits
 ) -> list[SubNet]:
-    """The new candidates, then the run's own, that meet the budget; the chosen one is always among them."""
-    space = run.net.space
-    new = [SubNet.from_assignment(space, json.loads(text)) for text in table["assignment"]]
-    read = search.read_candidates(run.folder.file("candidates.csv"), space)
-    old = [subnet for contest in read.contests.values() for subnet in contest]
+    """The new candidates, then what the run has tried, that meet the budget; the chosen one is always among them."""
+    new = [SubNet.from_json(run.net.space, text) for text in table["assignment"]]
+    old = [subnet for contest in run.tried.contests.values() for subnet in contest]
     return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit, beside)]
 
 
@@ -113,7 +157,8 @@ def _holds(run: RunTables, subnet: SubNet, limit: float, beside: Limits) -> bool
     if not beside.allow(subnet):
         return False
     predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
-    return run.forecast.is_met(run.forecast.of(subnet, predicted), limit)
+    outlook = run.forecast_after_sessions.after(subnet, predicted, run.timings.get(subnet.id, ()))
+    return run.forecast.is_met(outlook, limit)
 
 
 def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
@@ -133,6 +178,7 @@ def _earlier(run: RunTables, limit: float, beside: Limits, winner: Chosen) -> li
             accuracies[name][polishing.files.POLISHED],
             winner.candidates,
             winner.race,
+            winner.confirmed,
         )
         for name, each in polishing.read_exported(*files, run.net).items()
         if each.graph is not None and _holds(run, each.subnet, limit, beside)

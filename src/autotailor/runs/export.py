@@ -101,8 +101,8 @@ def export_budget(
     """See ``Run.export``."""
     limit, beside = _limits(run, budget)
 
-    def found(splits: DataSplits, work: Path) -> Chosen:
-        return choose(run, limit, splits, work, polish=polish, beside=beside)
+    def found(splits: DataSplits, work: Path, device: DeviceConfig | None) -> Chosen:
+        return choose(run, limit, splits, work, polish=polish, beside=beside, device=device)
 
     asked = {run.cost.budget: limit, "polish": polish, **beside.named}
     return _export(run, found, folder, asked, (limit, beside), measure=measure, access=access)
@@ -119,7 +119,7 @@ def export_subnet(
 ) -> ExportAnswer:
     """See ``Run.export_subnet``."""
 
-    def found(splits: DataSplits, work: Path) -> Chosen:
+    def found(splits: DataSplits, work: Path, _: DeviceConfig | None) -> Chosen:
         return take(run, subnet, splits, work, polish=polish)
 
     asked = {"subnet": subnet.id, "polish": polish}
@@ -128,7 +128,7 @@ def export_subnet(
 
 def _export(
     run: RunTables,
-    find: Callable[[DataSplits, Path], Chosen],
+    find: Callable[[DataSplits, Path, DeviceConfig | None], Chosen],
     folder: str | Path,
     asked: Mapping[str, Any],
     limits: tuple[float | None, Limits],
@@ -140,7 +140,7 @@ def _export(
 
     Args:
         run: the finished run.
-        find: from the run's data and a folder for progress to the SubNet.
+        find: from the run's data, a folder for progress and the device, None where nothing is measured, to the SubNet.
         folder: of the export; new or empty.
         asked: what the SubNet depends on, as plain values; the same question goes on where it was interrupted.
         limits: the budget, and the limits beside it; None without a budget.
@@ -150,12 +150,12 @@ def _export(
     begun = time.monotonic()
     measure = measure and run.cost.is_measured and not run.configuration["profile"]["lut"]
     device = device_of(run, access)
-    question = {"run": run.folder.provenance.key, **asked}
+    question = {"run": run.folder.provenance.key, "measure": measure, **asked}
     with destination(folder, question) as place, _surroundings(run):
         if measure and device is not None:
             check_reachable(run, device)
         splits = _data(run)
-        chosen = find(splits, place.work)
+        chosen = find(splits, place.work, device if measure else None)
         _write(run, chosen, splits, place, device)
         table = _measure(run, chosen, splits, place, device, measure=measure)
         answer = _answer(run, chosen, table, place, limits, time.monotonic() - begun)
@@ -222,6 +222,8 @@ def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destinatio
     export.export(network, place.files, splits.test, runtime, tolerance, needed=needed, preparation=splits.preparation)
     if chosen.candidates is not None:
         chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
+    if chosen.confirmed is not None:
+        chosen.confirmed.to_csv(place.files / "confirmed.csv", index=False)
     if chosen.race is not None:
         chosen.race.to_csv(place.files / "polish.csv", index=False)
 

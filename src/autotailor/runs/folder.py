@@ -28,13 +28,14 @@ OF_DEVICE = {
     "pareto.csv": "search",
     "accuracy.json": "search",
     "candidates.csv": "search",
+    "confirmed.csv": "confirm",
     "polish.json": "polish",
     "polished.pt": "polish",
     "summary.csv": "measure",
     CONFIGURATION: "report",
 }
 """Artifacts in ``results/MODEL/DEVICE`` that questions need, each with its rule."""
-MEASURED = ("lut.csv", "validation.csv")
+MEASURED = ("lut.csv", "validation.csv", "confirmed.csv")
 """Those of ``OF_DEVICE`` that a run without a device does not have."""
 
 

@@ -10,6 +10,7 @@ from autotailor.measurement.summary import Predictions
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import LUT, DeviceConfig, fusion_rules
 from autotailor.runs.known_metric import KnownMetric
+from autotailor.search.joint.limits import PEAK_MEMORY
 
 LATENCY = "lut.csv: sum over the SubNet's operators; in the standard error, a row that is used k times counts k times"
 ENERGY = "lut.csv: power above idle of each kind of operator times its latency, summed"
@@ -24,6 +25,11 @@ HOW: Mapping[type, str] = {
     "were kept",
 }
 """Class of the standard errors to how the accuracy was predicted."""
+
+
+def metric_name(name: str) -> str:
+    """The name of a metric as tables and budgets have it: ``memory`` stands for ``peak_memory``."""
+    return PEAK_MEMORY if name == "memory" else name
 
 
 def accuracy_of(accuracy: Accuracy, score: Score) -> KnownMetric:
@@ -57,7 +63,7 @@ def known_metrics(
         metrics.append(KnownMetric("latency", "ms", found.on_device.latency, errors, LATENCY))
         if found.on_device.energy is not None:
             metrics.append(KnownMetric("energy", "mJ", found.on_device.energy, None, ENERGY))
-        metrics.append(KnownMetric("memory", "MiB", found.on_device.memory, None, MEMORY))
+        metrics.append(KnownMetric(PEAK_MEMORY, "MiB", found.on_device.memory, None, MEMORY))
     metrics.append(KnownMetric("parameters", "millions", found.parameters, None, GRAPH))
     metrics.append(KnownMetric("macs", "millions", found.macs, None, GRAPH))
     return {metric.name: metric for metric in metrics}

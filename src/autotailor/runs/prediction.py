@@ -15,7 +15,7 @@ from autotailor.statistics import kendall_tau, kendall_tau_error
 
 MEASURED = {
     "latency": ("latency_ms_measured", "latency_ms_standard_error", "ms", "of the exported file, on the device"),
-    "memory": ("memory_mb_measured", None, "MiB", "peak of an inference of the exported file, on the device"),
+    "peak_memory": ("memory_mb_measured", None, "MiB", "peak of an inference of the exported file, on the device"),
     "accuracy": ("accuracy_measured", "accuracy_standard_error", "%", "of the exported file, on the test set"),
 }
 """Metric to its column of ``summary.csv``, the column of its standard error, its unit, and what was measured."""

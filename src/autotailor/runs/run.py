@@ -12,6 +12,7 @@ from autotailor.runs.folder import open_folder
 from autotailor.runs.fronts.answer import FrontAnswer
 from autotailor.runs.fronts.find import find_front
 from autotailor.runs.fronts.limit import read_limit
+from autotailor.runs.metrics import metric_name
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
 from autotailor.runs.subnets import Which
 from autotailor.runs.tables import RunTables
@@ -61,15 +62,14 @@ class Run(RunTables):
         Args:
             x: name of a metric of ``run.metrics``; by default the one that the run's budgets limit.
             y: name of another one. Accuracy is maximised, every other metric is minimised.
-            limits: bounds of any metrics, such as ``"memory<=2"`` or ``"accuracy>=90"``, in the units of the metrics.
+            limits: bounds of any metrics in their units, such as ``"peak_memory<=2"`` or ``"accuracy>=90"``.
             z: name of a third one.
 
         Raises:
             RunError: a metric or a limit makes no sense, or no SubNet keeps the limits.
         """
         config = SearchConfig.from_section(self.configuration["search"])
-        named = (x or self.cost.name, y)
-        names = named if z is None else (*named, z)
+        names = tuple(metric_name(name) for name in (x or self.cost.name, y, z) if name is not None)
         return find_front(self.metrics, names, tuple(read_limit(text) for text in limits), config)
 
     def export(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,14 +14,25 @@ from autotailor.data.labels import Score
 from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet, load_supernet
+from autotailor.measurement.sessions import Timed, of_each_subnet, read_sessions
 from autotailor.measurement.summary import Predictions, predictions
 from autotailor.profiling import LUT, DeviceConfig
 from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
 from autotailor.runs.subnets import Subnets
-from autotailor.search import AS_PREDICTED, Cost, Front, LatencyForecast, Objectives, SearchConfig, read_forecast
-from autotailor.search.joint.limits import UNITS, Further
+from autotailor.search import (
+    AS_PREDICTED,
+    Candidates,
+    Cost,
+    Front,
+    LatencyForecast,
+    Objectives,
+    SearchConfig,
+    read_candidates,
+    read_forecast,
+)
+from autotailor.search.joint.limits import PEAK_MEMORY, UNITS, Further
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +83,9 @@ class RunTables:
     @cached_property
     def metrics(self) -> Mapping[str, KnownMetric]:
         """The metrics that can be predicted, by name."""
-        return known_metrics(self.net, self._accuracy, self.predictions, self.lut, self.device)
-
-    @cached_property
-    def _accuracy(self) -> KnownMetric:
-        return accuracy_of(self._read_accuracy, self.score)
+        return known_metrics(
+            self.net, accuracy_of(self._read_accuracy, self.score), self.predictions, self.lut, self.device
+        )
 
     @cached_property
     def _read_accuracy(self) -> prediction.Accuracy:
@@ -93,8 +102,7 @@ class RunTables:
     @cached_property
     def further(self) -> Further:
         """The metrics that a budget can limit beside the cost, by the names of ``export.budgets``."""
-        names = {"peak_memory": "memory"}
-        found = {name: self.metrics.get(names.get(name, name)) for name in UNITS}
+        found = {name: self.metrics.get(name) for name in UNITS}
         return {
             name: known.metric
             for name, known in found.items()
@@ -108,11 +116,38 @@ class RunTables:
 
     @cached_property
     def forecast(self) -> LatencyForecast:
-        """What the run expects of measured latencies; what the graph says needs no measurement."""
+        """What the run's search expects of measured latencies; what the graph says needs no measurement."""
         if self.lut is None or self.device is None:
             return AS_PREDICTED
         config = SearchConfig.from_section(self.configuration["search"])
         return read_forecast(self.folder.file("validation.csv"), config, self.metrics["latency"].error)
+
+    @cached_property
+    def forecast_after_sessions(self) -> LatencyForecast:
+        """The same, with what the run's later sessions say of how sessions differ."""
+        found = self.forecast
+        for session in self._sessions:
+            found = found.after_session({name: each.latency_ms for name, each in session.items()})
+        return found
+
+    @cached_property
+    def timings(self) -> Mapping[str, Sequence[Timed]]:
+        """Id of a SubNet to the latencies that the run has measured after the rule ``validate``."""
+        return of_each_subnet(self._sessions)
+
+    @cached_property
+    def _sessions(self) -> Sequence[Mapping[str, Timed]]:
+        """What the rules ``confirm`` and ``measure`` have measured."""
+        names = ("confirmed.csv", "summary.csv") if self.cost.is_measured else ()
+        return read_sessions([self.folder.file(name) for name in names])
+
+    @cached_property
+    def tried(self) -> Candidates:
+        """The SubNets whose accuracy and, on a device, latency the run has measured for its budgets."""
+        names = ("candidates.csv", "confirmed.csv") if self.cost.is_measured else ("candidates.csv",)
+        tables = [read_candidates(self.folder.file(name), self.net.space) for name in names]
+        contests = {n: [*dict.fromkeys(s for t in tables for s in t.contests[n])] for n in tables[0].limits}
+        return Candidates(tables[0].limits, contests, {k: v for t in tables for k, v in t.accuracies.items()})
 
     @property
     def model(self) -> prediction.AccuracyModel | None:
@@ -124,7 +159,7 @@ class RunTables:
         """Metrics that this run cannot predict, each with the reason."""
         if self.device is None:
             reason = f"device={self.folder.device} counts {self.cost.title}, and nothing was measured on a device"
-            return dict.fromkeys(("latency", "energy", "memory"), reason)
+            return dict.fromkeys(("latency", "energy", PEAK_MEMORY), reason)
         reason = f"lut.csv holds no energies: device {self.device.name} has no power sensor that could be read"
         return {} if "energy" in self.metrics else {"energy": reason}
 

@@ -11,11 +11,10 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
 from autotailor.search.budgets import Budgets, budget_limits, predicted_limit
 from autotailor.search.config import SearchConfig
-from autotailor.search.elimination import exact_front
-from autotailor.search.errors import SearchError
+from autotailor.search.elimination import exact_or_reason
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import Further, all_limits
-from autotailor.search.joint.reach import reach
+from autotailor.search.joint.reach import Reach
 from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
 
 
@@ -44,10 +43,11 @@ def best_at(
         front = _front(objectives, config)
         named = budget_limits(objectives, front, budgets, forecast)
         beside = all_limits(budgets, objectives.kind, further)
+        reach = Reach(objectives, front, config, forecast)
 
         def row(name: str, value: float) -> IntArray:
             if beside[name]:
-                return reach(objectives, front, value, beside[name], config, forecast).best.to_array()
+                return reach.nearest(value, beside[name]).best.to_array()
             position = front.position(predicted_limit(front, value, name, forecast))
             return np.asarray(front.indices[position], dtype=np.int64)
 
@@ -57,12 +57,9 @@ def best_at(
 
 
 def _front(objectives: Objectives, config: SearchConfig) -> Front:
-    if config.exact != "never":
-        try:
-            return exact_front(objectives, config.exact_points, config.exact_table).front
-        except SearchError:
-            if config.exact == "always":
-                raise
+    exact, _ = exact_or_reason(objectives, config)
+    if exact is not None:
+        return exact.front
     from autotailor.search.genetic import genetic_front
 
     return genetic_front(objectives, config)

@@ -73,10 +73,16 @@ def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyFor
     Raises:
         SearchError: even the prediction of the cheapest SubNet is above the budget.
     """
-    limit, cheapest = forecast.limit(budget), float(front.cost[0])
-    if limit < cheapest:
+    limit = nearest_limit(front, budget, forecast)
+    if limit < float(front.cost[0]):
         front.position(budget * (1 + ROUNDING), name)
-    return max(limit, cheapest)
+    return limit
+
+
+def nearest_limit(front: Front, budget: float, forecast: LatencyForecast = AS_PREDICTED) -> float:
+    """As ``predicted_limit``, but where even the cheapest SubNet is above the budget, the limit is below its cost."""
+    limit, cheapest = forecast.limit(budget), float(front.cost[0])
+    return cheapest if limit < cheapest <= budget * (1 + ROUNDING) else limit
 
 
 def read_budget(budget: float | str, largest: float, unit: str) -> float:

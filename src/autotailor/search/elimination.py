@@ -23,6 +23,7 @@ import numpy as np
 from autotailor.ir.space.flat_tables import grid, scope_of, shape_of
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.variable import Space
+from autotailor.search.config import SearchConfig
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.partial import Partial, nothing, product, union
@@ -91,6 +92,22 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
         result = product(result, message.fronts[()], max_points)
     front = Front.of(objectives, result.choices.astype(np.int64), "exact")
     return ExactFront(front, result.slack)
+
+
+def exact_or_reason(objectives: Objectives, config: SearchConfig) -> tuple[ExactFront | None, str]:
+    """The exact front and an empty text, or None and why there is none.
+
+    Raises:
+        SearchError: the terms couple too many variables, and ``search.exact=always``.
+    """
+    if config.exact == "never":
+        return None, "search.exact=never"
+    try:
+        return exact_front(objectives, config.exact_points, config.exact_table), ""
+    except SearchError as error:
+        if config.exact == "always":
+            raise
+        return None, str(error)
 
 
 def _tables(space: Space, objectives: Objectives, max_table: int) -> list[_Table]:

@@ -14,7 +14,7 @@ from autotailor.artifacts import write_json
 from autotailor.ir.space.metric import FloatArray
 from autotailor.search.config import SearchConfig
 from autotailor.search.cost import LATENCY
-from autotailor.search.elimination import ExactFront, exact_front
+from autotailor.search.elimination import ExactFront, exact_or_reason
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives, merge
 from autotailor.search.genetic import genetic_front
@@ -93,8 +93,10 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     config = config or SearchConfig()
     _check(objectives)
     genetic = genetic_front(objectives, config)
-    exact, reason = _exact(objectives, config)
+    exact, reason = exact_or_reason(objectives, config)
     if exact is None:
+        if config.exact != "never":
+            log.warning("%s", reason)
         return SearchResult(genetic.spread(config.points), genetic, None, _unknown(genetic, reason))
     front = merge(genetic, exact.front).spread(config.points)
     return SearchResult(front, genetic, exact, _yardstick(genetic, exact, config.points))
@@ -110,19 +112,6 @@ def _check(objectives: Objectives) -> None:
                     f"infinity; "
                     "delete the artifact that it comes from and run its stage again"
                 )
-
-
-def _exact(objectives: Objectives, config: SearchConfig) -> tuple[ExactFront | None, str]:
-    """The exact front and ""; or None and the reason."""
-    if config.exact == "never":
-        return None, "search.exact=never"
-    try:
-        return exact_front(objectives, config.exact_points, config.exact_table), ""
-    except SearchError as error:
-        if config.exact == "always":
-            raise
-        log.warning("%s", error)
-        return None, str(error)
 
 
 def _unknown(genetic: Front, reason: str) -> Yardstick:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from autotailor.data.splits import DataSplits
+from autotailor.ir.space.link import points_of_log_odds
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
 from autotailor.ir.supernet import SuperNet
@@ -96,6 +97,5 @@ def _own_errors(
     if not set(subnets) - {net.largest()}:
         return {}
     outcomes = Outcomes.of(net.space, subnets, right, groups)
-    share = outcomes.right.mean(axis=1)
-    errors = 100.0 * share * (1.0 - share) * np.sqrt(outcomes.independent)
+    errors = points_of_log_odds(100.0 * outcomes.right.mean(axis=1)) * np.sqrt(outcomes.independent)
     return dict(zip(outcomes.subnets, errors.tolist(), strict=True))

@@ -13,7 +13,8 @@ import pytest
 import autotailor
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, smallest
-from autotailor.measurement.confirmation import MEASURED, Confirmation, confirm, remembered
+from autotailor.measurement.confirmation import Confirmation, confirm, remembered
+from autotailor.measurement.trial import MEASURED
 from autotailor.prediction import Measured
 from autotailor.profiling import Measurement
 from autotailor.search import (
@@ -84,6 +85,10 @@ def candidates(objectives: Objectives, front: Front, tmp_path_factory: pytest.Te
 
 def chosen_by_search(candidates: Candidates, name: str) -> SubNet:
     return max(candidates.contests[name], key=lambda subnet: candidates.accuracies[subnet.id].posterior)
+
+
+def candidates_of(candidates: Candidates) -> list[SubNet]:
+    return [subnet for subnets in candidates.contests.values() for subnet in subnets]
 
 
 def row_of(found: Confirmation, name: str, subnet: SubNet) -> pd.Series:
@@ -215,8 +220,9 @@ def test_what_another_session_has_measured_is_measured_along_and_tells_how_far_s
     for factor in (1.0, 1.25):
         device = Device(objectives, lambda _: 1.0)
         sessions = Sessions(0.015).joined({name: factor * ms for name, ms in both.items()})
-        found = confirm(objectives, front, candidates, replace(FORECAST, sessions=sessions), device, measure, 0)
-        assert {largest(space), smallest(space)} <= set(device.asked[0])
+        forecast, again = replace(FORECAST, sessions=sessions), (largest(space), smallest(space), *front.subnets[3:5])
+        found = confirm(objectives, front, candidates, forecast, device, measure, 0, again=again)
+        assert set(device.asked[0]) == {*candidates_of(candidates), *again[:2]}, "others are new"
         assert set(found.table["subnet"]) == set(chosen.table["subnet"])
         probabilities.append(row_of(found, "budget_01", chosen.subnets["budget_01"])["probability"])
     alike = row_of(chosen, "budget_01", chosen.subnets["budget_01"])["probability"]

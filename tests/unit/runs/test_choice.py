@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import autotailor
+from autotailor.measurement.sessions import Timed
 from autotailor.prediction import Measured
+from autotailor.profiling import Measurement
 from autotailor.runs import Run, choice
 
 
@@ -20,7 +22,7 @@ def run(finished_run: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def table(run: Run) -> pd.DataFrame:
-    return pd.read_csv(run.folder.file("candidates.csv"), dtype={"subnet": str}, float_precision="round_trip")
+    return pd.read_csv(run.folder.file("confirmed.csv"), dtype={"subnet": str}, float_precision="round_trip")
 
 
 def forbidden(*_: Any, **__: Any) -> Any:
@@ -39,9 +41,50 @@ def test_for_a_budget_of_the_run_the_best_of_its_candidates_keeps_the_shared_wei
     monkeypatch.setattr(choice.polishing, "polish", forbidden)
     limit = float(table["budget_ms"].max())
     found = choose(run, limit, tmp_path, polish=False)
-    best = table[table["upper_ms"] <= limit].sort_values("accuracy_posterior").iloc[-1]
+    best = table[(table["budget_ms"] == limit) & table["met"]].sort_values("accuracy_posterior").iloc[-1]
     assert (found.exported.subnet.id, found.exported.weights) == (best["subnet"], "inherited")
     assert (found.inherited, found.polished, found.race) == (best["accuracy_validation"], None, None)
+
+
+def test_a_subnet_that_the_run_has_measured_above_the_budget_is_not_taken(
+    finished_run: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice.sensitivity, "measure_accuracies", forbidden)
+    limit, run = float(table["budget_ms"].max()), autotailor.open_run(finished_run)
+    first = choose(run, limit, tmp_path, polish=False).exported.subnet
+    slow = {first.id: [Timed(1.05 * limit, 0.001 * limit)]}
+    monkeypatch.setitem(run.__dict__, "timings", {**run.timings, **slow})
+    found = choose(run, limit, tmp_path, polish=False)
+    assert found.exported.subnet != first
+    assert found.confirmed is not None
+    (row,) = found.confirmed[found.confirmed["subnet"] == first.id].to_dict("records")
+    assert (row["met"], row["latency_ms_measured"]) == (False, slow[first.id][0].latency_ms)
+
+
+def test_on_the_device_only_what_the_run_has_not_measured_is_measured(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is new is far too slow, so that a SubNet of the run is taken."""
+    asked: list[str] = []
+
+    def time(subnets: Any) -> list[Measurement]:
+        asked.extend(subnet.id for subnet in subnets)
+        return [Measurement(subnet.id, 10.0, 0.01, 9, 10.0) for subnet in subnets]
+
+    monkeypatch.setattr(choice.confirmation, "timing", lambda *_: time)
+    monkeypatch.setattr(
+        choice.sensitivity,
+        "measure_accuracies",
+        lambda net, data, subnets, *_: {subnet.id: Measured.alone(99.0, 0.5) for subnet in subnets},
+    )
+    limit = 1.2 * max(run.tried.limits.values())
+    found = choice.choose(run, limit, None, tmp_path, polish=False, device=run.device)  # type: ignore[arg-type]
+    again = {run.subnets.find(name).id for name in ("largest", "smallest")}
+    fresh = set(asked) - again
+    assert again < set(asked), "what other sessions have measured tells how far sessions differ"
+    assert fresh, "the budget has new candidates"
+    assert not fresh & set(run.timings)
+    assert found.exported.subnet.id in run.timings
 
 
 def test_all_candidates_of_the_run_within_the_budget_race(

@@ -15,8 +15,8 @@ from autotailor.runs import Run, RunError, choice
 from autotailor.search import SearchError
 
 FILES = {
-    "candidates.csv", "export.json", "model.ncnn.bin", "model.ncnn.param", "model.onnx", "model.pt", "subnet.json",
-    "summary.csv", "verification.json", "README.md",
+    "candidates.csv", "confirmed.csv", "export.json", "model.ncnn.bin", "model.ncnn.param", "model.onnx", "model.pt",
+    "subnet.json", "summary.csv", "verification.json", "README.md",
 }  # fmt: skip
 
 

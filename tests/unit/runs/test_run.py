@@ -53,9 +53,9 @@ def test_an_exported_subnet_has_its_measurements_beside_the_predictions(run: Run
     assert (found.names, found.weights) == (("budget_02",), "polished")
     assert found.measured["accuracy"].value == row["accuracy_measured"]
     assert found.measured["latency"].standard_error == row["latency_ms_standard_error"]
-    assert "memory" not in found.measured, "the table's cell is empty"
+    assert "peak_memory" not in found.measured, "the table's cell is empty"
     unmeasured = run.predict("smallest" if run.net.smallest() not in run.subnets.exported.values() else {})
-    assert set(unmeasured.predicted) == {"accuracy", "latency", "memory", "parameters", "macs"}
+    assert set(unmeasured.predicted) == {"accuracy", "latency", "peak_memory", "parameters", "macs"}
 
 
 def test_a_metric_that_nothing_measures_is_left_out_with_a_reason(run: Run) -> None:

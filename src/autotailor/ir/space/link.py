@@ -46,3 +46,9 @@ def _log_odds(percent: FloatArray) -> FloatArray:
 IDENTITY = Link("identity", _same, _same)
 LOGIT = Link("logit", _percent, _log_odds)
 """The sum of terms is the logarithm of the odds, and the value is a share in percent."""
+
+
+def points_of_log_odds(percent: FloatArray) -> FloatArray:
+    """How fast percentages ``[n]`` rise with their log-odds, points for each unit of log-odds: ``[n]``."""
+    share = np.asarray(percent, dtype=np.float64) / 100.0
+    return np.asarray(100.0 * share * (1.0 - share), dtype=np.float64)

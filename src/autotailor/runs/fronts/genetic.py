@@ -31,10 +31,10 @@ class _Penalised:
 
     Attributes:
         metric: the metric.
-        sign: 1 for a metric that is minimised, -1 for one that is maximised; the result is always to be minimised.
+        sign: 1 for a metric of which less is better, -1 for one of which more is better.
         limits: each with the metric that it bounds.
         penalty: what a broken limit costs at least.
-        wanted: sign of the result: 1 to be minimised, -1 to be maximised.
+        wanted: 1 where the genetic search minimises the result, -1 where it maximises it.
     """
 
     metric: Predictor

@@ -1,4 +1,4 @@
-"""Limits of metrics, as questions name them: ``memory<=2``, ``accuracy>=90``."""
+"""Limits of metrics, as questions name them: ``peak_memory<=2``, ``accuracy>=90``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.runs.errors import RunError
+from autotailor.runs.metrics import metric_name
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,15 @@ class Limit:
 
 
 def read_limit(text: str) -> Limit:
-    """A limit such as ``memory<=2`` or ``accuracy>=90``.
+    """A limit such as ``peak_memory<=2`` or ``accuracy>=90``.
 
     Raises:
         RunError: the text is no limit.
     """
     found = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
     try:
-        return Limit(found[1], float(found[3]), found[2] == ">=")  # type: ignore[index]
+        return Limit(metric_name(found[1]), float(found[3]), found[2] == ">=")  # type: ignore[index]
     except (TypeError, ValueError) as error:
-        raise RunError(f"limit {text!r}: expected METRIC<=NUMBER or METRIC>=NUMBER, such as 'memory<=2'") from error
+        raise RunError(
+            f"limit {text!r}: expected METRIC<=NUMBER or METRIC>=NUMBER, such as 'peak_memory<=2'"
+        ) from error

@@ -9,8 +9,8 @@ from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 
-Budget = float | str
-"""A number in the metric's unit, or a share or a throughput (see ``budgets.read_budget``)."""
+Amount = float | str
+"""A number in the metric's unit, a share, a throughput or a count (see ``budgets.read_budget``)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from autotailor.ir.space.metric import FloatArray
@@ -12,28 +10,25 @@ from autotailor.search.constrained.program import Program
 
 
 class Known:
-    """SubNets with their losses and values."""
+    """SubNets with their losses and values.
+
+    Attributes:
+        program: the problem.
+        rows: choice indices ``[n, variables]``.
+        losses: negated objective of each SubNet, without its constant ``[n]``.
+        values: of each SubNet ``[n, rows of the program]``.
+    """
 
     def __init__(self, program: Program, rows: IntArray) -> None:
-        self.program = program
-        self.rows = rows
+        self.program, self.rows = program, rows
+        self.losses: FloatArray = program.losses(rows)
+        self.values: FloatArray = program.values(rows)
 
     def add(self, row: IntArray) -> bool:
         """Adds a SubNet ``[variables]``; False where it is known already."""
         if (self.rows == row).all(axis=1).any():
             return False
-        losses = np.append(self.losses, self.program.losses(row[None]))
-        values = np.concatenate([self.values, self.program.values(row[None])])
+        self.losses = np.append(self.losses, self.program.losses(row[None]))
+        self.values = np.concatenate([self.values, self.program.values(row[None])])
         self.rows = np.concatenate([self.rows, row[None]])
-        self.losses, self.values = losses, values
         return True
-
-    @cached_property
-    def losses(self) -> FloatArray:
-        """Negated objective of each SubNet, without its constant ``[n]``."""
-        return self.program.losses(self.rows)
-
-    @cached_property
-    def values(self) -> FloatArray:
-        """Values of each SubNet ``[n, rows of the program]``."""
-        return self.program.values(self.rows)

@@ -10,7 +10,7 @@ from autotailor.ir.space.link import IDENTITY
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.search.budgets import read_budget
-from autotailor.search.constrained.constraint import Budget, Constraint, Solution
+from autotailor.search.constrained.constraint import Amount, Constraint, Solution
 from autotailor.search.constrained.solver import Best, Solver
 from autotailor.search.errors import SearchError
 
@@ -18,7 +18,7 @@ from autotailor.search.errors import SearchError
 def solve(
     objective: Metric,
     constraints: Sequence[Constraint],
-    budgets: Sequence[Mapping[str, Budget]],
+    budgets: Sequence[Mapping[str, Amount]],
     *,
     seconds: float = 30.0,
     gap: float = 0.0,
@@ -51,7 +51,7 @@ def solve(
     return tuple(solution(objective, constraints, solver.best(limits_of(constraints, named))) for named in budgets)
 
 
-def limits_of(constraints: Sequence[Constraint], named: Mapping[str, Budget]) -> FloatArray:
+def limits_of(constraints: Sequence[Constraint], named: Mapping[str, Amount]) -> FloatArray:
     """A set of budgets in the metrics' units ``[constraints]``; infinite for constraints without a budget."""
 
     def limit(constraint: Constraint) -> float:
@@ -79,7 +79,7 @@ def solution(objective: Metric, constraints: Sequence[Constraint], best: Best) -
     )
 
 
-def check(objective: Metric, constraints: Sequence[Constraint], budgets: Sequence[Mapping[str, Budget]]) -> None:
+def check(objective: Metric, constraints: Sequence[Constraint], budgets: Sequence[Mapping[str, Amount]]) -> None:
     """Refuses constraints over other spaces, names that occur twice, and budgets of unknown names."""
     names = [c.key for c in constraints]
     if not constraints or len(set(names)) != len(names):

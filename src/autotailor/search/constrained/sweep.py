@@ -18,7 +18,7 @@ import numpy.typing as npt
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray
 from autotailor.search.constrained.answers import Answers
-from autotailor.search.constrained.constraint import Budget, Constraint
+from autotailor.search.constrained.constraint import Amount, Constraint
 from autotailor.search.constrained.line import APART, Line, trace
 from autotailor.search.constrained.solve import check, limits_of
 from autotailor.search.constrained.solver import Solver
@@ -53,7 +53,7 @@ def constrained_front(
     objective: Metric,
     axes: Sequence[Constraint],
     constraints: Sequence[Constraint] = (),
-    budgets: Mapping[str, Budget] | None = None,
+    budgets: Mapping[str, Amount] | None = None,
     *,
     points: int = 64,
     levels: int = 24,

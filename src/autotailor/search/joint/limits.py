@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Further = Mapping[str, "Metric | PeakMemory"]
 """The metrics that budgets can limit beside the cost, by name."""
 
-ENERGY = "energy"
-UNITS = {ENERGY: "mJ", "peak_memory": "MiB", "parameters": "M", "macs": "M"}
+ENERGY, PEAK_MEMORY = "energy", "peak_memory"
+UNITS = {ENERGY: "mJ", PEAK_MEMORY: "MiB", "parameters": "M", "macs": "M"}
 """Everything that a budget can limit beside the cost, with its unit. What is limited is what is predicted."""
 COUNTED = ("parameters", "macs")
 """What the graph alone says, without a device."""

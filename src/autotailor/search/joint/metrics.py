@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from autotailor.search.budgets import Budgets
-from autotailor.search.joint.limits import ENERGY, Further, named_in
+from autotailor.search.joint.limits import ENERGY, PEAK_MEMORY, Further, named_in
 
 if TYPE_CHECKING:
     from autotailor.ir.fusion.rules import FusionRules
@@ -36,10 +36,21 @@ def further_metrics(
     if "macs" in names:
         found["macs"] = net.macs()
     if fusion is not None and known is not None:
-        if "peak_memory" in names:
-            resident, workspace = known("resident_weight_mb"), known("workspace_mb")
-            found["peak_memory"] = net.peak_memory(fusion, resident=resident, workspace=workspace)
-        energies = known("energy_mj")
-        if ENERGY in names and {operator.id for operator in net.operators(fusion=fusion)} <= set(energies):
-            found[ENERGY] = net.energy(energies, fusion)
+        if PEAK_MEMORY in names:
+            found[PEAK_MEMORY] = peak_memory(net, fusion, known)
+        if ENERGY in names and (metric := energy(net, fusion, known)) is not None:
+            found[ENERGY] = metric
     return found
+
+
+def peak_memory(net: SuperNet, fusion: FusionRules, known: Known) -> PeakMemory:
+    """Peak memory of an inference (MiB), with the LUT's resident weights and workspaces."""
+    return net.peak_memory(fusion, resident=known("resident_weight_mb"), workspace=known("workspace_mb"))
+
+
+def energy(net: SuperNet, fusion: FusionRules, known: Known) -> Metric | None:
+    """Energy above idle (mJ); None where the LUT lacks that of an operator, as without a sensor."""
+    energies = known("energy_mj")
+    if not {operator.id for operator in net.operators(fusion=fusion)} <= set(energies):
+        return None
+    return net.energy(energies, fusion)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotailor.ir.space.subnet import SubNet
+from autotailor.search.budgets import nearest_limit
 from autotailor.search.config import SearchConfig
 from autotailor.search.constrained.constraint import Constraint
 from autotailor.search.constrained.solver import Solver
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import Limits
-from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
+from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
 
 log = logging.getLogger(__name__)
 
@@ -40,41 +41,52 @@ class Reached:
     best: SubNet
 
 
-def reach(
-    objectives: Objectives,
-    front: Front,
-    budget: float,
-    limits: Limits,
-    config: SearchConfig,
-    forecast: LatencyForecast = AS_PREDICTED,
-) -> Reached:
-    """The best SubNet within a budget and limits, all raised by the same factor where no SubNet keeps them.
+class Reach:
+    """Answers budgets with limits one after another; all with limits of the same metrics share the tables of a solver.
 
     Args:
         objectives: predicted accuracy and cost.
         front: of the search.
-        budget: of the measured cost.
-        limits: one at least, of further metrics.
         config: of the search.
-        forecast: of measured costs; the SubNet keeps the budget with its confidence.
-
-    Raises:
-        SearchError: the terms couple too many variables, and no SubNet of the front keeps the limits.
+        forecast: of measured costs; SubNets keep their budgets with its confidence.
     """
-    constraints = [Constraint(objectives.cost), *map(Constraint, limits.metrics)]
-    try:
-        solver = Solver(objectives.accuracy, constraints, max_table=config.exact_table)
-    except SearchError as error:
-        return _on_front(front, budget, limits, forecast, error)
-    factor = 1.0
-    for _ in range(ATTEMPTS):
-        wanted = np.array([_predicted(front, budget * factor, forecast), *limits.raised(factor).values])
-        found = solver.best(wanted)
-        if found.raised == 0.0:
-            break
-        factor *= 1.0 + max(found.raised, 1e-9)
-    subnet = SubNet.from_array(objectives.space, found.row)
-    return Reached(budget * factor, limits.raised(factor), factor, subnet)
+
+    def __init__(
+        self, objectives: Objectives, front: Front, config: SearchConfig, forecast: LatencyForecast = AS_PREDICTED
+    ) -> None:
+        self._objectives, self._front, self._config, self._forecast = objectives, front, config, forecast
+        self._solvers: dict[tuple[str, ...], Solver] = {}
+
+    def nearest(self, budget: float, limits: Limits) -> Reached:
+        """The best SubNet within a budget and limits, all raised by the same factor where no SubNet keeps them.
+
+        Args:
+            budget: of the measured cost.
+            limits: one at least, of further metrics.
+
+        Raises:
+            SearchError: the terms couple too many variables, and no SubNet of the front keeps the limits.
+        """
+        try:
+            solver = self._solver(limits)
+        except SearchError as error:
+            return _on_front(self._front, budget, limits, self._forecast, error)
+        factor = 1.0
+        for _ in range(ATTEMPTS):
+            cost = nearest_limit(self._front, budget * factor, self._forecast)
+            found = solver.best(np.array([cost, *limits.raised(factor).values]))
+            if found.raised == 0.0:
+                break
+            factor *= 1.0 + max(found.raised, 1e-9)
+        subnet = SubNet.from_array(self._objectives.space, found.row)
+        return Reached(budget * factor, limits.raised(factor), factor, subnet)
+
+    def _solver(self, limits: Limits) -> Solver:
+        if limits.names not in self._solvers:
+            constraints = [Constraint(self._objectives.cost), *map(Constraint, limits.metrics)]
+            table = self._config.exact_table
+            self._solvers[limits.names] = Solver(self._objectives.accuracy, constraints, max_table=table)
+        return self._solvers[limits.names]
 
 
 def reach_all(
@@ -85,20 +97,20 @@ def reach_all(
     config: SearchConfig,
     forecast: LatencyForecast = AS_PREDICTED,
 ) -> dict[str, Reached]:
-    """``reach`` for each budget that has limits beside it, by name; a warning tells of each that was raised.
+    """What is reached for each budget that has limits beside it, by name; a warning tells of each that was raised.
 
     Args:
-        objectives: see ``reach``.
-        front: see ``reach``.
+        objectives: see ``Reach``.
+        front: see ``Reach``.
         budgets: name to the budget of the measured cost.
         beside: name to the limits beside it, empty where there are none.
-        config: see ``reach``.
-        forecast: see ``reach``.
+        config: see ``Reach``.
+        forecast: see ``Reach``.
     """
-    found = {}
+    found, reach = {}, Reach(objectives, front, config, forecast)
     for name, limits in beside.items():
         if limits:
-            found[name] = reach(objectives, front, budgets[name], limits, config, forecast)
+            found[name] = reach.nearest(budgets[name], limits)
             if found[name].raised > 1.0:
                 _warn(name, budgets[name], limits, found[name], objectives.kind.unit)
     return found
@@ -113,15 +125,9 @@ def _warn(name: str, budget: float, limits: Limits, reached: Reached, unit: str)
     )
 
 
-def _predicted(front: Front, budget: float, forecast: LatencyForecast) -> float:
-    """The largest predicted cost that meets a budget, as ``budgets.predicted_limit``, also where no SubNet meets it."""
-    limit, cheapest = forecast.limit(budget), float(front.cost[0])
-    return cheapest if limit < cheapest <= budget * (1 + ROUNDING) else limit
-
-
 def _on_front(front: Front, budget: float, limits: Limits, forecast: LatencyForecast, error: SearchError) -> Reached:
     """The best SubNet of the front within the limits, where the exact search cannot be used."""
-    kept = np.flatnonzero(limits.keep(front.indices) & (front.cost <= _predicted(front, budget, forecast)))
+    kept = np.flatnonzero(limits.keep(front.indices) & (front.cost <= nearest_limit(front, budget, forecast)))
     if not len(kept):
         raise SearchError(
             f"budget of {budget:.4g} and {limits}: no SubNet of the front keeps it, and the exact search cannot be "

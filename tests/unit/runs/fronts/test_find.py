@@ -43,10 +43,10 @@ def values(run: Run, name: str, rows: IntArray) -> np.ndarray:
         ("macs", "latency", []),
         ("latency", "accuracy", ["latency<=0.1", "accuracy>=80"]),
         ("latency", "accuracy", ["latency>=0.05", "accuracy<=90"]),
-        ("latency", "accuracy", ["memory<=0.6"]),
+        ("latency", "accuracy", ["peak_memory<=0.6"]),
         ("parameters", "latency", ["accuracy>=70", "macs<=2"]),
-        ("memory", "accuracy", []),
-        ("latency", "memory", ["accuracy>=75"]),
+        ("peak_memory", "accuracy", []),
+        ("latency", "peak_memory", ["accuracy>=75"]),
     ],
 )
 def test_a_front_is_exact_and_complete(x: str, y: str, limits: list[str], run: Run, everything: IntArray) -> None:
@@ -66,16 +66,16 @@ def test_a_front_is_exact_and_complete(x: str, y: str, limits: list[str], run: R
 
 def test_without_the_exact_search_a_front_under_a_limit_is_near_the_best(run: Run, everything: IntArray) -> None:
     config = SearchConfig(exact="never", population=40, generations=30)
-    found = find_front(run.metrics, ("latency", "accuracy"), (read_limit("memory<=0.6"),), config)
+    found = find_front(run.metrics, ("latency", "accuracy"), (read_limit("peak_memory<=0.6"),), config)
     assert (found.is_exact, found.gap) == (False, None)
-    assert all(point["memory"].value <= 0.6 for point in found.points)
-    rows = everything[run.metrics["memory"].metric.predict(everything) <= 0.6]
+    assert all(point["peak_memory"].value <= 0.6 for point in found.points)
+    rows = everything[run.metrics["peak_memory"].metric.predict(everything) <= 0.6]
     latency, accuracy = values(run, "latency", rows), -values(run, "accuracy", rows)
     assert found.points[0]["latency"].value <= 1.2 * latency.min()
     gaps = [accuracy[latency <= p["latency"].value].max() - p["accuracy"].value for p in found.points]
     assert max(gaps) <= 4.0, "40 individuals, 30 generations"
-    with pytest.raises(RunError, match="front of latency, accuracy, memory: three metrics need an exact search"):
-        find_front(run.metrics, ("latency", "accuracy", "memory"), (), config)
+    with pytest.raises(RunError, match="front of latency, accuracy, peak_memory: three metrics need an exact search"):
+        find_front(run.metrics, ("latency", "accuracy", "peak_memory"), (), config)
 
 
 def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
@@ -83,7 +83,7 @@ def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
 ) -> None:
     monkeypatch.setattr(exact, "POINTS", 12)
     monkeypatch.setattr(exact, "LEVELS", 5)
-    names = ("latency", "accuracy", "memory")
+    names = ("latency", "accuracy", "peak_memory")
     found = run.front("latency", "accuracy", ["accuracy>=75"], z="memory")
     costs = np.stack([values(run, name, everything) for name in names], axis=1)
     assert found.is_exact
@@ -93,7 +93,7 @@ def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
         assert not (costs < own - 1e-7).all(axis=1).any()
         assert point["accuracy"].value >= 75
     gap = found.to_dict()["gap"]
-    assert (gap["metric"], gap["axis"], found.z) == ("accuracy", "memory", "memory")
+    assert (gap["metric"], gap["axis"], found.z) == ("accuracy", "peak_memory", "peak_memory")
     assert 0.0 <= gap["largest"] <= gap["between"] < 25.0
     assert len(gap["levels"]) == 5
 
@@ -105,7 +105,7 @@ def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
         ("latency", "latency", [], "name different metrics"),
         ("latency", "accuracy", ["size<=1"], "metric 'size'"),
         ("latency", "accuracy", ["memory=1"], "expected METRIC<=NUMBER or METRIC>=NUMBER"),
-        ("latency", "accuracy", ["memory<=little"], "expected METRIC<=NUMBER"),
+        ("latency", "accuracy", ["peak_memory<=little"], "expected METRIC<=NUMBER"),
         (
             "latency",
             "accuracy",
@@ -120,7 +120,7 @@ def test_questions_without_an_answer_are_refused(x: str, y: str, limits: list[st
 
 
 def test_limits_bound_from_above_or_below() -> None:
-    assert read_limit(" memory <= 2.5") == Limit("memory", 2.5)
+    assert read_limit(" memory <= 2.5") == read_limit("peak_memory<=2.5") == Limit("peak_memory", 2.5)
     assert read_limit("accuracy>=90") == Limit("accuracy", 90.0, is_lower=True)
     assert read_limit("accuracy>=90").excess(np.array([80.0, 99.0])).tolist() == pytest.approx([1 / 9, 0.0])
-    assert read_limit("memory<=2").excess(np.array([1.0, 3.0])).tolist() == [0.0, 0.5]
+    assert read_limit("peak_memory<=2").excess(np.array([1.0, 3.0])).tolist() == [0.0, 0.5]

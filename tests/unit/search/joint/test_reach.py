@@ -27,7 +27,9 @@ from autotailor.search import (
     named_in,
 )
 from autotailor.search.choice import Accuracies, read_candidates
-from autotailor.search.joint.limits import limits_of
+from autotailor.search.constrained.solver import Solver
+from autotailor.search.joint.limits import Limits, limits_of
+from autotailor.search.joint.reach import Reach
 
 CONFIG = SearchConfig(candidates=3)
 FORECASTS = {
@@ -142,3 +144,19 @@ def test_names_of_limits_are_collected() -> None:
     check_budgets(budgets, LATENCY)
     assert named_in(budgets) == {"latency", "energy"}
     assert named_in(3) == set()
+
+
+def test_budgets_with_limits_of_the_same_metrics_share_the_tables(
+    objectives: Objectives, further, exact: ExactFront, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def counted(*args, **options) -> Solver:
+        made.append(args)
+        return Solver(*args, **options)
+
+    monkeypatch.setattr("autotailor.search.joint.reach.Solver", counted)
+    reach = Reach(objectives, exact.front, CONFIG)
+    for name, value in (("parameters", 1.5), ("parameters", 2.5), ("peak_memory", 1.0)):
+        reach.nearest(float(exact.front.cost[-1]), Limits((name,), (further[name],), (value,)))
+    assert len(made) == 2
