@@ -34,7 +34,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for command in COMMANDS:
         done = checkouts.shell(command, project)
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
-    (project / "said.txt").write_text(done.stdout + done.stderr)
+    beside = project / ".snakemake" / "autotailor" / "output.txt"
+    (project / "said.txt").write_text(done.stdout + done.stderr + beside.read_text())
     return project
 
 

@@ -41,7 +41,9 @@ class Journal:
             return [header]
         found = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         if not found or found[0] != header:
-            logger.warning("%s belongs to another network, data or parameters; all SubNets are evaluated", self.path)
+            logger.warning(
+                "%s belongs to another network, data or parameters; all SubNets are evaluated anew", self.path
+            )
             return [header]
         kept = [header]
         for line in found[1:]:

@@ -128,7 +128,10 @@ def _converted(
         reason = str(error)
     for file in runtime.files:
         (directory / file).unlink(missing_ok=True)
-    logger.warning("the export has no files of the runtime %s: %s", runtime.name, reason)
+    logger.warning(
+        "the export has no files of the runtime %s: %s; to measure with it, replace what it lacks in the network",
+        *(runtime.name, reason),
+    )
     return (), reason
 
 

@@ -267,7 +267,7 @@ def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
         baseline = measure_baseline(session)
         return {name: use.running_mb - baseline for name, use in measure_memory(networks, session).items()}
     except ProfilingError as error:
-        logger.warning("peak memory is not measured: %s", error)
+        logger.warning("peak memory is not measured: %s; the rule measure tries again when it runs again", error)
         return dict.fromkeys(networks, np.nan)
 
 

@@ -41,7 +41,11 @@ def check(device: DeviceConfig, *, needs_energy: bool = False) -> None:
     transport = open_transport(device)
     lock = DeviceLock(transport.identity, device.name)
     if lock.is_held():
-        logger.warning("device %s is in use by %s: it is not asked", device.name, lock.holder() or "another process")
+        logger.warning(
+            "device %s is in use by %s: it is not asked; end that to have it checked now",
+            device.name,
+            lock.holder() or "another process",
+        )
         return
     with transport:
         transport.check()
@@ -88,7 +92,7 @@ def read_table(path: Path, device: DeviceConfig) -> LUT:
     if lut.device is None:
         logger.warning(
             "%s does not say (in a column device) on what device and how it was measured: whether it fits the device "
-            "%s is not checked",
+            "%s is not checked; ask who made it",
             path,
             device.name,
         )

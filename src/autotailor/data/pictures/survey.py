@@ -43,7 +43,12 @@ def _warn_of_others(name: str, layout: Layout) -> None:
     others = [listing.folder / path for listing in layout.parts.values() for path in listing.others]
     if others:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({count})" for suffix, count in _suffixes(others).most_common(5))
-        logger.warning("data %s: %d files are left out, no pictures by their suffix: %s", name, len(others), kinds)
+        logger.warning(
+            "data %s: %d files are left out, no pictures by their suffix: %s; convert those that count",
+            name,
+            len(others),
+            kinds,
+        )
 
 
 def _suffixes(paths: Sequence[Path]) -> Counter[str]:
@@ -65,4 +70,6 @@ def _warn_of_copies(name: str, layout: Layout, contents: Sequence[Content]) -> N
                 parts.append(f"{other} and {path}")
     for pairs, what in ((classes, "in two classes"), (parts, "in two of train, val and test")):
         if pairs:
-            logger.warning("data %s: %d pictures lie %s:\n%s", name, len(pairs), what, listed(pairs))
+            logger.warning(
+                "data %s: %d pictures lie %s; remove one of each pair:\n%s", name, len(pairs), what, listed(pairs)
+            )

@@ -52,7 +52,10 @@ class Guard:
             raise TrainingError(self._complaint(said, checkpoint))
         if loss > SUSPICIOUS * usual and self._warned != at[0]:
             self._warned = at[0]
-            logger.warning("%s: %s%s", self._title, said, self._trained())
+            logger.warning(
+                "%s: %s%s; a single jump is harmless, and where there are many, lower lr",
+                *(self._title, said, self._trained()),
+            )
 
     def _trained(self) -> str:
         what = description(self._step)

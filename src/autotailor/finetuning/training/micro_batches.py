@@ -123,7 +123,7 @@ class MicroBatches:
         self.size = largest // 2
         logger.warning(
             "%s: the accelerator's memory is too small for %d images in one forward pass, so this step is repeated and "
-            "training goes on with at most %d (micro_batch)",
+            "training goes on with at most %d; set micro_batch to that to begin with it",
             self._title,
             largest,
             self.size,

@@ -44,10 +44,12 @@ def wait_until_cool(
     machine, waited = look(transport, root), 0.0
     while reason := machine.throttled_since(before):
         if waited >= patience:
-            logger.warning("device %s: still %s after %.0f s; measuring goes on while it is slow", name, reason, waited)
+            logger.warning(
+                "device %s: still %s after %.0f s; measuring goes on while it is slow; cool it", name, reason, waited
+            )
             break
         if not waited:
-            logger.warning("device %s: %s: pausing until it has cooled down", name, reason)
+            logger.warning("device %s: %s: pausing until it has cooled down; a fan helps", name, reason)
         time.sleep(pause)
         waited += pause
         before, machine = machine, look(transport, root)

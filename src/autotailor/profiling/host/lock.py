@@ -61,7 +61,9 @@ class DeviceLock:
         wait = 0.0
         while not self._try(wait):
             holder = self.holder() or "another process"
-            logger.warning("device %s is in use by %s: waiting until it is free", self._name, holder)
+            logger.warning(
+                "device %s is in use by %s: waiting until it is free; end that to begin now", self._name, holder
+            )
             wait = self._remind
         self._leave_note()
 

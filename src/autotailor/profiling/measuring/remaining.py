@@ -88,7 +88,8 @@ def _not_understood(device: str, batches: Sequence[Batch], reading: Reading, fai
         failures |= {program.key: f"what the device says of it makes no sense: {reason}" for program in programs}
     if reading.strange or again:
         logger.warning(
-            "device %s: %d lines of its runner make no sense (%s); %d programs are measured again",
+            "device %s: %d lines of its runner make no sense (%s); %d programs are measured again, and "
+            "where this goes on, check its cable and its storage",
             device,
             reading.strange,
             reading.first_strange or next(iter(reading.again.values()))[1],

@@ -101,7 +101,9 @@ class Session:
         told = -REMIND_SECONDS
         while user := self.transport.claim():
             if time.monotonic() - told >= REMIND_SECONDS:
-                logger.warning("device %s is in use by %s: waiting until it is free", self.device.name, user)
+                logger.warning(
+                    "device %s is in use by %s: waiting until it is free; end that to begin now", self.device.name, user
+                )
                 told = time.monotonic()
             time.sleep(random.uniform(*TURN_SECONDS))
 
@@ -136,7 +138,11 @@ class Session:
         except ProfilingError as error:
             strange = str(error)
         if strange:
-            logger.warning("device %s: an earlier run's journal is not whole (%s)", self.device.name, strange)
+            logger.warning(
+                "device %s: an earlier run's journal is not whole (%s); what it lacks is measured again",
+                self.device.name,
+                strange,
+            )
         keep(records)
         self.transport.forget(left.journal)
         self._note.unlink(missing_ok=True)

@@ -102,5 +102,9 @@ def measured_in_quiet(measure: Callable[[], pd.DataFrame], promise: Promise, att
         if not unrest or (promise.is_kept(table) and len(tables) == 1):
             return table
         if left:
-            logger.warning("the promise of the latency predictor cannot be judged, because %s: measuring again", unrest)
+            logger.warning(
+                "the promise of the latency predictor cannot be judged, because %s: measuring again; let nothing else "
+                "run on the device",
+                unrest,
+            )
     return min(tables, key=lambda table: table["noise_floor"].quantile(NOISE_QUANTILE) + abs(drift(table)))

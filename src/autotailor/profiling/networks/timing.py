@@ -149,7 +149,7 @@ def _measure_round(
     else:
         logger.warning(
             "device %s: %d networks were measured while the anchor was off by more than %.0f %% from the LUT's: "
-            "is something else running there?",
+            "is something else running there? End it, and run the rule again",
             session.device.name,
             len(left),
             100 * session.device.drift,

@@ -168,7 +168,9 @@ class Store(Database):
         try:
             return read(text)
         except ValueError as error:
-            logger.warning("LUT store %s: %s makes no sense and is left out: %s", self.path, what, error)
+            logger.warning(
+                "LUT store %s: %s makes no sense, is left out and measured again: %s", self.path, what, error
+            )
             return None
 
     def operators(self) -> frozenset[str]:

@@ -43,7 +43,7 @@ def test_a_throttled_device_is_waited_for(tmp_path: Path, caplog: pytest.LogCapt
         machine = wait_until_cool(transport, "board", root=PurePosixPath(tmp_path), pause=0.1, patience=60)
     assert machine.cooling == ()
     assert [r.getMessage() for r in caplog.records] == [
-        "device board: cooling in force: thermal-cpufreq-0: pausing until it has cooled down"
+        "device board: cooling in force: thermal-cpufreq-0: pausing until it has cooled down; a fan helps"
     ]
 
 

@@ -46,17 +46,30 @@ class Checkpoint:
             content = torch.load(self.path, map_location="cpu", weights_only=True)
             recorded, state, version = content["fingerprint"], content["state"], content.get("format", FORMAT)
         except Exception as error:  # torch.load raises many kinds of errors for a damaged file
-            logger.warning("%s cannot be read (%s); training starts over", self.path, type(error).__name__)
+            logger.warning(
+                "%s cannot be read (%s); training starts over, unless a copy is put there",
+                self.path,
+                type(error).__name__,
+            )
             return None
         if recorded != self.fingerprint:
-            logger.warning("%s belongs to another configuration or other data; training starts over", self.path)
+            logger.warning(
+                "%s belongs to another configuration or other data; training starts over; the former ones go on",
+                self.path,
+            )
             return None
         if version != FORMAT:
-            logger.warning("%s was written by another version of training; training starts over", self.path)
+            logger.warning(
+                "%s was written by another version of training; training starts over, and there is nothing to do",
+                self.path,
+            )
             return None
         if (before := content.get("torch", torch.__version__)) != torch.__version__:
             logger.warning(
-                "%s was written with PyTorch %s; training continues with %s", self.path, before, torch.__version__
+                "%s was written with PyTorch %s; training continues with %s (the former repeats it bit by bit)",
+                self.path,
+                before,
+                torch.__version__,
             )
         return dict(state)
 

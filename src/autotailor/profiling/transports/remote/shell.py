@@ -110,7 +110,11 @@ class RemoteShell:
 
     def _say_waiting(self, state: RetryCallState) -> None:
         if state.attempt_number in (2, 8) and state.outcome is not None:
-            logger.warning("%s: trying again for up to %.0f s", state.outcome.exception(), self.patience.lost)
+            logger.warning(
+                "%s: trying again for up to %.0f s; connect the device again",
+                state.outcome.exception(),
+                self.patience.lost,
+            )
 
     def attempt_once(self, script: str) -> None:
         """Runs a script that tidies up. A device that is away is left as it is, because the next run tidies, too."""

@@ -138,7 +138,11 @@ class RemoteTransport(Transport):
         for _ in range(TRIES):
             if not self.shell.persist(settle).startswith("damaged"):
                 return path
-            logger.warning("device %s: %s arrived damaged, sending it again", self.device.name, name)
+            logger.warning(
+                "device %s: %s arrived damaged, sending it again; where this goes on, check the cable",
+                self.device.name,
+                name,
+            )
         raise DeviceError(
             f"device {self.device.name}: {name} arrived damaged {TRIES} times (its SHA-256 differs): "
             "check the cable, the network and the device's storage"
@@ -175,7 +179,11 @@ class RemoteTransport(Transport):
                 if self.shell.persist(attempt):
                     part.replace(target)
                     return
-                logger.warning("device %s: %s came back damaged, fetching it again", self.device.name, name)
+                logger.warning(
+                    "device %s: %s came back damaged, fetching it again; where this goes on, check the cable",
+                    self.device.name,
+                    name,
+                )
         finally:
             part.unlink(missing_ok=True)
         raise DeviceError(
