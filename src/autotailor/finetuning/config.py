@@ -64,6 +64,8 @@ class PanelConfig(WatchConfig):
 
 
 KEEP = ("last", "best")
+LARGEST = "largest"
+"""As ``finetune.teacher``: the largest SubNet teaches all others, as it is at each step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +114,8 @@ class FinetuneConfig(WatchedConfig):
         distillation: from the original network; a strategy with in-place distillation uses it for the largest SubNet.
         calibration: of every SubNet that is evaluated or exported.
         teacher: ``timm:NAME`` or ``module:factory`` of a network that teaches in place of the original one
-            (``external_teacher``).
+            (``external_teacher``); ``largest`` lets the largest SubNet, as it is at each step, teach the others, and
+            the original network teach the largest (in-place distillation; Yu et al., BigNAS, 2020).
         loss: ``module:function`` that takes the place of distillation (``loss``).
         layer_decay: factor of the learning rate from one layer to the one before it (``layer_decay``); 1 for one rate.
         accept_chance: whether training starts even where the original network classifies the data no better than
@@ -150,7 +153,7 @@ class FinetuneConfig(WatchedConfig):
         super().__post_init__()
         at_least(self, subnets=1, workers=1)
         not_negative(self, "layer_decay")
-        for name, value in (("teacher", self.teacher), ("loss", self.loss)):
+        for name, value in (("teacher", None if self.teacher == LARGEST else self.teacher), ("loss", self.loss)):
             if value is not None and not (isinstance(value, str) and all(value.partition(":"))):
                 raise TrainingError(f"FinetuneConfig.{name}: expected null or a name with a colon, not {value!r}")
         if not 0 < self.layer_decay <= 1:

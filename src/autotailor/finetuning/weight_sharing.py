@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning import sampling
-from autotailor.finetuning.config import FinetuneConfig
+from autotailor.finetuning.config import LARGEST, FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.external_teacher import Teacher, load_teacher
 from autotailor.finetuning.forgetting import warn_if_worse
@@ -91,7 +92,7 @@ def finetune(
     if config.sort:
         net = net.sort_channels()
     module = net.module(logits=True).to(device)
-    others = [teaching.network.state_dict()] if config.teacher else []
+    others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
     identity = fingerprint(
         ["finetune", config.identity, data.fingerprint, repr(net.space)],
         module.state_dict(),
@@ -118,7 +119,7 @@ def _teacher(
     original: torch.nn.Module, resolution: int, data: DataSplits, config: FinetuneConfig, device: torch.device
 ) -> Teacher:
     """The original network, or the one that the configuration names, after the same check of its accuracy."""
-    if config.teacher is None:
+    if config.teacher is None or config.teacher == LARGEST:
         return Teacher(original, resolution)
     found = load_teacher(config.teacher, data, device)
     question(found.network, data, found.resolution, config.accept_chance, found.name)
@@ -154,6 +155,7 @@ class WeightSharing:
         self._largest = largest(strategy.space)
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
+        self._teaching = module.replica() if config.teacher == LARGEST else None
         self._last: list[tuple[SubNet, float]] = []
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device_of(module), "subnet")
 
@@ -164,7 +166,7 @@ class WeightSharing:
             view.look_at(self._module)
         teaching = self._strategy.in_place and subnets[0] == self._largest
         first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
-        original = self._pool.submit(self._original, batch.images)  # runs beside the first SubNet
+        lessons = self._lessons(subnets, batch.images)
 
         def run(position: int) -> tuple[torch.Tensor, Gradients]:
             with self._views[position].train().slices() as slices:
@@ -176,7 +178,7 @@ class WeightSharing:
                     raise
                 if position == 0:
                     first.set_result(logits.detach())
-                targets = first.result() if teaching and position else original.result()
+                targets = first.result() if teaching and position else lessons[subnets[position]].result()
                 loss = self._loss(logits, batch.labels, targets, self._config)
                 return loss.detach(), slices.gradients(loss * batch.loss_scale / len(subnets))
 
@@ -192,8 +194,26 @@ class WeightSharing:
         """The SubNets of the last step with their losses."""
         return "it trained " + " and ".join(f"{_named(subnet)} with loss {loss:.4g}" for subnet, loss in self._last)
 
+    def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[torch.Tensor]]:
+        """The logits that each SubNet learns from; they are computed beside the first SubNet."""
+        if self._teaching is None:
+            return dict.fromkeys(subnets, self._pool.submit(self._by_teacher, images))
+        others = [subnet for subnet in subnets if subnet != self._largest]
+        lessons = {}
+        if len(others) < len(subnets):
+            lessons[self._largest] = self._pool.submit(self._by_teacher, images)
+        if others:
+            lessons |= dict.fromkeys(others, self._pool.submit(self._by_largest, self._teaching, images))
+        return lessons
+
     @torch.no_grad()
-    def _original(self, images: torch.Tensor) -> torch.Tensor:
+    def _by_largest(self, view: ElasticModule, images: torch.Tensor) -> torch.Tensor:
+        """The logits of the largest SubNet as it is now, with the statistics of these images, as in its training."""
+        view.look_at(self._module)
+        return self._logits(view.train(), self._largest, images)
+
+    @torch.no_grad()
+    def _by_teacher(self, images: torch.Tensor) -> torch.Tensor:
         """The teacher's logits, at its own resolution."""
         return forward(self._teacher.network, sized(images, self._teacher.resolution), self._config.precision)
 

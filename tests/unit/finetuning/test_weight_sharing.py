@@ -18,7 +18,7 @@ from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compute import placement
 from autotailor.data import DataSplits
-from autotailor.data.splits import Batch, TrainStream
+from autotailor.data.splits import Batch, TrainStream, sized
 from autotailor.finetuning import (
     FinetuneConfig,
     FinetuneResult,
@@ -155,6 +155,26 @@ def test_the_gradients_of_a_step_are_those_of_the_scaled_loss(
     assert losses[0] == losses[1]
     assert all(torch.allclose(0.25 * whole, part) for whole, part in zip(*gradients, strict=True))
     assert any(whole.abs().max() > 0.01 for whole in gradients[0])
+
+
+def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
+    plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig
+) -> None:
+    config = replace(finetune_config, teacher="largest", strategy="uniform")
+    module, batch = plain_net.module(logits=True), step_on(placement.CPU)
+    with torch.no_grad():  # the shared weights have moved away from the original network
+        for parameter in module.parameters():
+            parameter.mul_(1.1)
+    strategy = finetuning.sampling.create("uniform", plain_net.space, stages_of(plain_net.space, plain_net.stages), 1)
+    (drawn,) = strategy.draw(0.0, np.random.default_rng(0))
+    assert drawn != plain_net.largest()
+    loss = make_loss(config, plain_net.num_classes, plain_net.head.independent)
+    found = WeightSharing(module, original(plain_net), strategy, config, loss)(batch)
+    logits = []
+    for subnet in (drawn, plain_net.largest()):
+        images = sized(batch.images, resolution_of(subnet))
+        logits.append(module.train().activate(subnet)(images).detach())
+    assert found == pytest.approx(loss(logits[0], batch.labels, logits[1], config).item())
 
 
 class TestAccelerator:
