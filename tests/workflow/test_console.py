@@ -170,11 +170,10 @@ def test_snakemakes_own_output_stays_where_it_is_asked_for(asked: str, console: 
     own.name = "DefaultStreamHandler"
     logger = logging.Logger("snakemake")
     logger.addHandler(own)
-    settings = dict.fromkeys(["verbose", "debug_dag", "printshellcmds"], False) | {"quiet": set()}
+    settings = dict.fromkeys(["verbose", "debug_dag", "printshellcmds", "dryrun"], False) | {"quiet": set()}
     about = SimpleNamespace(
         output_settings=SimpleNamespace(**{**settings, asked: {"all"} if asked == "quiet" else True}),
         logger_manager=SimpleNamespace(logger=logger),
-        dryrun=asked == "dryrun",
     )
     console.handler.attach(about)
     assert logger.handlers == [own]

@@ -50,7 +50,7 @@ def attach(workflow: Any) -> None:
     Nothing changes for dry runs, with ``--verbose``, ``--debug-dag``, ``--printshellcmds`` or ``--quiet all``.
     """
     settings, logger = workflow.output_settings, workflow.logger_manager.logger
-    asked = settings.verbose or settings.debug_dag or settings.printshellcmds or workflow.dryrun
+    asked = settings.verbose or settings.debug_dag or settings.printshellcmds or settings.dryrun
     silent = any(str(part).rpartition(".")[2].lower() == "all" for part in settings.quiet or ())
     own = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
     if asked or silent or not own:
@@ -87,11 +87,11 @@ class Handler(logging.Handler):
             self._finished(vars(record)["job_id"])
         elif event == "job_error":
             self._failed(vars(record)["jobid"])
-        elif event == "run_info":
+        elif event == "run_info" and self._plan is None:
             self._plan = Plan(planned(self._workflow))
         elif event == "error" and vars(record).get("exception") == "RuleException" and self._jobs:
             pass  # that a rule's process ended with an error, which the rule's log says better
-        elif event not in SILENT and not str(record.msg).startswith(NOISE):
+        elif event not in {*SILENT, "run_info"} and not str(record.msg).startswith(NOISE):
             self._say(record)
 
     def _say(self, record: logging.LogRecord) -> None:
