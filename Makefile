@@ -4,6 +4,7 @@
 # make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
 #
 # make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2' KEEP=pretrain
+# make run MODEL=resnet_digits,mobilenet_digits DEVICE=host,android   every network for every device, and a comparison
 
 MODEL ?= resnet_digits
 DEVICE ?= host
@@ -15,9 +16,11 @@ JOBS ?= all
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CONFIG := --config model=$(MODEL) device=$(DEVICE) 'overrides=[$(OVERRIDES)]' $(if $(KEEP),'keep=[$(KEEP)]')
+CONFIG := --config 'model=$(MODEL)' 'device=$(DEVICE)' 'overrides=[$(OVERRIDES)]' $(if $(KEEP),'keep=[$(KEEP)]')
 LAUNCH := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow/launch.py --cores $(JOBS)
-OUT := results/$(MODEL)/$(DEVICE)
+COMMA := ,
+OUTS := $(foreach model,$(subst $(COMMA), ,$(MODEL)),$(foreach device,$(subst $(COMMA), ,$(DEVICE)),results/$(model)/$(device)))
+OUT := $(if $(filter 1,$(words $(OUTS))),$(OUTS),results)
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Processes of a workflow import the same packages again and again. All of them are compiled once, by setup: where
@@ -75,7 +78,7 @@ report: run
 	@echo "Snakemake's report: $(OUT)/snakemake.html"
 
 compare: run
-	@$(LAUNCH) --quiet rules $(CONFIG) -- $(OUT)/compare.csv
+	@$(LAUNCH) --quiet rules $(CONFIG) -- $(addsuffix /compare.csv,$(OUTS))
 	@$(LAUNCH) --quiet rules $(CONFIG)
 	@$(BIN)/python workflow/finish.py $(MODEL) $(DEVICE)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from autotailor import config, data, search
+from autotailor.artifacts import digest, read_json
 from autotailor.reporting import answer, print_front
 
 
@@ -22,6 +23,15 @@ def main() -> None:
     """Prints all pairs that are asked for."""
     for pair in itertools.product(*map(config.split_names, sys.argv[1:3])):
         show(Path("results", *pair))
+    for page in compared(*map(config.split_names, sys.argv[1:3])):
+        print(f"All networks on all devices: {page.resolve()}")
+
+
+def compared(models: list[str], devices: list[str]) -> list[Path]:
+    """The pages that compare exactly these models on these devices; none after a run of one pair."""
+    asked = {"models": digest(models), "devices": digest(devices)}
+    records = Path("results", "fleet").glob("*/provenance/fleet.json")
+    return [path.parents[1] / "index.html" for path in records if read_json(path)["lineage"] == asked]
 
 
 def show(directory: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from autotailor.enumeration import operators
 from autotailor.finetuning.polishing import race
+from autotailor.fleet import best, effort, exports, single
 from autotailor.measurement import comparison
 from autotailor.prediction import storage
 from autotailor.profiling.networks import validation
@@ -28,6 +29,11 @@ TABLES = {
     "candidates.csv": candidate_columns(LATENCY),
     "polish.csv": race.COLUMNS,
     "compare.csv": comparison.columns(LATENCY),
+    "best.csv": best.BEST,
+    "front.csv": best.FRONT,
+    "exports.csv": exports.EXPORTS,
+    "single.csv": single.SINGLE,
+    "effort.csv": effort.EFFORT,
     "sensitivity.csv": measurement.COLUMNS,
     "evaluations.csv": storage.COLUMNS,
     "accuracy_validation.csv": accuracy_validation.COLUMNS,

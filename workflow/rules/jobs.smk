@@ -59,6 +59,15 @@ def either(names):
     return "|".join(map(re.escape, names))
 
 
+def name_of_fleet(most=120):
+    """The folder of the page that compares all pairs; a hash stands for the end of a name that is too long."""
+    name = f"{'+'.join(MODELS)}_on_{'+'.join(DEVICES)}"
+    return name if len(name) <= most else f"{name[:most]}-{artifacts.digest(name)}"
+
+
+FLEET = name_of_fleet()
+
+
 def exports_of(model):
     """Names of the exported SubNets of a model."""
     budgets = of_model(model)["export"]["budgets"]

@@ -146,7 +146,7 @@ def _helper(snakemake):
 
 
 @contextmanager
-def stage(snakemake, *, computes=True, is_training=False):
+def stage(snakemake, *, computes=True, is_training=False, mixes=False):
     """Runs the block as a rule: with console, log, work directory, child run and provenance.
 
     PyTorch gets the number of threads in the rule's configuration, or one, because floating-point sums depend on it.
@@ -159,6 +159,7 @@ def stage(snakemake, *, computes=True, is_training=False):
         computes: whether the rule needs PyTorch; without PyTorch, seconds of importing are saved.
         is_training: whether an interrupted run also continues after its code changed; checkpoints tell what they
             belong to.
+        mixes: whether the rule reads what several configurations have made, so that their sections may differ.
     """
     _follow_snakemake()
     params = snakemake.params.sections
@@ -180,7 +181,8 @@ def stage(snakemake, *, computes=True, is_training=False):
         artifacts.sweep(output.parent, output.name)
     try:
         with _child(snakemake) as run:
-            provenance = artifacts.Provenance(_rule(snakemake), params, [Path(path) for path in snakemake.input])
+            inputs = [] if mixes else [Path(path) for path in snakemake.input]
+            provenance = artifacts.Provenance(_rule(snakemake), params, inputs)
             work = _work(snakemake, provenance, is_training=is_training)
             begun = work.begin()
             this = Stage(params, work.folder, run)

@@ -1,0 +1,1 @@
+"""The page that compares networks and devices: one file that needs no other files and no network."""

@@ -1,0 +1,112 @@
+"""Writes the page and its tables: ``results/fleet/NAME``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from autotailor.artifacts import atomic
+from autotailor.fleet.best import best_within, united_front
+from autotailor.fleet.effort import efforts, minutes
+from autotailor.fleet.exports import exports
+from autotailor.fleet.page.chart import chart
+from autotailor.fleet.page.sentences import answers, cost_of_a_device, loss_of_a_single
+from autotailor.fleet.runs import Fleet
+from autotailor.fleet.single import single_subnets
+
+TABLES = ("best", "front", "exports", "single", "effort")
+
+
+def tables(fleet: Fleet) -> dict[str, pd.DataFrame]:
+    """The tables of the page, by the name of their file."""
+    return {
+        "best": best_within(fleet),
+        "front": united_front(fleet),
+        "exports": exports(fleet),
+        "single": single_subnets(fleet),
+        "effort": efforts(fleet),
+    }
+
+
+def write_page(fleet: Fleet, path: Path) -> None:
+    """Writes the page and, beside it, a CSV of each of its tables.
+
+    Args:
+        fleet: the finished runs.
+        path: of the page.
+    """
+    found = tables(fleet)
+    for name, table in found.items():
+        with atomic(path.parent / f"{name}.csv") as temporary:
+            table.to_csv(temporary, index=False)
+    with atomic(path) as temporary:
+        temporary.write_text(render(fleet, found), encoding="utf-8")
+
+
+def render(fleet: Fleet, found: Mapping[str, pd.DataFrame]) -> str:
+    """The page's HTML.
+
+    Args:
+        fleet: the finished runs.
+        found: a result of ``tables``.
+    """
+    environment = Environment(
+        loader=PackageLoader("autotailor.fleet.page", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "share": share}
+    score = fleet.of(fleet.models[0], fleet.devices[0]).score
+    spent = minutes(found["effort"])
+    return environment.get_template("index.html").render(
+        fleet=fleet,
+        score=score,
+        best=_by_device(found["best"]),
+        exports=_exports(found["exports"]),
+        single=found["single"].to_dict("records"),
+        spent=spent,
+        charts=[chart(fleet, device, found["front"]) for device in fleet.devices],
+        answers=answers(found["best"], score),
+        cost_of_a_device=cost_of_a_device(spent),
+        loss_of_a_single=loss_of_a_single(found["single"]),
+    )
+
+
+def number(value: object, digits: int = 3) -> str:
+    """A number with so many significant digits; a dash where there is none."""
+    if not isinstance(value, (int, float)) or value != value:
+        return "–"
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+
+
+def share(value: object) -> str:
+    """A share in percent with one decimal; a dash where there is none."""
+    return f"{value:.1f}" if isinstance(value, float) and value == value else "–"
+
+
+def _by_device(best: pd.DataFrame) -> dict[str, list[tuple[dict[str, object], list[dict[str, object]]]]]:
+    """Each device to its budgets, each with its first row and the rows of all models."""
+    return {
+        str(device): [
+            ({str(key): value for key, value in rows.iloc[0].items()}, _records(rows))
+            for _, rows in of_device.groupby("budget", sort=False)
+        ]
+        for device, of_device in best.groupby("device", sort=False)
+    }
+
+
+def _exports(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, dict[str, object]]]:
+    """Each exported SubNet, as model and name, to its rows by device."""
+    found: dict[tuple[str, str], dict[str, dict[str, object]]] = {}
+    for row in _records(table):
+        found.setdefault((str(row["model"]), str(row["name"])), {})[str(row["device"])] = row
+    return found
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, object]]:
+    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
