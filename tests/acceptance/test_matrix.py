@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from acceptance.pipeline import SMALL, visits
+from acceptance.pipeline import SMALL
 from autotailor.profiling.transports.adb.keys import user_key
 from device.adb_daemon import AdbDaemon
 from device.runners import built
@@ -111,7 +111,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 def test_nothing_is_done_twice(run: Folder) -> None:
     first, second = ended(run.path / "first.txt"), ended(run.path / "second.txt")
     assert first["pretrain"] >= 1
-    assert first["profile"] == 1
+    assert first["report"] == 0  # killed in the middle
     every = first + second
     assert {rule: every[rule] for rule in ONCE} == dict.fromkeys(ONCE, len(MODELS))
     assert {rule: every[rule] for rule in PER_PAIR} == dict.fromkeys(PER_PAIR, len(MODELS) * len(DEVICES))
@@ -126,8 +126,14 @@ def test_what_the_networks_share_of_a_lut_is_measured_once(run: Folder) -> None:
         for device in DEVICES
     }
     for device in DEVICES:
-        assert operators["slim", device] <= operators["resnet_digits", device]
-    assert visits(run.path)
+        assert operators["slim", device] < operators["resnet_digits", device]
+        tables = [
+            pd.read_csv(run.path / "results" / model / device / "lut.csv").set_index("operator_id") for model in MODELS
+        ]
+        shared = sorted(operators["slim", device])
+        columns = ["latency_ms", "standard_error", "measured_at"]
+        whole, part = (table.loc[shared, columns] for table in tables)
+        assert whole.equals(part)
 
 
 def test_a_finished_matrix_and_each_of_its_pairs_have_nothing_to_do(run: Folder) -> None:
