@@ -8,6 +8,7 @@ from pathlib import Path
 from mlflow.entities import Run
 
 from autotailor import tracking
+from autotailor.tracking.address import address
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
@@ -31,7 +32,7 @@ def statuses(store: Store) -> dict[str, list[str]]:
 
 def opened(folder: Path) -> Store:
     """The store in a folder."""
-    return Store(folder / "mlflow.db", folder / "store.lock")
+    return Store(address(folder / "mlflow.db", {}), folder / "store.lock")
 
 
 def record(store: Store, folder: Path, rule: str, text: str) -> None:

@@ -208,6 +208,24 @@ def test_every_rule_has_a_run_in_the_store(finished: Path) -> None:
     assert parents == 1
 
 
+def test_the_store_has_models_datasets_and_metrics_of_the_machine(finished: Path) -> None:
+    with sqlite3.connect(finished / "mlflow.db") as store:
+
+        def column(query: str) -> set[object]:
+            return {row[0] for row in store.execute(query)}
+
+        assert column("select value from experiment_tags where key = 'mlflow.experimentKind'") == {
+            "custom_model_development"
+        }
+        exports = {path.name for path in (finished / "results" / MODEL / DEVICE / "exports").iterdir()}
+        assert column("select name from model_versions") >= {f"{MODEL}-{DEVICE}-{name}" for name in exports}
+        assert column("select alias from registered_model_aliases") == {"best"}
+        assert column("select value from input_tags") == {"training", "validation", "test"}
+        keys = column("select key from latest_metrics")
+    assert {"system/cpu_utilization_percentage", "finetune.images_per_second", "loss"} <= keys
+    assert not list((finished / "results" / ".tracking" / "journals").iterdir())
+
+
 @pytest.fixture(scope="module")
 def counted(finished: Path, results: Path) -> Path:
     """The results of a second run without a device, whose budgets limit MACs."""

@@ -107,17 +107,23 @@ def check_operators(pair, jobs):
 def run_of(pair):
     """The run of a pair in MLflow."""
     found = MATRIX.configuration(pair)
-    return tracking.RunKey(*pair, artifacts.digest(found), flatten(found))
+    commit = tracking.git_commit(Path(config["tracking"]["checkout"]))
+    return tracking.RunKey(*pair, artifacts.digest(found), flatten(found), commit)
 
 
 def start_tracking():
-    """Creates the store and the parent run before the first rule."""
-    if not tracking.start(Path("mlflow.db"), TRACKING, run_of(MATRIX.pairs[0])):
+    """Begins the parent run of each pair, and starts what records the runs, before the first rule."""
+    runs = [run_of(pair) for pair in MATRIX.pairs]
+    try:
+        started = tracking.start(Path("mlflow.db"), TRACKING, *runs)
+    except AutoTailorError as error:
+        sys.exit(f"autotailor: {error}")
+    if not started:
         logger.warning(
             f"MLflow does not record this run yet; the next run will. See {TRACKING / 'recorder.log'}"
         )
 
 
 def stop_tracking(status):
-    """Closes the parent run."""
+    """Closes the parent runs, and waits until MLflow has what the rules have recorded."""
     tracking.stop(TRACKING, status)

@@ -12,9 +12,11 @@ with stage(snakemake, is_training=True) as this:
     seen = [artifacts.read_json(path)["images"] for path in snakemake.input.training]
     cost = search.cost_of_device(this.params["device"])
     original = autotailor.load(snakemake.input.original)
+    splits = accuracy.with_labels(data.load(this.params["data"]), original, this.params["finetune"]["accelerator"])
+    this.uses(splits, "train", "test")
     table = comparison.compare(
         original,
-        accuracy.with_labels(data.load(this.params["data"]), original, this.params["finetune"]["accelerator"]),
+        splits,
         comparison.CompareConfig.from_section(this.params["compare"]),
         training,
         summary=pd.read_csv(snakemake.input.summary),

@@ -26,6 +26,7 @@ with stage(snakemake) as this:
         section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
         settings = sensitivity.SensitivityConfig.from_section(section)
         splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original, settings.accelerator)
+        this.uses(splits, "validation")
         journal = this.work / "candidates.jsonl"
         return sensitivity.measure_accuracies(net, splits, subnets, settings, journal, predicted.model)
 

@@ -13,6 +13,7 @@ from autotailor.finetuning import polishing
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = data.load(this.params["data"])
+    this.uses(splits, "train", "test")
     module = net.module().eval().to(resolve(this.params["accelerator"]))
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     runtime = profiling.exporting_runtime()

@@ -9,6 +9,7 @@ from autotailor import accuracy, artifacts, data, finetuning
 with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
+    this.uses(splits, "train", "validation")
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     result = finetuning.finetune(net, splits, config, this.work, this.run.metrics)
     if this.is_first:

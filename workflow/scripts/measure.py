@@ -8,17 +8,19 @@ from stage import stage
 
 from autotailor import accuracy, artifacts, data, prediction, profiling, reporting, search
 from autotailor.finetuning import polishing
-from autotailor.measurement import inheritance, summary
+from autotailor.measurement import inheritance, published, summary
 from autotailor.measurement.effort import Effort
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
-    has_device = search.cost_of_device(this.params["device"]).is_measured
+    cost = search.cost_of_device(this.params["device"])
+    has_device = cost.is_measured
     device = profiling.DeviceConfig.from_section(this.params["device"]) if has_device else None
     lut = profiling.LUT.read(Path(snakemake.input.lut)) if has_device else None
     predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
     predictions = summary.predictions(net, predicted, lut, device)
-    models = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
+    files = {Path(path).parent.name: Path(path).resolve() for path in snakemake.input.onnx}
+    models = dict(files)
     if has_device:
         models = {name: profiling.converted_file(path, device, this.work / name) for name, path in models.items()}
     models[summary.ORIGINAL] = summary.export_original(autotailor.load(snakemake.input.original), device, this.work)
@@ -30,6 +32,7 @@ with stage(snakemake) as this:
             stages = reporting.stages_of(places, net.stages)
             reporting.contributors(places, lut.latencies(), subnets, stages).to_csv(path, index=False)
     splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original)
+    this.uses(splits, "train", "test")
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     weights = inheritance.inheritance(net, chosen, splits, calibration)
     measured = has_device and not this.params["imported"]
@@ -49,3 +52,5 @@ with stage(snakemake) as this:
     for row in table.to_dict("records"):
         keys = ("latency_ms_measured", "accuracy_inherited", "accuracy_measured", "size_mb", "memory_mb_measured")
         this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if pd.notna(row.get(key))})
+    for exported in published.exported_models(table, files, splits, cost, this.work / "examples"):
+        this.run.model(exported)

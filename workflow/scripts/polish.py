@@ -11,11 +11,13 @@ from autotailor.finetuning import polishing
 with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
     candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
+    splits = accuracy.with_labels(
+        data.load(this.params["data"]), snakemake.input.original, this.params["polish"]["accelerator"]
+    )
+    this.uses(splits, "train", "validation")
     chosen, table = polishing.polish(
         net,
-        accuracy.with_labels(
-            data.load(this.params["data"]), snakemake.input.original, this.params["polish"]["accelerator"]
-        ),
+        splits,
         candidates.contests,
         {id_: found.accuracy for id_, found in candidates.accuracies.items()},
         polishing.PolishConfig.from_section(this.params["polish"]),

@@ -10,6 +10,7 @@ from autotailor.compiler.sources.network import create_network
 with stage(snakemake, is_training=True) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
     splits = data.load(this.params["data"])
+    this.uses(splits, "train", "validation")
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])
     result = finetuning.pretrain(network, splits, config, this.work, this.run.metrics)
     if this.is_first:

@@ -28,6 +28,7 @@ with stage(snakemake) as this:
     splits = accuracy.with_labels(
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
+    this.uses(splits, "validation")
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     settings = sensitivity.SensitivityConfig.from_section(section)
     if settings.evaluations:

@@ -10,6 +10,7 @@ with stage(snakemake) as this:
     splits = accuracy.with_labels(
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
+    this.uses(splits, "train", "validation")
     section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
     config = sensitivity.SensitivityConfig.from_section(section)
     result = sensitivity.measure(net, splits, config, this.work / "sensitivity.jsonl")

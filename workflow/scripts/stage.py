@@ -20,7 +20,7 @@ from autotailor.work import Work
 
 WATCH_SECONDS = 1.0
 WORK = Path("results/.work").resolve()  # absolute, because converters run in other directories
-KEPT = {".csv", ".json", ".html", ".svg"}  # artifacts that MLflow also keeps; weights stay in results
+KEPT = {".csv", ".json", ".html", ".svg"}  # artifacts that MLflow also keeps; of weights, it keeps the exported ones
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,22 @@ class Stage:
         logging.info("%s", result)
         self.told.append(result)
 
+    def uses(self, splits, *names) -> None:
+        """Notes in MLflow that the rule uses these splits of the data: ``train``, ``validation``, ``test``."""
+        for name in names:
+            role = "training" if name == "train" else name
+            images = len(getattr(splits, name))
+            used = (splits.name, role, splits.fingerprint, images, splits.num_classes, splits.resolution)
+            self.run.dataset(tracking.Dataset(*used))
+
 
 class _NoRun:
     """In the place of a child run for processes that train together with the first one."""
 
     def metrics(self, values, step=0):
+        """Keeps nothing."""
+
+    def dataset(self, used):
         """Keeps nothing."""
 
 
@@ -92,11 +103,12 @@ def _child(snakemake):
     """The child run of the rule."""
     settings, pair = snakemake.config["tracking"], _pair(snakemake)
     composed = read_sections(Path(snakemake.config["configurations"]["/".join(pair)]))["configuration"]
-    key = tracking.RunKey(*pair, artifacts.digest(composed), flatten(composed))
+    commit = tracking.git_commit(Path(settings["checkout"]))  # where autotailor is installed: of the project
+    key = tracking.RunKey(*pair, artifacts.digest(composed), flatten(composed), commit)
     tags = {
         "rule": _rule(snakemake),
         **{f"wildcard.{key}": value for key, value in snakemake.wildcards.items()},
-        "git_commit": tracking.git_commit(Path(settings["checkout"])),  # where autotailor is installed: of the project
+        "git_commit": commit,
         "config_hash": key.config_hash,
     }
     return tracking.child(Path(settings["folder"]), key, tags, flatten(snakemake.params.sections))
@@ -180,7 +192,7 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
     for output in (*outputs, record):
         artifacts.sweep(output.parent, output.name)
     try:
-        with _child(snakemake) as run:
+        with _child(snakemake) as run, tracking.watched(run):
             inputs = [] if mixes else [Path(path) for path in snakemake.input]
             provenance = artifacts.Provenance(_rule(snakemake), params, inputs)
             work = _work(snakemake, provenance, is_training=is_training)

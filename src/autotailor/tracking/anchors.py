@@ -13,6 +13,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 ARTIFACTS = "mlruns"
+PLACES = (
+    ("runs", "artifact_uri"),
+    ("logged_models", "artifact_location"),
+    ("model_versions", "storage_location"),
+)
+"""Tables and columns with addresses of artifacts below their experiment's."""
 
 
 def artifact_root(database: Path) -> Path:
@@ -48,9 +54,9 @@ def anchor(database: Path) -> int:
             connection.execute(
                 "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (new, experiment)
             )
-            connection.execute(
-                "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) "
-                "WHERE experiment_id = ? AND substr(artifact_uri, 1, ?) = ?",
-                (new, len(old) + 1, experiment, len(old) + 1, f"{old}/"),
-            )
+            for table, column in PLACES:
+                connection.execute(
+                    f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?",
+                    (new, len(old) + 1, len(old) + 1, f"{old}/"),
+                )
     return moved

@@ -1,30 +1,47 @@
 """Reads journals into the store, each line once.
 
+A journal whose first line is ``begin`` belongs to a parent run; ``start`` begins that of a rule's child run.
 Several recorders may follow the same journals, when two models run in one folder or when a recorder was killed. Only
 one recorder reads at a time, and a file beside each journal holds the number of lines that are in the store. If a
 recorder is killed after it wrote a line and before it noted the number, the next recorder writes the line again. This
-does no harm, because a journal never makes two runs, and MLflow keeps the same metric of the same time only once.
+does no harm, because a journal never makes two runs, MLflow keeps the same metric of the same time only once, and
+datasets and models are looked for before they are made.
 """
 
 from __future__ import annotations
 
 import json
 import platform
+import shutil
 import traceback
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 from filelock import FileLock
 
-from autotailor.tracking.journal import RunKey
+from autotailor.tracking.journal import FILES, Dataset, ExportedModel, RunKey
 
 if TYPE_CHECKING:
     from autotailor.tracking.store import Store
 
+Content = TypeVar("Content", Dataset, ExportedModel)
 PROGRESS = ".done"
 ASIDE = ".refused"
 KILLED = json.dumps({"event": "end", "status": "KILLED", "time": None})
+SYSTEM = "system/"
+"""Prefix of the metrics that MLflow shows as the machine's."""
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """The run that a journal belongs to: a rule's child run, or a parent run, which has neither parent nor rule."""
+
+    run: RunKey
+    run_id: str
+    parent: str = ""
+    rule: str = ""
 
 
 class Reader:
@@ -35,14 +52,17 @@ class Reader:
         self._store = store
         self._folder = folder
         self._lock = FileLock(folder.parent / "reader.lock")
-        self._runs: dict[Path, tuple[str, str, str]] = {}
+        self._runs: dict[Path, _Owner] = {}
         self._trouble: dict[Path, str] = {}
+        self.is_away = not store.is_local
+        """Whether the server has not answered to the last attempt, or was not asked yet."""
 
     def read(self) -> bool:
         """Writes every complete line that has not been written yet.
 
-        After a temporary failure (a locked store, a full disk), the rest of the journal waits for the next call. A line
-        that MLflow refuses permanently is left out, with a message on the console.
+        After a temporary failure (a locked store, a full disk), the rest of the journal waits for the next call. Where
+        a server does not answer, the other journals wait, too. A line that MLflow refuses permanently is left out, with
+        a message on the console.
 
         Returns:
             Whether no line waits.
@@ -53,9 +73,13 @@ class Reader:
                 try:
                     self._follow(path)
                     self._trouble.pop(path, None)
+                    self.is_away = False
                 except Exception as error:
                     done = False
                     self._complain(path, error)
+                    self.is_away = self._no_answer(error)
+                    if self.is_away:
+                        break
         return done
 
     def _follow(self, path: Path) -> None:
@@ -76,16 +100,17 @@ class Reader:
         if ended:
             path.unlink(missing_ok=True)
             note.unlink(missing_ok=True)
+            shutil.rmtree(path.with_suffix(FILES), ignore_errors=True)
             self._runs.pop(path, None)
 
-    def _journal(self, path: Path, first: str) -> tuple[str, str, str] | None:
-        """The child run, its parent and the rule of a journal; None where the journal's first line makes no run."""
+    def _journal(self, path: Path, first: str) -> _Owner | None:
+        """The run of a journal; None where the journal's first line makes no run."""
         if path not in self._runs:
             try:
                 start = json.loads(first)
-                run, rule = RunKey(**start["run"]), str(start["tags"].get("rule", "rule"))
+                run = RunKey(**start["run"])
                 _orphaned(start)
-                child, parent = self._store.child(run, start, path.stem)
+                self._runs[path] = self._owner(run, start, path.stem)
             except Exception as error:
                 if not self._hopeless(error):
                     raise
@@ -94,8 +119,17 @@ class Reader:
                 path.replace(aside)
                 path.with_suffix(PROGRESS).unlink(missing_ok=True)
                 return None
-            self._runs[path] = child, parent, rule
         return self._runs[path]
+
+    def _owner(self, run: RunKey, start: dict[str, Any], journal: str) -> _Owner:
+        """The parent run or the child run that a first line begins; both are created if missing."""
+        if start["event"] == "begin":
+            parent = self._store.parent(run)
+            self._store.begin(parent, run.commit)
+            return _Owner(run, parent)
+        rule = str(start["tags"].get("rule", "rule"))
+        child, parent = self._store.child(run, start, journal)
+        return _Owner(run, child, parent, rule)
 
     def _write(self, path: Path, number: int, text: str) -> bool:
         """Writes one line, or prints why it is left out; returns whether the line was the last."""
@@ -109,18 +143,47 @@ class Reader:
 
     def _apply(self, path: Path, line: dict[str, Any]) -> bool:
         """Writes one line; returns whether the line was the last."""
-        child, parent, rule = self._runs[path]
+        owner, time = self._runs[path], line["time"]
         match line["event"]:
             case "metrics":
-                self._store.log_metrics(child, line["values"], line["time"], line["step"])
-                named = {f"{rule}.{key}": value for key, value in line["values"].items()}
-                self._store.log_metrics(parent, named, line["time"], line["step"])
+                self._store.log_metrics(owner.run_id, line["values"], time, line["step"])
+                values = {_of_parent(owner.rule, key): value for key, value in line["values"].items()}
+                self._store.log_metrics(owner.parent, values, time, line["step"])
             case "artifact":
-                self._store.log_artifact(child, Path(line["path"]))
+                self._store.log_artifact(owner.run_id, self._folder / line["path"])
+            case "dataset":
+                self._log_dataset(owner, _content(Dataset, line))
+            case "model":
+                self._publish(owner, path.stem, _content(ExportedModel, line), time)
             case "end":
-                self._store.end(child, line["status"], line["time"])
+                self._store.end(owner.run_id, line["status"], time)
                 return True
         return False
+
+    def _log_dataset(self, owner: _Owner, used: Dataset) -> None:
+        """Writes a split into the inputs of the child and of the parent."""
+        from autotailor.tracking.inputs import log_dataset
+
+        for run_id in (owner.run_id, owner.parent):
+            log_dataset(self._store.client, run_id, used)
+
+    def _publish(self, owner: _Owner, journal: str, line: ExportedModel, time: int) -> None:
+        """Keeps and registers a model; a model whose files are gone is left out."""
+        from autotailor.tracking import models
+
+        line = replace(line, onnx=self._folder / line.onnx, example=self._folder / line.example)
+        if not (line.onnx.is_file() and line.example.is_file()):
+            print(f"{line.name} of {journal} is not registered, because its files are gone", flush=True)
+            return
+        found = models.Owner(self._store.experiment(owner.run.model), owner.run_id, owner.run, journal)
+        with self._store.lock:
+            models.publish(self._store.client, found, line, time)
+
+    def _no_answer(self, error: Exception) -> bool:
+        """Whether a server has not answered."""
+        from autotailor.tracking.store import is_away
+
+        return not self._store.is_local and is_away(error)
 
     def _hopeless(self, error: Exception) -> bool:
         """Whether another attempt would fail, too: the line is invalid, or MLflow refuses its content."""
@@ -135,6 +198,16 @@ class Reader:
             self._trouble[path] = text
             print(f"{path.name} waits: {text}", flush=True)
             traceback.print_exception(error)
+
+
+def _of_parent(rule: str, key: str) -> str:
+    """Name of a rule's metric in the parent run; the machine's metrics keep their names, by which MLflow shows them."""
+    return key if key.startswith(SYSTEM) else f"{rule}.{key}"
+
+
+def _content(kind: type[Content], line: dict[str, Any]) -> Content:
+    """What a line holds of a dataclass."""
+    return kind(**{field.name: line[field.name] for field in fields(kind)})  # type: ignore[arg-type]
 
 
 def alive(pid: int) -> bool:

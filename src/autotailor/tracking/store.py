@@ -1,25 +1,27 @@
-"""The MLflow store: the only module that imports MLflow."""
+"""The MLflow store: experiments, runs and what belongs to them. The modules of tracking that import MLflow are few."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from filelock import FileLock
 
+from autotailor.tracking.address import SETTINGS, Address
 from autotailor.tracking.anchors import anchor, artifact_root
 from autotailor.tracking.journal import RunKey, milliseconds
 from autotailor.tracking.keys import legal
 from autotailor.tracking.private import public
 
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # MLflow reads it while it is imported
+os.environ.update({**SETTINGS, **os.environ})  # MLflow reads some of them while it is imported
 
 from mlflow.entities import Experiment, Metric, Param, RunTag
 from mlflow.exceptions import ERROR_CODE_TO_HTTP_STATUS, MlflowException
 from mlflow.tracking import MlflowClient
+from requests.exceptions import RequestException
 from sqlalchemy.exc import DatabaseError
 
 MAX_PARAM = 6000
@@ -28,90 +30,132 @@ PARAMS_PER_BATCH = 100
 METRICS_PER_BATCH = 1000
 PARENT = "mlflow.parentRunId"
 JOURNAL = "autotailor.journal"
+ORIGIN = "autotailor.origin"
+KIND = "mlflow.experimentKind"
+"""Tag of an experiment; without it, MLflow 3 opens an experiment as one of agents and prompts."""
+MODEL_TRAINING = "custom_model_development"
 
 Entity = TypeVar("Entity", Metric, Param, RunTag)
-
-
-def store_uri(database: Path) -> str:
-    """Address of the SQLite store."""
-    return f"sqlite:///{database.resolve()}"
 
 
 def refused_for_good(error: Exception) -> bool:
     """Whether MLflow would refuse the same write again: because of an invalid key or value, or a deleted run.
 
-    A store that is locked, full or damaged is no such reason: the write may succeed later.
+    A store that is locked, full or damaged is no such reason, and neither is a proxy's page that says that nothing is
+    here: the write may succeed later.
     """
     cause = error.__cause__
-    if isinstance(cause, (ValueError, TypeError, OverflowError)):  # a value that SQLite cannot hold
-        return True
+    if isinstance(cause, (ValueError, TypeError, OverflowError)) and not isinstance(cause, RequestException):
+        return True  # a value that SQLite cannot hold
     if not isinstance(error, MlflowException) or type(cause) is DatabaseError:
+        return False
+    if error.error_code == "ENDPOINT_NOT_FOUND":  # MLflow says RESOURCE_DOES_NOT_EXIST of a run that is gone
         return False
     return ERROR_CODE_TO_HTTP_STATUS.get(error.error_code, 500) in (400, 404)
 
 
-class Store:
-    """One SQLite store, with the artifacts in ``mlruns`` beside it."""
+def is_away(error: BaseException) -> bool:
+    """Whether an error says that the server did not answer."""
+    return any(isinstance(cause, (RequestException, ConnectionError)) for cause in _causes(error))
 
-    def __init__(self, database: Path, lock: Path, tell: Callable[[str], None] = print) -> None:
-        """Opens the store, and creates it if missing; an interrupted creation leaves no file.
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it followed from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+class Store:
+    """One store. A SQLite file has the artifacts in ``mlruns`` beside it; a server keeps them where it likes."""
+
+    def __init__(
+        self, address: Address, lock: Path, tell: Callable[[str], None] = print, origin: Callable[[], str] = str
+    ) -> None:
+        """Opens the store. A missing SQLite file is created, completely or not at all; a server is not asked yet.
 
         Args:
-            database: the SQLite file.
+            address: of the store.
             lock: file that locks the creation of the store, of an experiment and of a run, so that none is made twice.
             tell: takes a sentence about each entry that is left out because MLflow refuses it.
+            origin: names the folder of results. On a server, where several people may run the same configuration, a
+                parent run belongs to one origin.
         """
-        self._lock = FileLock(lock)
-        self._root = artifact_root(database)
-        self._tell = tell
-        with self._lock:
-            if not database.exists():
-                _create(database)
-            elif anchor(database):
-                tell(f"{database} was moved: the addresses of its artifacts now point to {self._root}")
-            self.client = MlflowClient(store_uri(database))
+        self.lock = FileLock(lock)
+        self.is_local = address.database is not None
+        self._root, self._tell, self._origin = None, tell, origin
+        with self.lock:
+            if address.database is not None:
+                self._root = artifact_root(address.database)
+                if not address.database.exists():
+                    _create(address.database)
+                elif anchor(address.database):
+                    tell(f"{address.database} was moved: the addresses of its artifacts now point to {self._root}")
+            self.client = MlflowClient(address.uri)
 
     def experiment(self, model: str) -> str:
         """Identifier of the model's experiment, which is created if missing, and restored if deleted."""
-        with self._lock:
+        with self.lock:
             found: Experiment | None = self.client.get_experiment_by_name(model)
             if found is None:
-                return str(self.client.create_experiment(model, artifact_location=(self._root / model).as_uri()))
+                return self._create_experiment(model)
             if found.lifecycle_stage == "deleted":
                 self.client.restore_experiment(found.experiment_id)
+            if KIND not in found.tags:
+                self.client.set_experiment_tag(found.experiment_id, KIND, MODEL_TRAINING)
+            return str(found.experiment_id)
+
+    def _create_experiment(self, model: str) -> str:
+        """A new experiment, or the one that another machine has created in this moment."""
+        location = (self._root / model).as_uri() if self._root else None
+        tags = {KIND: MODEL_TRAINING, "mlflow.note.content": f"SubNets of {model} for devices and budgets"}
+        try:
+            return str(self.client.create_experiment(model, artifact_location=location, tags=tags))
+        except MlflowException as error:
+            found: Experiment | None = self.client.get_experiment_by_name(model)
+            if error.error_code != "RESOURCE_ALREADY_EXISTS" or found is None:
+                raise
             return str(found.experiment_id)
 
     def parent(self, run: RunKey) -> str:
         """Identifier of the parent run of (model, device, configuration), which is created if missing."""
         experiment = self.experiment(run.model)
-        tags = {"device": run.device, "config_hash": run.config_hash, "autotailor.kind": "parent"}
-        with self._lock:
-            found = self._find(experiment, tags)
-            if found is not None:
-                return found
-            name = f"{run.model} on {run.device} ({run.config_hash})"
-            created = self.client.create_run(experiment, run_name=name, tags=tags)
-            self._log_params(created.info.run_id, run.params)
-            return str(created.info.run_id)
+        key = {"device": run.device, "config_hash": run.config_hash, "autotailor.kind": "parent"}
+        if not self.is_local:
+            key[ORIGIN] = self._origin()
+        with self.lock:
+            found = self._find(experiment, key)
+            if found is None:
+                name = f"{run.model} on {run.device} ({run.config_hash})"
+                tags = {**key, "model": run.model, **_source("workflow", run.commit)}
+                found = str(self.client.create_run(experiment, run_name=name, tags=tags).info.run_id)
+        self._log_params(found, run.params)  # a repetition after a crash changes nothing
+        return found
+
+    def begin(self, parent: str, commit: str) -> None:
+        """Marks a parent run as running, and with the commit that it runs."""
+        for key, value in _source("workflow", commit).items():
+            self.client.set_tag(parent, key, value)
+        self.client.update_run(parent, status="RUNNING")
 
     def child(self, run: RunKey, start: Mapping[str, Any], journal: str) -> tuple[str, str]:
         """Identifiers of the child run of one journal and of its parent; a journal never makes two runs."""
         parent = self.parent(run)
         experiment = self.experiment(run.model)
-        with self._lock:
+        with self.lock:
             found = self._find(experiment, {JOURNAL: journal})
             if found is None:
-                found = self._create_child(experiment, parent, start, journal)
+                found = self._create_child(experiment, parent, run, start, journal)
         self._log_params(found, start["params"])  # a repetition after a crash changes nothing
         return found, parent
 
-    def _create_child(self, experiment: str, parent: str, start: Mapping[str, Any], journal: str) -> str:
+    def _create_child(self, experiment: str, parent: str, run: RunKey, start: Mapping[str, Any], journal: str) -> str:
         """A new run, marked with its parent and its journal."""
         told = {legal(key): str(value)[:MAX_TAG] for key, value in public(start["tags"]).items() if key}
-        tags = {**told, PARENT: parent, JOURNAL: journal, "autotailor.kind": "child"}
-        created = self.client.create_run(
-            experiment, start_time=start["time"], run_name=start["tags"].get("rule", "rule"), tags=tags
-        )
+        rule = start["tags"].get("rule", "rule")
+        known = {"model": run.model, "device": run.device, **_source(rule, start["tags"].get("git_commit", ""))}
+        tags = {**known, **told, PARENT: parent, JOURNAL: journal, "autotailor.kind": "child"}
+        created = self.client.create_run(experiment, start_time=start["time"], run_name=rule, tags=tags)
         return str(created.info.run_id)
 
     def log_metrics(self, run_id: str, values: Mapping[str, float], time: int, step: int) -> None:
@@ -158,6 +202,14 @@ class Store:
                     self._log(batch, 1, log)
 
 
+def _source(name: str, commit: str) -> dict[str, str]:
+    """Tags that MLflow's pages show as the source of a run."""
+    tags = {"mlflow.source.name": f"autotailor {name}", "mlflow.source.type": "LOCAL"}
+    if commit and commit != "unknown":
+        tags |= {"mlflow.source.git.commit": commit.removesuffix("-dirty"), "git_commit": commit}
+    return tags
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
@@ -167,5 +219,5 @@ def _create(database: Path) -> None:
     database.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".mlflow.", dir=database.parent) as folder:
         temporary = Path(folder) / database.name
-        MlflowClient(store_uri(temporary)).search_experiments(max_results=1)
+        MlflowClient(f"sqlite:///{temporary}").search_experiments(max_results=1)
         temporary.replace(database)

@@ -7,21 +7,31 @@ from pathlib import Path
 
 import pytest
 
+from autotailor.tracking.address import VARIABLE, address
 from autotailor.tracking.store import Store
+from stored_runs import opened
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user's environment says of a server does not reach the tests."""
+    monkeypatch.delenv(VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The SQLite file of a store without experiments; MLflow needs seconds to make one, a test copies it."""
     folder = tmp_path_factory.mktemp("empty")
-    Store(folder / "mlflow.db", folder / "store.lock")
+    Store(address(folder / "mlflow.db", {}), folder / "store.lock")
     return folder / "mlflow.db"
 
 
 @pytest.fixture
-def store(tmp_path: Path, empty_store: Path) -> Store:
+def store(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty store, whose address is in the environment as in that of a recorder."""
     shutil.copy(empty_store, tmp_path / "mlflow.db")
-    return Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+    monkeypatch.setenv(VARIABLE, address(tmp_path / "mlflow.db", {}).uri)
+    return opened(tmp_path)
 
 
 @pytest.fixture

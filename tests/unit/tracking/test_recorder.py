@@ -11,7 +11,7 @@ from autotailor import tracking
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.store import Store
-from stored_runs import child_run, statuses
+from stored_runs import child_run, opened, statuses
 
 RUN = tracking.RunKey("net", "host", "abc123", {"space.width.*": [0.5, 1.0], "finetune.epochs": 1})
 
@@ -31,8 +31,7 @@ def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store
 
     def record() -> None:
         try:
-            mine = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
-            reader = Reader(mine, tmp_path / JOURNALS)
+            reader = Reader(opened(tmp_path), tmp_path / JOURNALS)
             start.wait()
             for _ in range(3):
                 reader.read()
@@ -45,7 +44,7 @@ def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store
     for thread in threads:
         thread.join()
     assert not errors
-    store = Store(tmp_path / "mlflow.db", tmp_path / "store.lock")
+    store = opened(tmp_path)
     runs = store.client.search_runs([store.experiment("net")])
     names = sorted(str(run.info.run_name) for run in runs)
     assert names == ["net on host (abc123)", *(f"rule{number}" for number in range(6))]
@@ -63,8 +62,7 @@ def test_the_recorder_creates_store_and_parent_first_and_ends_when_asked(tmp_pat
     with tracking.child(folder, RUN, {"rule": "report"}, {}):
         pass
     tracking.stop(folder, "FINISHED")
-    store = Store(tmp_path / "mlflow.db", folder / "store.lock")
-    assert sorted(statuses(store).values()) == [["FINISHED"], ["FINISHED"]]
+    assert sorted(statuses(opened(tmp_path)).values()) == [["FINISHED"], ["FINISHED"]]
     assert not list((folder / JOURNALS).iterdir())
 
 
@@ -75,5 +73,6 @@ def test_a_broken_store_stops_nobody(tmp_path: Path) -> None:
     with tracking.child(folder, RUN, {"rule": "report"}, {}):
         pass
     tracking.stop(folder, "FINISHED")
-    (journal,) = (folder / JOURNALS).iterdir()
-    assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["start", "end"]
+    journals = sorted((folder / JOURNALS).iterdir())
+    events = [[json.loads(line)["event"] for line in journal.read_text().splitlines()] for journal in journals]
+    assert events == [["begin", "end"], ["start", "end"]]

@@ -1,0 +1,102 @@
+"""Which store is recorded to, and what waits while a server does not answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import ENDPOINT_NOT_FOUND, RESOURCE_DOES_NOT_EXIST
+
+from autotailor import tracking
+from autotailor.tracking.address import Address, address
+from autotailor.tracking.journal import JOURNALS
+from autotailor.tracking.reader import Reader
+from autotailor.tracking.recorder import origin
+from autotailor.tracking.store import Store, refused_for_good
+from stored_runs import opened, statuses
+
+RUN = tracking.RunKey("net", "host", "abc123", {})
+
+
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port that nobody listens on."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def test_the_environment_names_the_store(tmp_path: Path) -> None:
+    mine = tmp_path / "mlflow.db"
+    assert address(mine, {}) == Address(f"sqlite:///{mine}", mine)
+    assert address(mine, {"MLFLOW_TRACKING_URI": " "}) == address(mine, {})
+    other = address(mine, {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path / 'other.db'}"})
+    assert (other.is_local, other.database) == (True, tmp_path / "other.db")
+    server = address(mine, {"MLFLOW_TRACKING_URI": "https://me:secret@mlflow.example/sub/"})
+    assert (server.is_local, server.uri) == (False, "https://me:secret@mlflow.example/sub")
+    assert str(server) == "https://mlflow.example/sub"
+
+
+@pytest.mark.parametrize("folder", ["mlruns", "/somewhere/mlruns", "file:///somewhere/mlruns"])
+def test_a_folder_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", folder)
+    with pytest.raises(tracking.TrackingError, match=r"sqlite:////folder/mlflow.db"):
+        tracking.start(tmp_path / "mlflow.db", tmp_path / "tracking", RUN)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_server_does_not_take_is_published_later_with_its_times(tmp_path: Path, store: Store) -> None:
+    for number in range(3):
+        with tracking.child(tmp_path, RUN, {"rule": f"rule{number}"}, {}) as run:
+            run.metrics({"loss": 1.0})
+    first = json.loads(min((tmp_path / JOURNALS).iterdir()).read_text().splitlines()[0])
+    with silent_port() as port:
+        reader = Reader(Store(Address(f"http://127.0.0.1:{port}"), tmp_path / "store.lock"), tmp_path / JOURNALS)
+        assert reader.is_away  # a server that was not asked yet is not waited for
+        begin = time.monotonic()
+        assert not reader.read()
+        assert reader.is_away
+        assert time.monotonic() - begin < 8
+    assert len(list((tmp_path / JOURNALS).glob("*.jsonl"))) == 3
+    again = Reader(opened(tmp_path), tmp_path / JOURNALS)
+    assert not again.is_away
+    assert again.read()
+    assert statuses(store) == {"net on host (abc123)": ["RUNNING"], **{f"rule{k}": ["FINISHED"] for k in range(3)}}
+    (found,) = store.client.search_runs([store.experiment("net")], "tags.rule = 'rule0'")
+    assert found.info.start_time == first["time"]
+
+
+def test_a_page_that_is_not_found_may_be_there_later_and_a_run_that_is_gone_is_not() -> None:
+    assert refused_for_good(MlflowException("no such run", RESOURCE_DOES_NOT_EXIST))
+    assert not refused_for_good(MlflowException("API request to endpoint failed", ENDPOINT_NOT_FOUND))
+
+
+def test_on_a_server_two_folders_have_parents_of_their_own(store: Store, tmp_path: Path) -> None:
+    assert origin(tmp_path) == origin(tmp_path)
+    parents = set()
+    for folder in (tmp_path / "mine", tmp_path / "theirs"):
+        folder.mkdir()
+        mine = partial(origin, folder)
+        shared = Store(address(tmp_path / "mlflow.db", {}), tmp_path / "store.lock", origin=mine)
+        shared.is_local = False  # as a server is
+        parents |= {shared.parent(RUN), shared.parent(RUN)}
+    assert len(parents) == 2
+
+
+def test_an_experiment_is_one_of_model_training_and_a_choice_of_the_user_stays(store: Store) -> None:
+    kind = "mlflow.experimentKind"
+    made = store.experiment("net")
+    assert store.client.get_experiment(made).tags[kind] == "custom_model_development"
+    store.client.set_experiment_tag(made, kind, "genai_development")
+    assert store.client.get_experiment(store.experiment("net")).tags[kind] == "genai_development"
+    older = store.client.create_experiment("older")
+    assert store.client.get_experiment(older).tags.get(kind) is None
+    assert store.experiment("older") == older
+    assert store.client.get_experiment(older).tags[kind] == "custom_model_development"
