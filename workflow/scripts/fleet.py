@@ -4,9 +4,8 @@ from pathlib import Path
 
 from stage import stage
 
-from autotailor.fleet.page.write import write_page
-from autotailor.fleet.runs import Fleet
+from autotailor import fleet
 
 with stage(snakemake, mixes=True) as this:
-    fleet = Fleet.open([Path(path).parent for path in snakemake.input.configurations])
-    write_page(fleet, Path(snakemake.output.page))
+    runs = fleet.Fleet.open([Path(path).parent for path in snakemake.input.configurations])
+    fleet.write_page(runs, Path(snakemake.output.page))

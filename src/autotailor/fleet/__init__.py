@@ -7,3 +7,18 @@
 * ``exports``: what was exported and measured.
 * ``page``: the page that shows these tables.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from autotailor.fleet.page.write import write_page
+    from autotailor.fleet.runs import Fleet
+
+__all__ = ["Fleet", "write_page"]
+
+_HOMES = {"Fleet": "autotailor.fleet.runs", "write_page": "autotailor.fleet.page.write"}
+__getattr__ = attach(__name__, _HOMES)

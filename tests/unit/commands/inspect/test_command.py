@@ -198,7 +198,7 @@ def test_arguments_that_make_no_sense_leave_with_2(arguments: list[str], capsys:
     with pytest.raises(SystemExit) as left:
         main(arguments)
     assert left.value.code == 2
-    assert "usage: python -m autotailor" in capsys.readouterr().err
+    assert "usage: autotailor" in capsys.readouterr().err
 
 
 def test_the_module_runs_and_help_needs_no_torch() -> None:

@@ -82,7 +82,7 @@ def test_equal_pictures_in_two_classes_or_parts_are_told(root: Path, caplog: pyt
     (root / "dog" / "9.png").write_bytes((root / "cat" / "1.png").read_bytes())
     with caplog.at_level(logging.WARNING):
         data.verify(section(root))
-    assert re.search(r"1 pictures lie in two classes:\n.*cat/1.png and .*dog/9.png", caplog.text)
+    assert re.search(r"1 pictures lie in two classes; remove one .*:\n.*cat/1.png and .*dog/9.png", caplog.text)
     caplog.clear()
     (root / "dog" / "9.png").unlink()
     for part in ("train", "val"):

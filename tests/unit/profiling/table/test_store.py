@@ -216,4 +216,4 @@ def test_what_somebody_wrote_past_the_constraints_is_left_out(tmp_path: Path, ca
         database.execute("UPDATE operators SET feature = 'x' WHERE id = ?", (RELU.id,))
     database.close()
     assert [row.feature for row in store.lut(lut_tables.DEVICE.id)] == [ANCHOR]
-    assert "makes no sense and is left out" in caplog.text
+    assert "makes no sense, is left out and measured again" in caplog.text
