@@ -6,9 +6,11 @@ from autotailor.runtime.forecast import Forecast
 from autotailor.runtime.load import LoadModel
 from autotailor.runtime.monitor import Monitor
 from autotailor.runtime.table import CLASSES, Entry, Limits, Table
+from autotailor.runtime.wire.client import Client
 
 __all__ = [
     "CLASSES",
+    "Client",
     "Decision",
     "Entry",
     "Forecast",

@@ -1,0 +1,8 @@
+"""The wire protocol of a pool's server: frames, what they carry, the client and the server."""
+
+from autotailor.runtime.wire.address import Address
+from autotailor.runtime.wire.bodies import Flag, Reply, Request
+from autotailor.runtime.wire.client import Client
+from autotailor.runtime.wire.server import Server, Service
+
+__all__ = ["Address", "Client", "Flag", "Reply", "Request", "Server", "Service"]

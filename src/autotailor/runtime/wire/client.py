@@ -1,0 +1,113 @@
+"""The client of a pool's server, in Python or in C++.
+
+with Client("pool.sock") as client:
+    answer = client.infer(picture, deadline_ms=5.0)
+    print(answer.outputs.argmax(), answer.latency_ms, answer.member)
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from autotailor.runtime.errors import PoolError
+from autotailor.runtime.wire.address import Address
+from autotailor.runtime.wire.bodies import Picture, Reply, Request, json_body
+from autotailor.runtime.wire.frames import REPLY, Frame, Kind, receive
+
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
+TIMEOUT_S = 60.0
+
+
+class Client:
+    """A connection to a server; use one for each thread.
+
+    A failed request raises ``PoolError`` with the server's words, and the connection stays usable.
+    """
+
+    def __init__(self, address: str | Address, timeout_s: float = TIMEOUT_S) -> None:
+        """Connects.
+
+        Args:
+            address: ``unix:PATH``, ``tcp:PORT`` or a path.
+            timeout_s: seconds to wait for an answer.
+
+        Raises:
+            PoolError: the address is none, or no server answers there.
+        """
+        self.address = address if isinstance(address, Address) else Address.parse(address)
+        self._timeout_s = timeout_s
+        self._connection = self.address.connect(timeout_s)
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def infer(self, picture: Picture, deadline_ms: float = 0.0) -> Reply:
+        """Runs a picture ``[C, H, W]``, normalised, at the size of the input of one member.
+
+        Args:
+            picture: converted to float32.
+            deadline_ms: of this request alone; 0 takes the server's.
+
+        Raises:
+            PoolError: the server refused the request, or the connection failed.
+        """
+        request = Request(np.asarray(picture, dtype=np.float32), deadline_ms)
+        return Reply.unpack(self._ask(Kind.INFER, request.pack()))
+
+    def status(self) -> dict[str, Any]:
+        """What runs: members, the active one, what the monitor knows, settings."""
+        return dict(json.loads(self._ask(Kind.STATUS)))
+
+    def metrics(self) -> str:
+        """Counters and gauges in Prometheus' text format."""
+        return self._ask(Kind.METRICS).decode()
+
+    def set(self, **settings: float | str | None) -> dict[str, Any]:
+        """Changes settings of the server: ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota``.
+
+        Returns:
+            all settings.
+        """
+        return dict(json.loads(self._ask(Kind.SET, json_body(settings))))
+
+    def stop(self) -> None:
+        """Ends the server; over a Unix socket only."""
+        self._ask(Kind.STOP)
+
+    def _ask(self, kind: Kind, body: bytes = b"") -> bytes:
+        """The body of the answer to a request."""
+        number = next(self._numbers)
+        try:
+            self._connection.settimeout(self._timeout_s)
+            with suppress(BrokenPipeError, ConnectionResetError):  # the server refuses, and its answer says why
+                self._connection.sendall(Frame(kind, number, body).pack())
+            answer = self._answer()
+        except TimeoutError as error:
+            self.close()  # the answer may still come, and would be taken for that of the next request
+            raise PoolError(f"{self.address}: no answer within {self._timeout_s} s") from error
+        except OSError as error:
+            raise PoolError(f"{self.address}: the connection failed ({error.strerror or error})") from error
+        if answer.kind == Kind.ERROR:
+            raise PoolError(answer.body.decode(errors="replace"))
+        if (answer.kind, answer.id) != (kind + REPLY, number):
+            raise PoolError(f"{self.address}: the answer {answer.kind} of request {answer.id} was not asked for")
+        return answer.body
+
+    def _answer(self) -> Frame:
+        frame = receive(self._connection, MOST_ANSWER_BYTES, self._timeout_s, self._timeout_s)
+        if frame is None:
+            raise PoolError(f"{self.address}: the server has ended the connection")
+        return frame

@@ -1,0 +1,64 @@
+"""A service for tests of the wire protocol: it says what it was asked, and can be slow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotailor.runtime import PoolError
+from autotailor.runtime.wire import Address, Flag, Reply, Request, Server
+
+
+class Recorder:
+    """Answers a picture with its first numbers, doubled; holds what it was asked, in order."""
+
+    most_bytes = 4096
+
+    def __init__(self) -> None:
+        self.pictures: list[float] = []
+        self.settings: dict[str, Any] = {"deadline_ms": 5.0}
+        self.may_go = threading.Event()
+        self.may_go.set()
+        self.running = 0
+
+    def infer(self, request: Request) -> Reply:
+        self.running += 1
+        assert self.running == 1, "two requests run at once"
+        self.may_go.wait(10)
+        self.pictures.append(float(request.picture.flat[0]))
+        self.running -= 1
+        if self.pictures[-1] < 0:
+            raise PoolError("a negative picture")
+        if self.pictures[-1] > 1e6:
+            raise ZeroDivisionError("a bug")
+        return Reply(3, Flag.LATE, 1.5, 1.25, 2 * request.picture.ravel()[:4])
+
+    def status(self) -> Mapping[str, Any]:
+        return {"pictures": self.pictures}
+
+    def metrics(self) -> str:
+        return f"pictures {len(self.pictures)}\n"
+
+    def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.settings |= content
+        return self.settings
+
+
+@contextmanager
+def served(address: Address | Path) -> Iterator[tuple[Server, Recorder]]:
+    """A server with a recorder, in a thread."""
+    recorder = Recorder()
+    with Server(recorder, address if isinstance(address, Address) else Address(address)) as server:
+        thread = server.start()
+        yield server, recorder
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def picture(value: float, shape: tuple[int, ...] = (1, 2, 2)) -> np.ndarray:
+    return np.full(shape, value, dtype=np.float32)
