@@ -1,0 +1,25 @@
+"""The files of a pool, as a device reads them (docs/design/runtime.md)."""
+
+from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, WEIGHTS, File, Index, Member
+from autotailor.runtime.files.network import load_member
+from autotailor.runtime.files.opened import OpenPool, open_pool
+from autotailor.runtime.files.pieces import Norms, Piece, Slice, Tag, parse_pieces, pieces_text
+
+__all__ = [
+    "INDEX",
+    "MEMBERS",
+    "NORMS",
+    "WEIGHTS",
+    "File",
+    "Index",
+    "Member",
+    "Norms",
+    "OpenPool",
+    "Piece",
+    "Slice",
+    "Tag",
+    "load_member",
+    "open_pool",
+    "parse_pieces",
+    "pieces_text",
+]
