@@ -134,7 +134,7 @@ def decide(
         battery: its level from 0 to 1; None without a battery.
     """
     bounds = bounds_ms(table, monitor, policy)
-    demand = bounds if math.isinf(policy.quota) else np.maximum(bounds, _quota_ms(table, monitor, policy))
+    demand = np.maximum(bounds, _quota_ms(table, monitor, policy)) if _has_quota(policy) else bounds
     limit = min(policy.deadline_ms, MILLISECONDS / policy.rate) if policy.rate else policy.deadline_ms
     ranking = scores(table, battery)
     if demand[active] > limit:
@@ -148,10 +148,12 @@ def decide(
     return Decision(active, "stay", float(bounds[active]))
 
 
+def _has_quota(policy: Policy) -> bool:
+    return policy.rate > 0 and policy.quota < math.inf
+
+
 def _quota_ms(table: Table, monitor: Monitor, policy: Policy) -> Floats:
     """CPU time ``[n]``, scaled so that it exceeds the limit where rate times CPU time exceeds the quota."""
-    if not policy.rate:
-        return np.zeros(len(table))
     limit = min(policy.deadline_ms, MILLISECONDS / policy.rate)
     allowed = policy.quota * MILLISECONDS / policy.rate
     return monitor.load.cpu_ms(table.split_ms) * (limit / allowed)

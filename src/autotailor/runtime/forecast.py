@@ -11,7 +11,7 @@ what the value will be; their squared errors over the last forecasts are the bac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,40 +41,48 @@ class Forecast:
 
     Attributes:
         values: the last values, the latest last.
-        said: what the model said of the next value; None before there is a model.
+        model: coefficients, see ``fit``; None before there are enough values.
         errors: squared errors of the last forecasts, as (the model's, that of 'as now').
     """
 
     values: tuple[float, ...] = ()
-    said: float | None = None
+    model: tuple[float, ...] | None = None
     errors: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def said(self) -> float | None:
+        """What the model says of the next value; None before there is a model."""
+        return self._ahead(self.model, 1) if self.model else None
 
     def observed(self, value: float) -> Forecast:
         """The forecast after one more value."""
-        errors = self.errors
-        if self.said is not None:
-            found = ((value - self.said) ** 2, (value - self.values[-1]) ** 2)
+        errors, said = self.errors, self.said
+        if said is not None:
+            found = ((value - said) ** 2, (value - self.values[-1]) ** 2)
             errors = (*errors[-BACKTEST + 1 :], found)
         values = (*self.values[-WINDOW + 1 :], value)
-        said = _next(values, 1) if len(values) >= 4 * ORDER else None
-        return replace(self, values=values, said=said, errors=errors)
+        model = tuple(fit(values).tolist()) if len(values) >= 4 * ORDER else None
+        return Forecast(values, model, errors)
 
     @property
     def is_used(self) -> bool:
         """Whether the backtest is complete, and the model's errors in it are smaller than those of 'as now'."""
-        model, as_now = (sum(each) for each in zip(*self.errors, strict=True)) if self.errors else (0.0, 0.0)
-        return len(self.errors) == BACKTEST and model < as_now
+        if len(self.errors) < BACKTEST:
+            return False
+        return sum(model for model, _ in self.errors) < sum(as_now for _, as_now in self.errors)
 
     def factor(self, steps: int = 1) -> float:
         """What the value is forecast to be some steps on, as a multiple of the present one; 1 where 'as now' holds."""
-        if not self.is_used or self.values[-1] <= 0:
+        if self.model is None or not self.is_used or self.values[-1] <= 0:
             return 1.0
-        return float(np.clip(_next(self.values, steps) / self.values[-1], *RANGE))
+        least, most = RANGE
+        return min(max(self._ahead(self.model, steps) / self.values[-1], least), most)
 
-
-def _next(values: tuple[float, ...], steps: int) -> float:
-    coefficients = fit(values)
-    recent = list(values[-ORDER:])
-    for _ in range(steps):
-        recent.append(float(coefficients[0] + coefficients[1:] @ recent[: -ORDER - 1 : -1]))
-    return recent[-1]
+    def _ahead(self, model: tuple[float, ...], steps: int) -> float:
+        """What a model says of the value some steps on."""
+        constant, *weights = model
+        recent = list(self.values[: -ORDER - 1 : -1])
+        for _ in range(steps):
+            value = constant + sum(weight * each for weight, each in zip(weights, recent, strict=True))
+            recent = [value, *recent[:-1]]
+        return recent[0]

@@ -92,8 +92,9 @@ class LoadModel:
 
     def cpu_ms(self, split_ms: Floats) -> Floats:
         """CPU time of members under this load: ``[n, 3]`` to ``[n]``."""
-        least = LEAST_SLOWDOWN * split_ms.sum(axis=-1)
-        slowed: Floats = np.maximum(split_ms @ self.slowdown, least)
+        slowed: Floats = split_ms @ self.slowdown
+        if self.slowdown.min() < LEAST_SLOWDOWN:
+            slowed = np.maximum(slowed, LEAST_SLOWDOWN * split_ms.sum(axis=-1))
         return slowed
 
     def wall_ms(self, split_ms: Floats) -> Floats:

@@ -45,6 +45,14 @@ class Monitor:
         forecast = forecast.observed(load.ratio * (1 + load.waiting))
         return Monitor(load, forecast, residuals)
 
+    def noted(self, residual: float) -> Monitor:
+        """The state after an inference of which only the residual counts: it costs a few microseconds.
+
+        Args:
+            residual: measured over predicted latency.
+        """
+        return Monitor(self.load, self.forecast, (*self.residuals[-RESIDUALS + 1 :], residual))
+
     def predicted_ms(self, split_ms: Floats, steps: int = 1) -> Floats:
         """Wall time of members some inferences on: ``[n, 3]`` to ``[n]``."""
         return self.load.wall_ms(split_ms) * self.forecast.factor(steps)

@@ -31,11 +31,13 @@ def chosen(policy: Policy, active: str, monitor: Monitor | None = None, **state:
     return TABLE.entries[decision.row].subnet, decision.event
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_choice_equals_a_loop_over_all_members(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "members"), [*((seed, 40) for seed in range(20)), (20, 100_000)])
+def test_the_choice_equals_a_loop_over_all_members(seed: int, members: int) -> None:
+    """Four constraints, with the margin five: deadline, rate, quota, dwell."""
     rng = np.random.default_rng(seed)
+    splits = rng.uniform(0, 2, (members, 3)).tolist()
     table = Table.of(
-        [Entry(f"s{i}", float(rng.integers(50, 90)), tuple(rng.uniform(0, 2, 3)), rng.uniform(1, 5)) for i in range(40)]
+        [Entry(f"s{i}", float(rng.integers(50, 90)), tuple(split), rng.uniform(1, 5)) for i, split in enumerate(splits)]
     )
     monitor = Monitor()
     for _ in range(25):

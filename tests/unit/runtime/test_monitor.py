@@ -41,3 +41,11 @@ def test_a_single_outlier_is_no_step() -> None:
     monitor = after(after(Monitor(), [1.0] * 30), [3.0, 1.0])
     assert monitor.predicted_ms(SPLIT[None])[0] < 1.5 * MS
     assert len(monitor.residuals) > 2
+
+
+def test_an_inference_that_is_only_noted_counts_for_the_quantile_alone() -> None:
+    monitor = after(Monitor(), [1.0] * 20)
+    noted = monitor.noted(1.4)
+    assert noted.residuals == (*monitor.residuals, 1.4)
+    assert noted.quantile(0.99) == 1.4
+    assert noted.predicted_ms(SPLIT[None])[0] == monitor.predicted_ms(SPLIT[None])[0]

@@ -50,6 +50,16 @@ def test_queries_equal_a_loop_over_all_rows(block: int, monkeypatch: pytest.Monk
     assert len(answers) > 5
 
 
+def test_queries_among_a_hundred_thousand_rows_equal_a_loop_with_four_limits() -> None:
+    rng = np.random.default_rng(3)
+    table = Table.of(entries(100_000, rng))
+    for latency, energy, memory, accuracy in rng.uniform(0, [1.0, 2.0, 2.0, 40.0], (6, 4)):
+        limits = Limits(latency, energy, memory, accuracy)
+        expected = [row for row, entry in enumerate(table.entries) if meets(entry, limits)]
+        assert table.within(limits).tolist() == expected
+        assert table.best(limits) == (expected[0] if expected else None)
+
+
 def test_rows_fall_in_accuracy_and_the_fastest_is_known() -> None:
     table = Table.of(entries(30, np.random.default_rng(0)))
     assert (np.diff(table.accuracy) <= 0).all()
