@@ -3,6 +3,6 @@
 from autotailor.runtime.wire.address import Address
 from autotailor.runtime.wire.bodies import Flag, Reply, Request
 from autotailor.runtime.wire.client import Client
-from autotailor.runtime.wire.server import Server, Service
+from autotailor.runtime.wire.server import Backend, Server
 
-__all__ = ["Address", "Client", "Flag", "Reply", "Request", "Server", "Service"]
+__all__ = ["Address", "Backend", "Client", "Flag", "Reply", "Request", "Server"]

@@ -31,7 +31,7 @@ WAKE_S = 0.2
 FAREWELL_S = 1.0
 
 
-class Service(Protocol):
+class Backend(Protocol):
     """What a server asks; the server calls one method at a time."""
 
     @property
@@ -59,7 +59,7 @@ class Server:
         stopped: set once a client has asked the server to stop, or ``stop`` was called.
     """
 
-    def __init__(self, service: Service, address: Address) -> None:
+    def __init__(self, service: Backend, address: Address) -> None:
         """Listens.
 
         Raises:
