@@ -5,7 +5,9 @@ from autotailor.runtime.errors import PoolError
 from autotailor.runtime.forecast import Forecast
 from autotailor.runtime.load import LoadModel
 from autotailor.runtime.monitor import Monitor
+from autotailor.runtime.serving.service import Service
 from autotailor.runtime.table import CLASSES, Entry, Limits, Table
+from autotailor.runtime.wire.bodies import Flag, Reply, Request
 from autotailor.runtime.wire.client import Client
 
 __all__ = [
@@ -13,12 +15,16 @@ __all__ = [
     "Client",
     "Decision",
     "Entry",
+    "Flag",
     "Forecast",
     "Limits",
     "LoadModel",
     "Monitor",
     "Policy",
     "PoolError",
+    "Reply",
+    "Request",
+    "Service",
     "Table",
     "bounds_ms",
     "decide",
