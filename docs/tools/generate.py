@@ -38,7 +38,7 @@ BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", 
 CONFIGURATION = """# Configuration
 
 All parameters are in `conf/`, and Hydra composes them: `conf/config.yaml` names one file of each group (`model`,
-`device`, `data`, `finetune`, `search`, `polish`, `cluster`). `--config model=NAME device=NAME` chooses a model and a
+`device`, `data`, `finetune`, `search`, `polish`, `pool`, `cluster`). `--config model=NAME device=NAME` chooses a model and a
 device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another file (`data=cifar10`).
 A key that does not exist is refused, and the message lists those that do. Each rule of the workflow is handed only the
 sections that it depends on, so that a change runs again what it touches ([what runs again](../guides/reruns.md)).
@@ -169,6 +169,12 @@ def sections() -> list[Section]:
             {key: described["training"][key] for key in described["training"] if key not in NOT_SHARED["polish"]}
             | described["polish"],
             "conf/polish/default.yaml",
+        ),
+        Section(
+            "## `pool`",
+            "SubNets that share one file of weights. Only the rule `pool` reads the section.",
+            described["pool"],
+            "conf/pool/default.yaml",
         ),
         Section("## `sensitivity`", "", described["sensitivity"], config, ("sensitivity",)),
         *(

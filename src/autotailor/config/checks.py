@@ -23,11 +23,13 @@ def check(config: Mapping[str, Any]) -> None:
     """
     from autotailor import data, finetuning, search, sensitivity
     from autotailor.finetuning import polishing
+    from autotailor.pool.config import PoolConfig
 
     if config["model"]["pretrain"]:
         finetuning.PretrainConfig.from_section(config["model"]["pretrain"])
     finetuning.FinetuneConfig.from_section(config["finetune"])
     polishing.PolishConfig.from_section(config["polish"])
+    PoolConfig.from_section(config["pool"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
     check_cost(config)

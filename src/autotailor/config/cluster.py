@@ -26,6 +26,7 @@ COMPUTED_WITH = {
     "polish": ("polish",),
     "compare": ("finetune",),
     "export": (),
+    "pool": (),
 }
 """Rules that compute on an accelerator, each with the section that names the accelerator."""
 TOGETHER = ("pretrain", "finetune")

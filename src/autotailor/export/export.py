@@ -67,7 +67,7 @@ def export(
     import onnxruntime
 
     directory.mkdir(parents=True, exist_ok=True)
-    images = _images(network.graph, evaluation)
+    images = first_images(network.graph, evaluation)
     with torch.no_grad():
         reference: Array = network.reference(torch.from_numpy(images)).numpy()
     onnx.save(to_onnx(network.graph, names=network.net.names), str(directory / ONNX))
@@ -166,7 +166,8 @@ def save_program(module: nn.Module, images: Array, path: Path) -> None:
     path.write_bytes(buffer.getvalue())
 
 
-def _images(graph: Graph, evaluation: EvaluationSet) -> Array:
+def first_images(graph: Graph, evaluation: EvaluationSet) -> Array:
+    """The first images of an evaluation set at the size of a network's input: ``[n, 3, r, r]``."""
     images, _ = next(iter(evaluation.batches(IMAGES)))
     side = graph.shapes[graph.input][-1]
     resized: Array = np.ascontiguousarray(resize(images, side).numpy(), dtype=np.float32)

@@ -56,16 +56,18 @@ def _reader_class() -> Callable[[Iterable[npt.NDArray[Any]]], Any]:
     address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
     class Reader(ncnn.DataReader):  # type: ignore[misc, name-defined, unused-ignore]
-        """ncnn asks for as many bytes as a piece has; a read that ends inside of a piece goes on there."""
+        """Hands out bytes, however many ncnn asks for at a time; ``asked`` lists how many it asked for."""
 
         def __init__(self, pieces: Iterable[npt.NDArray[Any]]) -> None:
             super().__init__()
             self.chunks: Iterator[npt.NDArray[Any]] = iter(pieces)
             self.left = np.empty(0, np.uint8)
+            self.asked: list[int] = []
             self.error: PoolError | None = None
 
         def read(self, buffer: Any, size: int) -> int:
             """Copies up to ``size`` bytes; fewer where the pieces end or one is damaged."""
+            self.asked.append(size)
             target, done = address(buffer, None), 0
             while done < size and self._refill():
                 part = self.left[: size - done]

@@ -1,0 +1,87 @@
+"""A member as the ncnn exporter writes it, with its own calibrated statistics, and what the SuperNet answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+
+from autotailor.artifacts import atomic
+from autotailor.data import EvaluationSet
+from autotailor.export.deployable import Deployable
+from autotailor.export.export import ONNX, first_images
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.space.subnet import SubNet
+from autotailor.profiling.runtimes.ncnn.runtime import PARAM, WEIGHTS, NcnnRuntime
+
+Float32 = npt.NDArray[np.float32]
+ANSWERS = "answers.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class ExportedMember:
+    """A SubNet's own files.
+
+    Attributes:
+        subnet: the SubNet.
+        folder: of its ``.param`` and ``.bin``.
+        images: ``[n, 3, r, r]``.
+        logits: of the SuperNet for the images, ``[n, classes]``.
+    """
+
+    subnet: SubNet
+    folder: Path
+    images: Float32
+    logits: Float32
+
+    @property
+    def param(self) -> Path:
+        """The network."""
+        return self.folder / PARAM
+
+    @property
+    def weights(self) -> Path:
+        """Its ``.bin``."""
+        return self.folder / WEIGHTS
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of an image."""
+        channels, height, width = self.images.shape[1:]
+        return channels, height, width
+
+
+def export_member(network: Deployable, evaluation: EvaluationSet, runtime: NcnnRuntime, folder: Path) -> ExportedMember:
+    """Writes a SubNet's files into a folder, which appears whole or not at all.
+
+    Args:
+        network: the SubNet with its calibrated statistics.
+        evaluation: whose first images the SuperNet answers.
+        runtime: that converts.
+        folder: of the files.
+
+    Raises:
+        ProfilingError: ncnn cannot run the network.
+    """
+    images = first_images(network.graph, evaluation)
+    with torch.no_grad():
+        logits = network.reference(torch.from_numpy(images)).numpy()
+    with atomic(folder) as temporary:
+        temporary.mkdir()
+        onnx.save(to_onnx(network.graph, names=network.net.names), str(temporary / ONNX))
+        runtime.convert(temporary / ONNX, temporary)
+        (temporary / ONNX).unlink()
+        np.savez(temporary / ANSWERS, images=images, logits=logits)
+    return read_member(network.subnet, folder)
+
+
+def read_member(subnet: SubNet, folder: Path) -> ExportedMember:
+    """What ``export_member`` has written."""
+    with np.load(folder / ANSWERS) as found:
+        arrays: dict[str, Any] = {key: found[key] for key in ("images", "logits")}
+    return ExportedMember(subnet, folder, **arrays)

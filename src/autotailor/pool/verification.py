@@ -1,0 +1,103 @@
+"""Every member of a written pool is compared with the SuperNet, through the files as a device reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.export.verification import compare
+from autotailor.pool.exported import ExportedMember
+from autotailor.pool.recording import record_pieces
+from autotailor.profiling.runtimes.ncnn import runner
+from autotailor.profiling.runtimes.ncnn.runtime import FP16_OPTIONS, FP32_OPTIONS
+from autotailor.runtime.errors import PoolError
+from autotailor.runtime.files import Member, OpenPool, load_member, open_pool
+
+Float32 = npt.NDArray[np.float32]
+
+ROUNDING = {"fp32": 1e-5, "fp16": 2e-3}
+"""Largest difference of a piece from that of the member's own ``.bin``, relative to the piece's largest value."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A member that agrees with the SuperNet.
+
+    Attributes:
+        max_relative_error: max |y - reference| / max |reference| over all images and classes.
+        same_predictions: share of the images that get the same class.
+        weight_error: largest difference of a piece from the member's own ``.bin``, relative to its largest value.
+        bytes: of the weights once they are read: those of the member's own ``.bin``.
+    """
+
+    max_relative_error: float
+    same_predictions: float
+    weight_error: float
+    bytes: int
+
+
+def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: float) -> dict[str, Verified]:
+    """Compares all members of a pool.
+
+    Args:
+        folder: of the pool.
+        exported: members' names to the SubNets' own files and the SuperNet's answers.
+        tolerance: largest error of the outputs allowed.
+
+    Returns:
+        Members' names to what was found.
+
+    Raises:
+        PoolError: a member differs by more; the message names it.
+    """
+    pool = open_pool(folder)
+    precise = tuple((name, False) for name in (*FP16_OPTIONS, *FP32_OPTIONS))
+    plain = replace(pool, index=replace(pool.index, options=precise, threads=1))
+    return {member.name: _verified(plain, member, exported[member.name], tolerance) for member in pool.index.members}
+
+
+def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: float) -> Verified:
+    error = _weight_error(pool, member, own)
+    found = compare(member.name, "ncnn", "", lambda images: run_member(pool, member, images), own.images, own.logits)
+    if found.max_relative_error > tolerance:
+        raise PoolError(
+            f"member {member.name} (SubNet {own.subnet.id}) differs from the SuperNet by a relative error of "
+            f"{found.max_relative_error:.2e}, {tolerance:.0e} is allowed: raise pool.tolerance where pool.precision is "
+            "fp16; else report it with the network's configuration"
+        )
+    return Verified(found.max_relative_error, found.same_predictions, error, pool.size(member))
+
+
+def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
+    worst = 0.0
+    pieces, recorded = pool.pieces(member), record_pieces(own.param, own.weights)
+    for piece, expected in zip(pieces, recorded, strict=True):
+        found = pool.read(piece)
+        if expected.is_tag:
+            continue
+        difference = float(np.abs(found - expected.values).max()) / max(float(np.abs(expected.values).max()), 1e-30)
+        if not difference <= ROUNDING[pool.index.precision]:
+            raise PoolError(
+                f"member {member.name} (SubNet {own.subnet.id}): the piece {piece.line()[:80]!r} differs from what the "
+                f"exporter writes by {difference:.1e} of its largest value; make the pool anew"
+            )
+        worst = max(worst, difference)
+    return worst
+
+
+def run_member(pool: OpenPool, member: Member, images: Float32) -> Float32:
+    """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed by ncnn's wheel on this computer."""
+    net = load_member(pool, member)
+    found = []
+    for image in images:
+        extractor = net.create_extractor()
+        extractor.input(member.input, runner.to_mat(np.ascontiguousarray(image)))
+        code, logits = extractor.extract(member.output)
+        if code != 0:
+            raise PoolError(f"member {member.name}: ncnn cannot run it on an image of shape {list(image.shape)}")
+        found.append(np.array(logits, dtype=np.float32).reshape(-1))
+    return np.stack(found)

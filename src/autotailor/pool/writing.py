@@ -1,0 +1,193 @@
+"""Writes a pool: the shared files, the members' networks and pieces, ``pool.txt``, and ``pool.json`` for people."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autotailor.artifacts import SCHEMA_VERSION, atomic
+from autotailor.ir.supernet import SuperNet
+from autotailor.pool.classes import Split
+from autotailor.pool.exported import ExportedMember
+from autotailor.pool.layout import lay_out
+from autotailor.pool.plan import plan_member
+from autotailor.pool.recording import record_pieces
+from autotailor.pool.shared import Shared
+from autotailor.pool.verification import Verified, verify
+from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
+from autotailor.runtime.files import INDEX, MEMBERS, Index, Member, pieces_text
+from autotailor.runtime.table import CLASSES
+
+DOCUMENT = "pool.json"
+INPUT, OUTPUT = "in0", NcnnRuntime.output
+"""Blobs of the networks that pnnx writes."""
+MEBI = 2**20
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a member besides its files.
+
+    Attributes:
+        accuracy: percent, on the validation set, with the SuperNet's weights.
+        accuracy_error: standard error, points; None where it is not known.
+        is_evaluated: whether the SubNet itself was evaluated; else its accuracy is predicted.
+        predicted_ms: latency by the LUT.
+        predicted_error_ms: its standard error by the LUT's.
+        measured_ms: of the whole member; None where it was not measured.
+        measured_error_ms: standard error of the mean of the rounds.
+        split_ms: latency by class of operator; the sum is the measured latency, or else the predicted one.
+        peak_mb: peak memory of an inference, MiB, weights included.
+        energy_mj: above idle; None where the device has no sensor.
+    """
+
+    accuracy: float
+    accuracy_error: float | None
+    is_evaluated: bool
+    predicted_ms: float
+    predicted_error_ms: float | None
+    measured_ms: float | None
+    measured_error_ms: float | None
+    split_ms: Split
+    peak_mb: float
+    energy_mj: float | None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a pool was made from.
+
+    Attributes:
+        model, device: names in the configuration.
+        threads, options: ncnn's, of the measurements.
+        precision: of the shared tensors.
+        tolerance: see ``verify``.
+        further: for ``pool.json`` alone.
+    """
+
+    model: str
+    device: str
+    threads: int
+    options: Mapping[str, bool]
+    precision: str = "fp32"
+    tolerance: float = 1e-4
+    further: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_pool(
+    folder: Path, net: SuperNet, members: Sequence[tuple[ExportedMember, Facts]], origin: Origin
+) -> dict[str, Any]:
+    """Writes a pool and compares every member with the SuperNet; the folder appears whole or not at all.
+
+    Args:
+        folder: of the pool.
+        net: the SuperNet.
+        members: at least one SubNet with inherited weights, in any order.
+        origin: what the pool was made from.
+
+    Returns:
+        The content of ``pool.json``.
+
+    Raises:
+        PoolError: a member does not compute what the SuperNet computes.
+    """
+    ordered = sorted(members, key=lambda each: (sum(each[1].split_ms), each[0].subnet.id))
+    named = {f"member_{number:02}": each for number, each in enumerate(ordered)}
+    exported = {name: own for name, (own, _) in named.items()}
+    shared = Shared(origin.precision)
+    plans = {
+        name: plan_member(net, own.subnet, record_pieces(own.param, own.weights)) for name, own in exported.items()
+    }
+    pieces = lay_out(plans, net.graph.weights, shared)
+    with atomic(folder) as temporary:
+        (temporary / MEMBERS).mkdir(parents=True)
+        listed = []
+        for name, (own, facts) in named.items():
+            texts = {"param": own.param.read_text(encoding="utf-8"), "slices": pieces_text(pieces[name])}
+            for kind, text in texts.items():
+                (temporary / MEMBERS / f"{name}.{kind}").write_text(text, encoding="utf-8")
+            listed.append(_listed(name, own, facts, {kind: _hash(text) for kind, text in texts.items()}))
+        weights, norms = shared.write(temporary)
+        options = tuple(sorted(origin.options.items()))
+        files = (weights, norms)
+        index = Index(origin.model, origin.device, origin.threads, options, origin.precision, *files, tuple(listed))
+        (temporary / INDEX).write_text(index.text(), encoding="utf-8")
+        found = verify(temporary, exported, origin.tolerance)
+        document = describe(index, named, found, origin)
+        (temporary / DOCUMENT).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)  # an older pool, in whose place the new one is moved next
+    return document
+
+
+def describe(
+    index: Index,
+    named: Mapping[str, tuple[ExportedMember, Facts]],
+    found: Mapping[str, Verified],
+    origin: Origin,
+) -> dict[str, Any]:
+    """The content of ``pool.json``: what ``pool.txt`` says, and more."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": index.model,
+        "device": index.device,
+        "runtime": {"threads": index.threads, "options": dict(index.options)},
+        "precision": index.precision,
+        "files": {"weights.bin": asdict(index.weights), "norms.bin": asdict(index.norms)},
+        "largest_member_bytes": max(each.bytes for each in found.values()),
+        "tolerance": origin.tolerance,
+        **origin.further,
+        "members": [_described(member, *named[member.name], found[member.name]) for member in index.members],
+    }
+
+
+def _described(member: Member, own: ExportedMember, facts: Facts, found: Verified) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "subnet": own.subnet.id,
+        "assignment": own.subnet.assignment,
+        "weights": "inherited",
+        "accuracy": {
+            "value": facts.accuracy,
+            "standard_error": facts.accuracy_error,
+            "from": "evaluation" if facts.is_evaluated else "prediction",
+        },
+        "latency_ms": {
+            "predicted": facts.predicted_ms,
+            "predicted_standard_error": facts.predicted_error_ms,
+            "measured": facts.measured_ms,
+            "measured_standard_error": facts.measured_error_ms,
+            **dict(zip(CLASSES, facts.split_ms, strict=True)),
+        },
+        "peak_memory_mb": facts.peak_mb,
+        "energy_mj": facts.energy_mj,
+        "input": {"blob": member.input, "shape": member.shape},
+        "output": {"blob": member.output, "classes": member.classes},
+        "sha256": {"param": member.param, "slices": member.slices},
+        "verification": asdict(found),
+    }
+
+
+def _listed(name: str, own: ExportedMember, facts: Facts, hashes: Mapping[str, str]) -> Member:
+    return Member(
+        name=name,
+        accuracy=facts.accuracy,
+        split_ms=facts.split_ms,
+        peak_bytes=max(1, round(facts.peak_mb * MEBI)),
+        energy_mj=math.nan if facts.energy_mj is None else facts.energy_mj,
+        input=INPUT,
+        shape=own.shape,
+        output=OUTPUT,
+        classes=own.logits.shape[1],
+        param=hashes["param"],
+        slices=hashes["slices"],
+    )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

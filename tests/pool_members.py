@@ -1,0 +1,48 @@
+"""Networks whose SubNets become members of pools, for the tests of the rule ``pool``."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import torch
+
+import autotailor
+import networks
+import tiny_data
+from autotailor.accuracy import CalibrationConfig, calibrate
+from autotailor.export import inherited
+from autotailor.pool.exported import ExportedMember, export_member
+from autotailor.pool.writing import Facts
+from autotailor.profiling import exporting_runtime
+
+CALIBRATION = CalibrationConfig(images=24, batch_size=24)
+
+
+def supernet(name: str) -> autotailor.SuperNet:
+    """A SuperNet of one of the networks in tests/networks.py, with sorted channels."""
+    net = autotailor.compile(networks.make(name), networks.SPACES.get(name), name=name, resolution=32)
+    return net.sort_channels()
+
+
+def export(net: autotailor.SuperNet, subnet: autotailor.SubNet, folder: Path) -> ExportedMember:
+    """Exports a SubNet with statistics of its own into a folder."""
+    torch.set_num_threads(1)
+    splits = tiny_data.splits()
+    statistics = calibrate(net.module().eval(), subnet, splits, CALIBRATION)
+    return export_member(inherited(net, subnet, statistics), splits.test, exporting_runtime(), folder)
+
+
+def some_subnets(net: autotailor.SuperNet, count: int, seed: int = 0) -> list[autotailor.SubNet]:
+    """Distinct SubNets, among them the smallest and the largest."""
+    rng = random.Random(seed)
+    found = dict.fromkeys([net.smallest(), net.largest()])
+    while len(found) < count:
+        found[net.sample(rng)] = None
+    return list(found)
+
+
+def facts(number: int) -> Facts:
+    """Facts of the member with this place in the order of latency."""
+    split = (0.1 + 0.05 * number, 0.02, 0.01)
+    return Facts(90.0 + number, 0.5, True, sum(split), 0.01, None, None, split, 1.5, None)

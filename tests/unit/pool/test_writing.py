@@ -1,0 +1,106 @@
+"""Pools of real SubNets: written, verified against the SuperNet, refused where they are wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autotailor
+from autotailor.pool import plan
+from autotailor.pool.exported import ExportedMember
+from autotailor.pool.verification import run_member
+from autotailor.pool.writing import Facts, Origin, write_pool
+from autotailor.runtime import PoolError
+from autotailor.runtime.files import open_pool
+from pool_members import export, facts, some_subnets, supernet
+
+ORIGIN = Origin("tiny", "host", 1, {"use_fp16_storage": False})
+Members = tuple[autotailor.SuperNet, list[tuple[ExportedMember, Facts]]]
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Members:
+    """Three SubNets of the small ResNet, exported."""
+    net, folder = supernet("resnet"), tmp_path_factory.mktemp("members")
+    exported = [export(net, subnet, folder / subnet.id) for subnet in some_subnets(net, 3)]
+    return net, [(each, facts(number)) for number, each in enumerate(exported)]
+
+
+@pytest.mark.parametrize("name", ["resnet", "mobilenet", "grouped", "transformer", "shuffled"])
+def test_every_member_answers_as_the_supernet(tmp_path: Path, name: str) -> None:
+    net = supernet(name)
+    found = [export(net, subnet, tmp_path / subnet.id) for subnet in some_subnets(net, 4)]
+    document = write_pool(tmp_path / "pool", net, [(each, facts(i)) for i, each in enumerate(found)], ORIGIN)
+    assert [member["subnet"] for member in document["members"]] == [each.subnet.id for each in found]
+    pool = open_pool(tmp_path / "pool")
+    for member, own in zip(pool.index.members, found, strict=True):
+        answers = run_member(pool, member, own.images)
+        assert np.abs(answers - own.logits).max() <= 1e-4 * np.abs(own.logits).max()
+        assert pool.size(member) == own.weights.stat().st_size
+    shared = pool.index.weights.bytes + pool.index.norms.bytes
+    assert shared < sum(own.weights.stat().st_size for own in found)
+
+
+def test_the_document_and_the_index_say_the_same(members: Members, tmp_path: Path) -> None:
+    net, found = members
+    origin = replace(ORIGIN, further={"front": {"subnets": 3}})
+    document = write_pool(tmp_path / "pool", net, found[::-1], origin)
+    assert json.loads((tmp_path / "pool" / "pool.json").read_text())["front"] == {"subnets": 3}
+    index = open_pool(tmp_path / "pool").index
+    for number, (member, described) in enumerate(zip(index.members, document["members"], strict=True)):
+        assert member.name == described["name"] == f"member_{number:02}"
+        assert described["subnet"] == found[number][0].subnet.id
+        assert described["assignment"] == found[number][0].subnet.assignment
+        assert member.accuracy == described["accuracy"]["value"] == 90 + number
+        assert member.latency_ms == pytest.approx(described["latency_ms"]["predicted"])
+        assert list(member.shape) == list(described["input"]["shape"]) == list(found[number][0].images.shape[1:])
+
+
+def test_half_precision_takes_half_of_the_room_and_is_refused_at_the_tolerance_of_single(
+    members: Members, tmp_path: Path
+) -> None:
+    net, found = members
+    write_pool(tmp_path / "single", net, found, ORIGIN)
+    half = replace(ORIGIN, precision="fp16", tolerance=1e-2)
+    document = write_pool(tmp_path / "half", net, found, half)
+    whole, less = (open_pool(tmp_path / name).index.weights.bytes for name in ("single", "half"))
+    assert less < 0.55 * whole
+    assert max(member["verification"]["max_relative_error"] for member in document["members"]) > 1e-5
+    with pytest.raises(PoolError, match="differs from the SuperNet by a relative error"):
+        write_pool(tmp_path / "strict", net, found, replace(half, tolerance=1e-6))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["half", "single"]
+
+
+def test_wrong_slices_are_caught_before_the_pool_appears(
+    members: Members, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, found = members
+    write_pool(tmp_path / "pool", net, found[:1], ORIGIN)
+    before = {path: path.read_bytes() for path in sorted((tmp_path / "pool").rglob("*.*"))}
+    right = plan.candidates_of
+
+    def shifted(net: autotailor.SuperNet, subnet: autotailor.SubNet) -> tuple[plan.Candidate, ...]:
+        return tuple(
+            replace(each, take=(each.take[0][::-1], *each.take[1:])) if each.value.ndim == 4 else each
+            for each in right(net, subnet)
+        )
+
+    monkeypatch.setattr(plan, "candidates_of", shifted)
+    with pytest.raises(PoolError, match=r"the piece 'slice .* differs from what the exporter writes"):
+        write_pool(tmp_path / "pool", net, found, ORIGIN)
+    assert before == {path: path.read_bytes() for path in sorted((tmp_path / "pool").rglob("*.*"))}
+    assert [path.name for path in tmp_path.iterdir()] == ["pool"]
+
+
+def test_a_new_pool_takes_the_place_of_an_old_one(members: Members, tmp_path: Path) -> None:
+    net, found = members
+    for count in (3, 2):
+        write_pool(tmp_path / "pool", net, found[:count], ORIGIN)
+        assert len(open_pool(tmp_path / "pool").index.members) == count
+    assert sorted(path.name for path in (tmp_path / "pool" / "members").iterdir()) == [
+        "member_00.param", "member_00.slices", "member_01.param", "member_01.slices",
+    ]  # fmt: skip
