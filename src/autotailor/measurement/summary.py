@@ -33,7 +33,7 @@ from autotailor.profiling import (
     measure_rounds,
 )
 from autotailor.search.joint.metrics import energy, peak_memory
-from autotailor.statistics import accuracy
+from autotailor.statistics import accuracy, accuracy_drop
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ COLUMNS = (
     "budget_met",
     "accuracy_predicted",
     "accuracy_predicted_standard_error",
-    *(f"accuracy_{kind}" for kind in ("inherited", "measured", "standard_error")),
+    *(f"accuracy_{kind}" for kind in ("inherited", "measured", "standard_error", "change_standard_error")),
     "parameters_m",
     "macs_m",
     "size_mb",
@@ -165,8 +165,10 @@ def summarise(
         latency_ms_raw (not scaled), measured_at (UTC, ISO 8601), accuracy_predicted, accuracy_predicted_standard_error
         (points; empty where it is not known), accuracy_inherited (with the SuperNet's weights, test set, percent),
         accuracy_measured (of the exported file, test set, percent), accuracy_standard_error (clustered by base image),
-        parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an inference
-        minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
+        accuracy_change_standard_error (of accuracy_measured minus that of ``original``, points: both see the same
+        images, so that the error is paired; empty for ``original``), parameters_m, macs_m, size_mb (of the ONNX file),
+        memory_mb_predicted, memory_mb_measured (peak of an inference minus the peak of an empty network),
+        energy_mj_predicted (above idle; empty without a sensor).
     """
     table = _predicted(predictions, subnets)
     table = table.merge(_measured_accuracy(models, test), on="name", validate="one_to_one")
@@ -272,12 +274,19 @@ def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
 
 
 def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:
-    """Accuracy of ONNX files on the test set (percent) with its standard error, and the files' size (MB)."""
+    """Accuracy of ONNX files on the test set (percent) with its standard errors, and the files' size (MB)."""
+    right = {name: accuracy_of_onnx(path, test) for name, path in models.items()}
     rows = [
-        (name, *accuracy(accuracy_of_onnx(path, test), test.groups), path.stat().st_size / 1e6)
+        (
+            name,
+            *accuracy(right[name], test.groups),
+            np.nan if name == ORIGINAL else accuracy_drop(right[ORIGINAL], right[name], test.groups)[1],
+            path.stat().st_size / 1e6,
+        )
         for name, path in models.items()
     ]
-    return pd.DataFrame(rows, columns=["name", "accuracy_measured", "accuracy_standard_error", "size_mb"])
+    errors = ["accuracy_standard_error", "accuracy_change_standard_error"]
+    return pd.DataFrame(rows, columns=["name", "accuracy_measured", *errors, "size_mb"])
 
 
 def input_shape(path: Path) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import pandas as pd
 from autotailor.search.cost import Cost
 
 ORIGINAL, LARGEST = "original", "largest"
+PAIRED = "accuracy_change_standard_error"
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,16 @@ class Comparison:
     def accuracy_change(self, row: str) -> Difference:
         """Accuracy of a row minus that of the reference, in points.
 
-        The error is that of two independent test sets. Both networks see the same images, so that the true error is
-        smaller.
+        Both networks see the same images, so that the error is paired. Runs of before did not record it: theirs is the
+        error of two independent test sets, which is larger.
         """
         column = self.accuracy_column
         value = self.number(row, column) - self.number(self.reference, column)
+        if column != "accuracy_measured":
+            return Difference(value, math.nan)
+        paired = self.number(row, PAIRED) if self.reference == ORIGINAL else math.nan
         errors = [self.number(name, "accuracy_standard_error") for name in (self.reference, row)]
-        return Difference(value, math.hypot(*errors) if column == "accuracy_measured" else math.nan)
+        return Difference(value, math.hypot(*errors) if math.isnan(paired) else paired)
 
     def number(self, row: str, column: str) -> float:
         """One number of the summary; NaN where the cell is empty or the column is missing."""

@@ -93,6 +93,10 @@ def _accuracy_change(tables: Tables, row: str) -> float:
     return comparison(tables).accuracy_change(row).value
 
 
+def _accuracy_change_error(tables: Tables, row: str) -> float:
+    return comparison(tables).accuracy_change(row).error
+
+
 def _budgets_met(tables: Tables, row: str) -> float:
     found = comparison(tables)
     return float(len(found.budgets) - len(found.missed))
@@ -252,6 +256,9 @@ DERIVATIONS: dict[str, Derivation] = {
     "stage_share": Derivation(("timings",), "share of all stages", _stage_share),
     "speedup": Derivation(("summary",), "{cost} of the reference over {cost} of this network", _speedup),
     "accuracy_change": Derivation(("summary",), "{score} minus that of the reference, in points", _accuracy_change),
+    "accuracy_change_error": Derivation(
+        ("summary",), "standard error of that difference: both see the same images", _accuracy_change_error
+    ),
     "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
         ("compare",), "{score} of the scaled network at this {cost}, mean over seeds", _scaled_accuracy

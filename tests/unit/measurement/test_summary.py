@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from autotailor.data import EvaluationSet
 from autotailor.measurement import summary
 from autotailor.measurement.effort import Effort
 from autotailor.profiling import DeviceConfig, ProfilingError
@@ -65,3 +68,19 @@ def test_exports_that_miss_their_budget_are_named(caplog: pytest.LogCaptureFixtu
     assert "budget_01" not in caplog.text
     unknown = summary.with_budgets(table.assign(latency_ms_measured=float("nan")), {"budget_01": 1.0})
     assert unknown["budget_met"].isna().all()
+
+
+def test_the_error_of_a_change_is_that_of_the_same_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where a SubNet is wrong on all images that the original is wrong on, only the others scatter."""
+    right = {"budget_01": np.arange(100) < 90, "original": np.arange(100) < 94}
+    monkeypatch.setattr(summary, "accuracy_of_onnx", lambda path, test: right[path.stem])
+    models = {name: tmp_path / f"{name}.onnx" for name in right}
+    for path in models.values():
+        path.write_bytes(b"12")
+    test = SimpleNamespace(groups=np.arange(100))
+    table = summary._measured_accuracy(models, cast(EvaluationSet, test)).set_index("name")
+    differences = right["original"].astype(float) - right["budget_01"]
+    error = table["accuracy_change_standard_error"]
+    assert error["budget_01"] == pytest.approx(100 * differences.std(ddof=1) / 10)
+    assert error["budget_01"] < table["accuracy_standard_error"]["budget_01"]
+    assert np.isnan(error["original"])

@@ -59,6 +59,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "accuracy_inherited": [np.nan, 93.6, 82.9, 89.0, 93.0],
             "accuracy_measured": accuracy,
             "accuracy_standard_error": [0.4, 0.41, 0.6, 0.5, 0.43],
+            "accuracy_change_standard_error": [np.nan, 0.15, 0.5, 0.35, 0.2],
             "parameters_m": [0.92, 0.92, 0.21, 0.45, 0.68],
             "macs_m": [24.1, 24.1, 4.2, 10.3, 16.8],
             "size_mb": [3.7, 3.7, 0.86, 1.8, 2.7],

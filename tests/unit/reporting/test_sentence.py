@@ -48,6 +48,10 @@ def summary(
             "is 2.0 times as fast as your network on `host` and as accurate within the error of the test set "
             "(−0.8 ±0.6 points).",
         ),
+        (
+            {"change": -0.8, "accuracy_error": 0.4, "accuracy_change_standard_error": [0.1, 0.2, None]},
+            "is 2.0 times as fast as your network on `host` but 0.8 points less accurate.",
+        ),
         ({"ratio": 0.5}, "takes 2.0 times as long as your network on `host` and is 2.0 points more accurate."),
         (
             {"ratio": 1.05, "latency_error": 0.05},
@@ -64,7 +68,14 @@ def summary(
         ),
     ],
     ids=[
-        *("faster and better", "much faster and worse", "a little faster", "as accurate", "slower", "as fast"),
+        *(
+            "faster and better",
+            "much faster and worse",
+            "a little faster",
+            "as accurate",
+            "worse beyond the paired error",
+        ),
+        *("slower", "as fast"),
         *("latencies not measured", "accuracies not measured", "no original"),
     ],
 )
