@@ -222,7 +222,7 @@ def test_the_store_has_models_datasets_and_metrics_of_the_machine(finished: Path
         assert column("select alias from registered_model_aliases") == {"best"}
         assert column("select value from input_tags") == {"training", "validation", "test"}
         keys = column("select key from latest_metrics")
-    assert {"system/cpu_utilization_percentage", "finetune.images_per_second", "loss"} <= keys
+    assert {"system/cpu_utilization_percentage", "finetune/images_per_second", "loss"} <= keys
     assert not list((finished / "results" / ".tracking" / "journals").iterdir())
 
 

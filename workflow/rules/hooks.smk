@@ -126,4 +126,8 @@ def start_tracking():
 
 def stop_tracking(status):
     """Closes the parent runs, and waits until MLflow has what the rules have recorded."""
-    tracking.stop(TRACKING, status)
+    if not tracking.stop(TRACKING, status):
+        logger.warning(
+            "MLflow has not taken all of this run yet; the next run publishes the rest, and so does "
+            f"'python -m autotailor.tracking publish'. See {TRACKING / 'recorder.log'}"
+        )

@@ -29,4 +29,4 @@ with stage(snakemake, is_training=True) as this:
         table.to_csv(path, index=False)
     for row in table.to_dict("records"):
         keys = (cost.reached, "accuracy_measured")
-        this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys}, step=row["seed"])
+        this.run.metrics({f"{row['name']}/{key}": row[key] for key in keys}, step=row["seed"])

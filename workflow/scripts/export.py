@@ -36,5 +36,5 @@ with stage(snakemake) as this:
                 (directory / name_of_file).unlink(missing_ok=True)
             for path in Path(folder).iterdir():
                 path.replace(directory / path.name)
-        this.run.metrics({f"{name}.{key}": value for key, value in result.metrics().items()})
+        this.run.metrics({f"{name}/{key}": value for key, value in result.metrics().items()})
     this.tell(f"{len(chosen)} SubNets exported, and every file verified")

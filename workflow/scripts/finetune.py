@@ -11,7 +11,7 @@ with stage(snakemake, is_training=True) as this:
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
     this.uses(splits, "train", "validation")
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
-    result = finetuning.finetune(net, splits, config, this.work, this.run.metrics)
+    result = finetuning.finetune(net, splits, config, this.work, this.record)
     if this.is_first:
         this.run.metrics(result.metrics)
         with artifacts.atomic(snakemake.output.supernet) as path:

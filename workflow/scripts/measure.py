@@ -51,6 +51,6 @@ with stage(snakemake) as this:
         this.tell(f"{table['budget_met'].eq(True).sum()} of {table['budget_met'].notna().sum()} budgets are met")
     for row in table.to_dict("records"):
         keys = ("latency_ms_measured", "accuracy_inherited", "accuracy_measured", "size_mb", "memory_mb_measured")
-        this.run.metrics({f"{row['name']}.{key}": row[key] for key in keys if pd.notna(row.get(key))})
+        this.run.metrics({f"{row['name']}/{key}": row[key] for key in keys if pd.notna(row.get(key))})
     for exported in published.exported_models(table, files, splits, cost, this.work / "examples"):
         this.run.model(exported)

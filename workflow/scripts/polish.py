@@ -33,4 +33,4 @@ with stage(snakemake, is_training=True) as this:
     this.tell(f"{trained} of {len(named)} SubNets get weights of their own")
     for name, each in named.items():
         reached = each.inherited if each.polished is None else each.polished
-        this.run.metrics({f"{name}.accuracy_inherited": each.inherited, f"{name}.accuracy_validation": reached})
+        this.run.metrics({f"{name}/accuracy_inherited": each.inherited, f"{name}/accuracy_validation": reached})

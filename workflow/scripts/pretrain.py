@@ -12,7 +12,7 @@ with stage(snakemake, is_training=True) as this:
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "validation")
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])
-    result = finetuning.pretrain(network, splits, config, this.work, this.run.metrics)
+    result = finetuning.pretrain(network, splits, config, this.work, this.record)
     if this.is_first:
         this.run.metrics(result.metrics)
         with artifacts.atomic(snakemake.output.weights) as path:

@@ -46,6 +46,10 @@ class Stage:
         logging.info("%s", result)
         self.told.append(result)
 
+    def record(self, metrics, epoch) -> None:
+        """Keeps the metrics of an epoch in MLflow; the epoch is their step, and no metric."""
+        self.run.metrics({key: value for key, value in metrics.items() if key != "epoch"}, epoch)
+
     def uses(self, splits, *names) -> None:
         """Notes in MLflow that the rule uses these splits of the data: ``train``, ``validation``, ``test``."""
         for name in names:
@@ -105,9 +109,10 @@ def _child(snakemake):
     composed = read_sections(Path(snakemake.config["configurations"]["/".join(pair)]))["configuration"]
     commit = tracking.git_commit(Path(settings["checkout"]))  # where autotailor is installed: of the project
     key = tracking.RunKey(*pair, artifacts.digest(composed), flatten(composed), commit)
+    others = {key: value for key, value in snakemake.wildcards.items() if key not in ("model", "device")}
     tags = {
         "rule": _rule(snakemake),
-        **{f"wildcard.{key}": value for key, value in snakemake.wildcards.items()},
+        **{f"wildcard.{key}": value for key, value in others.items()},
         "git_commit": commit,
         "config_hash": key.config_hash,
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,12 +13,16 @@ from autotailor.ir.errors import AutoTailorError
 
 VARIABLE = "MLFLOW_TRACKING_URI"
 SQLITE = "sqlite:///"
+TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",  # seconds; MLflow waits for 120
+    TIMEOUT: "10",  # seconds; MLflow waits for 120, and so do files (``patient``)
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's 7 take minutes; the recorder tries again anyway
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # the log holds what went wrong, and no links
 }
 """What the recorder's process sets unless the user has set it: no telemetry, and no long waits for a server."""
+FILE_SECONDS = "120"
+"""For a server to take one file."""
 
 
 class TrackingError(AutoTailorError):
@@ -45,6 +50,20 @@ class Address:
         """The address without a user's name and password."""
         parts = urlsplit(self.uri)
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Lets the requests of a block, which carry files, take longer than others, unless the user has set a time."""
+    before = os.environ.get(TIMEOUT)
+    if before != SETTINGS[TIMEOUT]:
+        yield
+        return
+    os.environ[TIMEOUT] = FILE_SECONDS
+    try:
+        yield
+    finally:
+        os.environ[TIMEOUT] = before
 
 
 def address(database: Path, environment: Mapping[str, str] = os.environ) -> Address:

@@ -25,6 +25,7 @@ from mlflow.tracking import MlflowClient
 from mlflow.types import Schema, TensorSpec
 
 from autotailor.artifacts import file_digest
+from autotailor.tracking.address import patient
 from autotailor.tracking.journal import ExportedModel, RunKey
 from autotailor.tracking.keys import legal
 
@@ -81,7 +82,9 @@ def publish(client: MlflowClient, owner: Owner, exported: ExportedModel, time: i
     _link(client, owner, model, exported, time)
     if found is None:
         source = f"models:/{model.model_id}"
-        found = client.create_model_version(name, source, owner.run_id, tags=tags, await_creation_for=0)
+        found = client.create_model_version(
+            name, source, owner.run_id, tags=tags, await_creation_for=0, model_id=model.model_id
+        )
     else:
         for tag, value in tags.items():
             if found.tags.get(tag) != value:
@@ -150,7 +153,7 @@ def _tags(owner: Owner, exported: ExportedModel) -> dict[str, str]:
 
 
 def _model_id(version: ModelVersion) -> str:
-    return str(version.source).removeprefix("models:/")
+    return str(version.model_id or str(version.source).removeprefix("models:/"))
 
 
 def _kept(client: MlflowClient, owner: Owner, exported: ExportedModel, tags: dict[str, str]) -> LoggedModel:
@@ -167,7 +170,8 @@ def _kept(client: MlflowClient, owner: Owner, exported: ExportedModel, tags: dic
     with tempfile.TemporaryDirectory(prefix="autotailor-model-") as folder:
         directory = Path(folder) / "model"
         _write(directory, exported, Model(model_id=model.model_id, run_id=owner.run_id))
-        client.log_model_artifacts(model.model_id, str(directory))
+        with patient():
+            client.log_model_artifacts(model.model_id, str(directory))
     return client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
 
 

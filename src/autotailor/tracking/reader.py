@@ -55,14 +55,14 @@ class Reader:
         self._runs: dict[Path, _Owner] = {}
         self._trouble: dict[Path, str] = {}
         self.is_away = not store.is_local
-        """Whether the server has not answered to the last attempt, or was not asked yet."""
+        """Whether the server has not taken all of the last attempt, or was not asked yet."""
 
     def read(self) -> bool:
         """Writes every complete line that has not been written yet.
 
         After a temporary failure (a locked store, a full disk), the rest of the journal waits for the next call. Where
-        a server does not answer, the other journals wait, too. A line that MLflow refuses permanently is left out, with
-        a message on the console.
+        a server is silent, the other journals wait, too. A line that MLflow refuses permanently is left out, with a
+        message on the console.
 
         Returns:
             Whether no line waits.
@@ -73,13 +73,12 @@ class Reader:
                 try:
                     self._follow(path)
                     self._trouble.pop(path, None)
-                    self.is_away = False
                 except Exception as error:
                     done = False
                     self._complain(path, error)
-                    self.is_away = self._no_answer(error)
-                    if self.is_away:
+                    if self._is_silent(error):
                         break
+        self.is_away = not done and not self._store.is_local
         return done
 
     def _follow(self, path: Path) -> None:
@@ -179,11 +178,11 @@ class Reader:
         with self._store.lock:
             models.publish(self._store.client, found, line, time)
 
-    def _no_answer(self, error: Exception) -> bool:
+    def _is_silent(self, error: Exception) -> bool:
         """Whether a server has not answered."""
-        from autotailor.tracking.store import is_away
+        from autotailor.tracking.store import is_silent
 
-        return not self._store.is_local and is_away(error)
+        return not self._store.is_local and is_silent(error)
 
     def _hopeless(self, error: Exception) -> bool:
         """Whether another attempt would fail, too: the line is invalid, or MLflow refuses its content."""
@@ -201,8 +200,11 @@ class Reader:
 
 
 def _of_parent(rule: str, key: str) -> str:
-    """Name of a rule's metric in the parent run; the machine's metrics keep their names, by which MLflow shows them."""
-    return key if key.startswith(SYSTEM) else f"{rule}.{key}"
+    """Name of a rule's metric in the parent run; MLflow shows names with one beginning together.
+
+    The machine's metrics keep their names, by which MLflow shows them.
+    """
+    return key if key.startswith(SYSTEM) else f"{rule}/{key}"
 
 
 def _content(kind: type[Content], line: dict[str, Any]) -> Content:

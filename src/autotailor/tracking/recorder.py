@@ -70,23 +70,32 @@ def start(database: Path, folder: Path, *runs: RunKey) -> bool:
     return ready.exists()
 
 
-def stop(folder: Path, status: str) -> None:
+def stop(folder: Path, status: str) -> bool:
     """Closes the parent runs of this process with a status, and waits until the recorder has written all journals.
 
-    The recorder is not waited for while its server does not answer.
+    The recorder is not waited for while its server does not take them.
+
+    Returns:
+        Whether the store has everything.
     """
     for path in (folder / JOURNALS).glob(f"*-{_mine()}-*.jsonl"):
         Journal(path).end(status)
     ready = folder / f"ready-{os.getpid()}"
     if not ready.exists():
-        return
+        return _is_published(folder)
     (folder / f"stop-{os.getpid()}").touch()
     deadline = time.monotonic() + STOP_TIMEOUT
     while time.monotonic() < deadline:
         recorder, away = _state(ready)
         if away or not alive(recorder):
-            return
+            break
         time.sleep(0.1)
+    return _is_published(folder)
+
+
+def _is_published(folder: Path) -> bool:
+    """Whether no journal waits."""
+    return not any((folder / JOURNALS).glob("*.jsonl"))
 
 
 def _mine() -> str:

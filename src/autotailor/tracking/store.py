@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock
 
-from autotailor.tracking.address import SETTINGS, Address
+from autotailor.tracking.address import SETTINGS, Address, patient
 from autotailor.tracking.anchors import anchor, artifact_root
 from autotailor.tracking.journal import RunKey, milliseconds
 from autotailor.tracking.keys import legal
@@ -21,7 +21,8 @@ os.environ.update({**SETTINGS, **os.environ})  # MLflow reads some of them while
 from mlflow.entities import Experiment, Metric, Param, RunTag
 from mlflow.exceptions import ERROR_CODE_TO_HTTP_STATUS, MlflowException
 from mlflow.tracking import MlflowClient
-from requests.exceptions import RequestException
+from requests.exceptions import ConnectionError as NoConnection
+from requests.exceptions import HTTPError, RequestException, Timeout
 from sqlalchemy.exc import DatabaseError
 
 MAX_PARAM = 6000
@@ -34,6 +35,8 @@ ORIGIN = "autotailor.origin"
 KIND = "mlflow.experimentKind"
 """Tag of an experiment; without it, MLflow 3 opens an experiment as one of agents and prompts."""
 MODEL_TRAINING = "custom_model_development"
+LATER = (401, 403, 404, 407, 408, 425, 429)
+"""Statuses between 400 and 499 that another day may mend: a password, a proxy's page, too many requests."""
 
 Entity = TypeVar("Entity", Metric, Param, RunTag)
 
@@ -47,6 +50,8 @@ def refused_for_good(error: Exception) -> bool:
     cause = error.__cause__
     if isinstance(cause, (ValueError, TypeError, OverflowError)) and not isinstance(cause, RequestException):
         return True  # a value that SQLite cannot hold
+    if isinstance(error, HTTPError) and error.response is not None:  # a file was refused, for instance for its size
+        return 400 <= error.response.status_code < 500 and error.response.status_code not in LATER
     if not isinstance(error, MlflowException) or type(cause) is DatabaseError:
         return False
     if error.error_code == "ENDPOINT_NOT_FOUND":  # MLflow says RESOURCE_DOES_NOT_EXIST of a run that is gone
@@ -54,9 +59,9 @@ def refused_for_good(error: Exception) -> bool:
     return ERROR_CODE_TO_HTTP_STATUS.get(error.error_code, 500) in (400, 404)
 
 
-def is_away(error: BaseException) -> bool:
-    """Whether an error says that the server did not answer."""
-    return any(isinstance(cause, (RequestException, ConnectionError)) for cause in _causes(error))
+def is_silent(error: BaseException) -> bool:
+    """Whether an error says that the server has not answered at all; one that answers with an error is not silent."""
+    return any(isinstance(cause, (NoConnection, Timeout, ConnectionError)) for cause in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -72,7 +77,7 @@ class Store:
     def __init__(
         self, address: Address, lock: Path, tell: Callable[[str], None] = print, origin: Callable[[], str] = str
     ) -> None:
-        """Opens the store. A missing SQLite file is created, completely or not at all; a server is not asked yet.
+        """Opens the store. A missing SQLite file is created, completely or not at all; others are not asked yet.
 
         Args:
             address: of the store.
@@ -83,15 +88,24 @@ class Store:
         """
         self.lock = FileLock(lock)
         self.is_local = address.database is not None
-        self._root, self._tell, self._origin = None, tell, origin
+        self._uri, self._root, self._tell, self._origin = address.uri, None, tell, origin
+        self._client: MlflowClient | None = None
+        if address.database is None:
+            return
         with self.lock:
-            if address.database is not None:
-                self._root = artifact_root(address.database)
-                if not address.database.exists():
-                    _create(address.database)
-                elif anchor(address.database):
-                    tell(f"{address.database} was moved: the addresses of its artifacts now point to {self._root}")
-            self.client = MlflowClient(address.uri)
+            self._root = artifact_root(address.database)
+            if not address.database.exists():
+                _create(address.database)
+            elif anchor(address.database):
+                tell(f"{address.database} was moved: the addresses of its artifacts now point to {self._root}")
+            self._client = MlflowClient(self._uri)
+
+    @property
+    def client(self) -> MlflowClient:
+        """MLflow's client. Its creation asks a database on another machine, and may fail."""
+        if self._client is None:
+            self._client = MlflowClient(self._uri)
+        return self._client
 
     def experiment(self, model: str) -> str:
         """Identifier of the model's experiment, which is created if missing, and restored if deleted."""
@@ -170,7 +184,8 @@ class Store:
         if not os.access(path, os.R_OK):
             self._tell(f"{path} is not kept with the run: this user may not read it")
             return
-        self.client.log_artifact(run_id, str(path))
+        with patient():
+            self.client.log_artifact(run_id, str(path))
 
     def end(self, run_id: str, status: str, time: int | None = None) -> None:
         """Sets the final status and the end time of a run."""

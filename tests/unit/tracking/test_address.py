@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -11,11 +12,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from mlflow.entities import Metric
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import ENDPOINT_NOT_FOUND, RESOURCE_DOES_NOT_EXIST
+from requests import HTTPError, Response
+from requests.exceptions import RetryError
 
 from autotailor import tracking
-from autotailor.tracking.address import Address, address
+from autotailor.tracking.address import FILE_SECONDS, TIMEOUT, Address, address, patient
 from autotailor.tracking.journal import JOURNALS
 from autotailor.tracking.reader import Reader
 from autotailor.tracking.recorder import origin
@@ -76,6 +80,51 @@ def test_what_a_server_does_not_take_is_published_later_with_its_times(tmp_path:
 def test_a_page_that_is_not_found_may_be_there_later_and_a_run_that_is_gone_is_not() -> None:
     assert refused_for_good(MlflowException("no such run", RESOURCE_DOES_NOT_EXIST))
     assert not refused_for_good(MlflowException("API request to endpoint failed", ENDPOINT_NOT_FOUND))
+
+
+@pytest.mark.parametrize(("status", "for_good"), [(413, True), (415, True), (401, False), (429, False), (502, False)])
+def test_a_file_that_is_too_large_is_refused_for_good_and_a_password_may_be_mended(status: int, for_good: bool) -> None:
+    answer = Response()
+    answer.status_code = status
+    assert refused_for_good(HTTPError("no", response=answer)) is for_good
+
+
+def test_a_journal_that_a_server_answers_with_errors_holds_no_other_up(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        with tracking.child(tmp_path, RUN, {"rule": name}, {}) as run:
+            run.metrics({name: 1.0})
+    store.is_local = False  # as a server is
+    log_batch = store.client.log_batch
+
+    def failing(run_id: str, **content: list[Metric]) -> None:
+        if any("first" in metric.key for metric in content.get("metrics", [])):
+            raise MlflowException("too many 500 error responses") from RetryError()
+        log_batch(run_id, **content)
+
+    monkeypatch.setattr(store.client, "log_batch", failing)
+    reader = Reader(store, tmp_path / JOURNALS)
+    assert not reader.read()
+    assert reader.is_away
+    assert {name: found for name, (found,) in statuses(store).items() if "net" not in name} == {
+        "first": "RUNNING",
+        "second": "FINISHED",
+    }
+    monkeypatch.setattr(store.client, "log_batch", log_batch)
+    assert reader.read()
+    assert not reader.is_away
+    assert statuses(store)["first"] == ["FINISHED"]
+
+
+def test_files_get_more_time_than_other_requests_unless_the_user_has_set_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TIMEOUT, "10")
+    with patient():
+        assert os.environ[TIMEOUT] == FILE_SECONDS
+    assert os.environ[TIMEOUT] == "10"
+    monkeypatch.setenv(TIMEOUT, "7")
+    with patient():
+        assert os.environ[TIMEOUT] == "7"
 
 
 def test_on_a_server_two_folders_have_parents_of_their_own(store: Store, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_journal_that_is_read_again_from_its_begin_changes_nothing(store: Stor
         Reader(store, tmp_path / JOURNALS).read()
         child = child_run(store, "finetune").info.run_id
         assert _history(store, child, "loss") == [(0, 2.0), (1, 1.0)]
-        assert _history(store, store.parent(RUN), "finetune.loss") == [(0, 2.0), (1, 1.0)]
+        assert _history(store, store.parent(RUN), "finetune/loss") == [(0, 2.0), (1, 1.0)]
 
 
 def test_a_rule_becomes_a_child_run_and_its_metrics_reach_the_parent(store: Store, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_rule_becomes_a_child_run_and_its_metrics_reach_the_parent(store: Stor
     assert child.data.params == {"epochs": "1"}
     assert [m.value for m in store.client.get_metric_history(child.info.run_id, "loss")] == [2.0, 1.0]
     assert [a.path for a in store.client.list_artifacts(child.info.run_id)] == ["table.csv"]
-    assert store.client.get_run(parent).data.metrics["finetune.loss"] == 1.0
+    assert store.client.get_run(parent).data.metrics["finetune/loss"] == 1.0
     assert store.client.get_run(parent).data.params["finetune.epochs"] == "1"
     assert child.info.status == "FINISHED"
 

@@ -53,7 +53,7 @@ def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store
         child = child_run(store, f"rule{number}").info.run_id
         assert _history(store, child, "loss") == [(step, float(step)) for step in range(10)]
         expected = [(step, float(step)) for step in range(10)]
-        assert _history(store, store.parent(RUN), f"rule{number}.loss") == expected
+        assert _history(store, store.parent(RUN), f"rule{number}/loss") == expected
 
 
 def test_the_recorder_creates_store_and_parent_first_and_ends_when_asked(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_recorder_creates_store_and_parent_first_and_ends_when_asked(tmp_pat
     assert tracking.start(tmp_path / "mlflow.db", folder, RUN), (folder / "recorder.log").read_text()
     with tracking.child(folder, RUN, {"rule": "report"}, {}):
         pass
-    tracking.stop(folder, "FINISHED")
+    assert tracking.stop(folder, "FINISHED")
     assert sorted(statuses(opened(tmp_path)).values()) == [["FINISHED"], ["FINISHED"]]
     assert not list((folder / JOURNALS).iterdir())
 
@@ -72,7 +72,7 @@ def test_a_broken_store_stops_nobody(tmp_path: Path) -> None:
     assert not tracking.start(tmp_path / "mlflow.db", folder, RUN)
     with tracking.child(folder, RUN, {"rule": "report"}, {}):
         pass
-    tracking.stop(folder, "FINISHED")
+    assert not tracking.stop(folder, "FINISHED")  # what waits is told
     journals = sorted((folder / JOURNALS).iterdir())
     events = [[json.loads(line)["event"] for line in journal.read_text().splitlines()] for journal in journals]
     assert events == [["begin", "end"], ["start", "end"]]

@@ -70,5 +70,5 @@ def test_the_machine_s_metrics_keep_their_names_in_the_parent(store: Store, tmp_
     assert Reader(store, tmp_path / JOURNALS).read()
     child, parent = child_run(store, "finetune"), store.client.get_run(store.parent(RUN))
     ours = {key for key in parent.data.metrics if not key.startswith("system/")}
-    assert ours == {"finetune.loss"}
+    assert ours == {"finetune/loss"}
     assert "system/cpu_utilization_percentage" in child.data.metrics.keys() & parent.data.metrics.keys()
