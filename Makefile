@@ -27,7 +27,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 # Python is told to keep no compiled modules, each process would otherwise compile all it imports (PyTorch: 3 s, not 1).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test test-full lint format docs ui report compare lock clean runner
+.PHONY: run setup test test-full lint format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -86,6 +86,10 @@ compare: run
 TARGETS ?= host aarch64
 runner:
 	@$(PYTHON) src/runner/build.py $(TARGETS)
+
+# What serves pools on devices: autotailor-serve, libautotailor.so and autotailor.h beside the runner (src/runner/serve/make.py).
+serve:
+	@$(PYTHON) src/runner/serve/make.py $(TARGETS)
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --extra dev --extra benchmarks --extra huggingface --extra postgresql --extra slurm --extra webdataset --python-version 3.11 --no-emit-index-url --output-file requirements.lock pyproject.toml

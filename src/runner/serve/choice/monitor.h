@@ -1,0 +1,61 @@
+// The monitor: what the wall and CPU times of the inferences so far say of the next one. The twin of
+// autotailor/runtime/monitor.py.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "forecast.h"
+#include "load.h"
+
+class Monitor {
+public:
+    static constexpr size_t most_residuals = 32;
+    static constexpr double surprise = 0.5;
+
+    LoadModel load;
+    Forecast forecast;
+
+    // One more inference; the times are positive.
+    void observe(const double split_ms[3], double wall_ms, double cpu_ms) {
+        note(wall_ms / predicted_ms(split_ms, 1));
+        if (is_step()) {
+            load = LoadModel(cpu_ms / (split_ms[0] + split_ms[1] + split_ms[2]), std::max(0.0, wall_ms / cpu_ms - 1));
+            forecast = Forecast();
+            residuals_.clear();
+        }
+        load.observe(split_ms, wall_ms, cpu_ms);
+        forecast.observe(load.ratio * (1 + load.waiting));
+    }
+
+    // An inference of which only the residual counts: measured over predicted latency.
+    void note(double residual) {
+        if (residuals_.size() == most_residuals) residuals_.erase(residuals_.begin());
+        residuals_.push_back(residual);
+    }
+
+    // Wall time of a member some inferences on.
+    double predicted_ms(const double split_ms[3], int steps) const {
+        return load.wall_ms(split_ms[0], split_ms[1], split_ms[2]) * forecast.factor(steps);
+    }
+
+    // What at least a share q of the last latencies were below, as a multiple of what had been predicted.
+    double quantile(double q) const {
+        std::vector<double> ordered = residuals_;
+        ordered.push_back(1.0);
+        const auto place = ordered.begin() + static_cast<std::ptrdiff_t>(std::ceil(q * static_cast<double>(ordered.size()))) - 1;
+        std::nth_element(ordered.begin(), place, ordered.end());
+        return *place;
+    }
+
+private:
+    // Whether the last two residuals are surprises to the same side.
+    bool is_step() const {
+        if (residuals_.size() < 2) return false;
+        const double last = std::log(residuals_.back()), before = std::log(residuals_[residuals_.size() - 2]);
+        return (last > surprise && before > surprise) || (last < -surprise && before < -surprise);
+    }
+
+    std::vector<double> residuals_;  // measured over predicted latency, each predicted before it was measured
+};

@@ -1,0 +1,124 @@
+// Monitor, load model, forecast and choice of one pool, fed with the inferences as they come. Members are known by their
+// number in the pool. The twin of autotailor/runtime/serving/chooser.py.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "../choice/choice.h"
+#include "../choice/pace.h"
+#include "../files/pool.h"
+#include "clock.h"
+#include "sensors.h"
+
+struct Settings {
+    Policy policy;                 // an infinite quota is the control group's
+    double battery = NAN;          // level from 0 to 1; NaN takes the machine's where it can be read
+    std::string pin;               // the member that runs whatever the load; empty: the best that fits
+    double keep_s = 10.0;          // for which the member that ran before a switch stays materialised
+    size_t most_memory_bytes = 0;  // of the materialised members together; 0: without a limit
+};
+
+// The deadline where none is given: there is some slack above the largest member's latency without load.
+inline double default_deadline_ms(const Pool& pool) {
+    double largest = 0.0;
+    for (const Member& member : pool.members) largest = std::max(largest, member.latency_ms);
+    return 1.25 * largest;
+}
+
+class PoolChooser {
+public:
+    static constexpr double look_ms = 1000.0;  // between two looks at battery and quota
+
+    struct Choice { size_t member; Event event; };
+
+    PoolChooser(const Pool& pool, const Sensors& sensors) : pool_(pool), sensors_(sensors), chooser_(entries(pool)) {}
+
+    const Settings& settings() const { return settings_; }
+    const Monitor& monitor() const { return monitor_; }
+    double spent_ms() const { return pace_.spent_ms(); }
+    size_t fastest() const { return chooser_.table.member[chooser_.table.fastest]; }
+    bool is_usable(size_t number) const { return chooser_.table.is_usable[row(number)]; }
+
+    // A member that cannot be loaded is not chosen any more.
+    void leave_out(size_t number) {
+        chooser_.table.is_usable[row(number)] = 0;
+        if (settings_.pin == pool_.members[number].name) settings_.pin.clear();
+    }
+
+    // Takes other settings, or none of them where one is invalid.
+    void apply(const Settings& wanted) {
+        wanted.policy.check();
+        if (!wanted.pin.empty() && !is_usable(pool_.row(wanted.pin)))
+            throw PoolError("pin: " + wanted.pin + " cannot be loaded, or exceeds the memory limit: pin another member");
+        chooser_.set_battery(wanted.battery);
+        settings_ = wanted;
+        look();
+    }
+
+    // Takes an inference into account; returns whether the monitor has learnt from it, so that another choice may be better.
+    bool learn(size_t number, double wall, double cpu) {
+        const double* split_ms = pool_.members[number].split_ms;
+        const double begin = wall_ms(), residual = wall / monitor_.predicted_ms(split_ms, 1);
+        if (!pace_.allows(begin, std::fabs(std::log(residual)) > Monitor::surprise)) {
+            monitor_.note(residual);
+            return false;
+        }
+        monitor_.observe(split_ms, wall, cpu);
+        pace_.spend(wall_ms() - begin);
+        return true;
+    }
+
+    // The member that is to run next, where another one runs or is being prepared.
+    Choice choose(size_t target, double deadline_ms) {
+        if (!settings_.pin.empty()) return {pool_.row(settings_.pin), Event::pinned};
+        const double begin = wall_ms();
+        if (begin - looked_ms_ >= look_ms) look();
+        Policy policy = settings_.policy;
+        policy.deadline_ms = deadline_ms;
+        if (std::isinf(policy.quota) && !std::isnan(quota_)) policy.quota = quota_;
+        const double since_s = switched_ms_ < 0 ? std::numeric_limits<double>::infinity() : (begin - switched_ms_) / 1e3;
+        const Decision decision = chooser_.decide(monitor_, policy, row(target), since_s);
+        const Choice choice = {chooser_.table.member[decision.row], decision.event};
+        if (choice.member != target) switched_ms_ = begin;
+        pace_.spend(wall_ms() - begin);
+        return choice;
+    }
+
+    // Of some members the best that fits as of the last choice, or the fastest where none fits.
+    size_t best_of(const std::vector<size_t>& numbers) const {
+        std::vector<size_t> rows;
+        for (size_t number : numbers) rows.push_back(row(number));
+        return chooser_.table.member[chooser_.best_of(rows)];
+    }
+    bool fits(size_t number) const { return chooser_.fits(row(number)); }
+
+private:
+    static std::vector<Entry> entries(const Pool& pool) {
+        std::vector<Entry> found;
+        for (const Member& member : pool.members)
+            found.push_back({member.accuracy, {member.split_ms[0], member.split_ms[1], member.split_ms[2]}, member.energy_mj});
+        return found;
+    }
+
+    size_t row(size_t number) const { return chooser_.table.row_of(number); }
+
+    // The machine's battery and quota; the battery counts where the energy of each member is known.
+    void look() {
+        looked_ms_ = wall_ms();
+        quota_ = sensors_.quota();
+        bool knows_energy = true;
+        for (const Member& member : pool_.members) knows_energy = knows_energy && !std::isnan(member.energy_mj);
+        if (std::isnan(settings_.battery)) chooser_.set_battery(knows_energy ? sensors_.battery() : NAN);
+    }
+
+    const Pool& pool_;
+    const Sensors& sensors_;
+    Chooser chooser_;
+    Settings settings_;
+    Monitor monitor_;
+    Pace pace_;
+    double quota_ = NAN, looked_ms_ = 0.0;
+    double switched_ms_ = -1.0;  // when another member was last chosen; negative: never
+};

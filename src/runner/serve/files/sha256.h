@@ -1,0 +1,88 @@
+// SHA-256 (FIPS 180-4): what says whether a file of a pool is the one that was written.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+class Sha256 {
+public:
+    void add(const void* data, size_t size) {
+        const auto* bytes = static_cast<const unsigned char*>(data);
+        total_ += size;
+        while (size > 0) {
+            const size_t part = size < 64 - held_ ? size : 64 - held_;
+            std::memcpy(block_ + held_, bytes, part);
+            held_ += part, bytes += part, size -= part;
+            if (held_ == 64) compress();
+        }
+    }
+
+    // The digest in hexadecimal; nothing may be added afterwards.
+    std::string hex() {
+        const uint64_t bits = total_ * 8;
+        const unsigned char one = 0x80, zero = 0;
+        add(&one, 1);
+        while (held_ != 56) add(&zero, 1);
+        unsigned char length[8];
+        for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
+        add(length, 8);
+        std::string text;
+        for (uint32_t word : state_) {
+            char digits[9];
+            std::snprintf(digits, sizeof digits, "%08x", word);
+            text += digits;
+        }
+        return text;
+    }
+
+private:
+    static uint32_t turned(uint32_t x, int n) { return x >> n | x << (32 - n); }
+
+    void compress() {
+        static constexpr uint32_t constants[64] = {
+            0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+            0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+            0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+            0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+            0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+            0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+            0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+            0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+        uint32_t w[64];
+        for (int i = 0; i < 16; ++i)
+            w[i] = uint32_t{block_[4 * i]} << 24 | uint32_t{block_[4 * i + 1]} << 16 | uint32_t{block_[4 * i + 2]} << 8 | block_[4 * i + 3];
+        for (int i = 16; i < 64; ++i) {
+            const uint32_t s0 = turned(w[i - 15], 7) ^ turned(w[i - 15], 18) ^ w[i - 15] >> 3;
+            const uint32_t s1 = turned(w[i - 2], 17) ^ turned(w[i - 2], 19) ^ w[i - 2] >> 10;
+            w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+        }
+        std::array<uint32_t, 8> v = state_;
+        auto& [a, b, c, d, e, f, g, h] = v;
+        for (int i = 0; i < 64; ++i) {
+            const uint32_t s1 = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25);
+            const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + constants[i] + w[i];
+            const uint32_t s0 = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22);
+            const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+            h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+        }
+        for (int i = 0; i < 8; ++i) state_[i] += v[i];
+        held_ = 0;
+    }
+
+    std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    unsigned char block_[64] = {};
+    size_t held_ = 0;
+    uint64_t total_ = 0;
+};
+
+inline std::string sha256(const void* data, size_t size) {
+    Sha256 digest;
+    digest.add(data, size);
+    return digest.hex();
+}
+
+inline std::string sha256(const std::string& text) { return sha256(text.data(), text.size()); }

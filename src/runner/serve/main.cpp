@@ -1,0 +1,115 @@
+// autotailor-serve POOL: runs a pool of SubNets behind a socket, always the most accurate one that meets its deadline.
+// autotailor-serve --check POOL: says whether the pool is whole and each member can be loaded.
+// autotailor-serve --gather MEMBER POOL: writes a member's weights to standard output, as ncnn reads them.
+#include <csignal>
+#include <iostream>
+
+#include "engine/report.h"
+#include "options.h"
+#include "wire/server.h"
+
+#ifndef SERVE_VERSION
+#define SERVE_VERSION "0"
+#endif
+
+static volatile std::sig_atomic_t is_over = 0;
+
+static const char usage[] =
+    "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
+    "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
+    "                        [--keep-s S]\n"
+    "       autotailor-serve --check POOL | --gather MEMBER POOL | --version\n"
+    "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
+    "member, and the quota that of the control group.\n";
+
+static Settings settings_of(const CommandLine& line, const Pool& pool) {
+    Settings settings;
+    Policy& policy = settings.policy;
+    policy.deadline_ms = line.number("--deadline-ms", default_deadline_ms(pool));
+    policy.quantile = line.number("--quantile", policy.quantile);
+    policy.rate = line.number("--rate", policy.rate);
+    policy.quota = line.number("--quota", policy.quota);
+    policy.margin = line.number("--margin", policy.margin);
+    policy.dwell_s = line.number("--dwell-s", policy.dwell_s);
+    const double horizon = line.number("--horizon", policy.horizon);
+    if (!(horizon >= 1 && horizon <= 1000)) throw PoolError("--horizon: expected a number of inferences from 1 to 1000");
+    policy.horizon = static_cast<int>(horizon);
+    settings.battery = line.number("--battery", NAN);
+    settings.keep_s = line.number("--keep-s", settings.keep_s);
+    settings.pin = line.text("--pin");
+    settings.most_memory_bytes = megabytes(line.number("--memory-mb", 0.0));
+    return settings;
+}
+
+static Listener listener_of(const CommandLine& line) {
+    if (line.has("--socket") && line.has("--tcp")) throw PoolError("expected --socket or --tcp, not both");
+    if (!line.has("--tcp")) return Listener::at_path(line.text("--socket", line.pool + "/serve.sock"));
+    const double port = line.number("--tcp", 0);
+    if (!(port >= 0 && port < 65536) || port != static_cast<int>(port)) throw PoolError("--tcp: expected a port below 65536, or 0 for a free one");
+    return Listener::at_port(static_cast<int>(port));
+}
+
+static void serve(const CommandLine& line) {
+    const Sensors sensors;
+    Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
+    Pool pool = open_pool(line.pool);
+    const Settings settings = settings_of(line, pool);
+    Engine engine(std::move(pool), settings, sensors);
+    Server server(engine, sensors, std::move(listener));
+    struct sigaction action = {};
+    action.sa_handler = [](int) { is_over = 1; };
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    std::cout << "serving " << engine.pool().model << " with " << engine.pool().members.size() << " members at " << server.listener().text() << std::endl;
+    server.run(is_over);
+    std::cout << status_json(engine, sensors) << std::endl;
+}
+
+static void check(const std::string& folder) {
+    const Pool pool = open_pool(folder);
+    for (size_t i = 0; i < pool.members.size(); ++i) {
+        Loaded loaded(pool, i);
+        std::cout << pool.members[i].name << " is whole" << std::endl;
+    }
+}
+
+static void gather(const std::string& folder, const std::string& name) {
+    const Pool pool = open_pool(folder);
+    const Sources sources = pool.sources();
+    const std::vector<Piece> pieces = parse_slices(pool.members[pool.row(name)].slices, sources, name + ".slices");
+    const SliceReader reader(pieces, sources);
+    std::vector<char> part(1 << 20);
+    while (const size_t count = reader.read(part.data(), part.size())) std::cout.write(part.data(), static_cast<std::streamsize>(count));
+    std::cout.flush();
+    if (!std::cout) throw PoolError("standard output cannot be written");
+}
+
+int main(int count, char** words) {
+    const std::string first = count > 1 ? words[1] : "";
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // weights that are freed go back to the system; the threshold would rise otherwise
+    mallopt(M_ARENA_MAX, 2);
+#endif
+    try {
+        if (first == "--version") {
+            std::cout << "{\"serve\": " << quoted(SERVE_VERSION) << ", \"pool\": 1, \"protocol\": " << frame_version
+                      << ", \"ncnn\": " << quoted(NCNN_VERSION_STRING) << ", \"compiler\": " << quoted(__VERSION__) << "}" << std::endl;
+        } else if (first == "--check" && count == 3) {
+            check(words[2]);
+        } else if (first == "--gather" && count == 4) {
+            gather(words[3], words[2]);
+        } else {
+            const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s"});
+            if (line.pool.empty()) {
+                std::cerr << usage;
+                return 64;
+            }
+            serve(line);
+        }
+        return 0;
+    } catch (const std::exception& error) {
+        std::cerr << "autotailor-serve: " << error.what() << std::endl;
+        return 1;
+    }
+}

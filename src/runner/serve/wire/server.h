@@ -1,0 +1,242 @@
+// The server: it reads frames of up to eight clients, asks the engine, and answers. One thread does all of it, so that
+// requests take turns in the order of their coming, and a slow client keeps nobody waiting.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <cstdio>
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../engine/report.h"
+#include "frames.h"
+#include "socket.h"
+
+class Connection {
+public:
+    explicit Connection(int descriptor) : socket_(descriptor), seen_ms_(wall_ms()) {}
+
+    static constexpr double patience_ms = 30000.0;  // for which a client may pause within a frame, or leave an answer untaken
+    static constexpr size_t most_unread = 1 << 20;  // bytes of answers; a client with more of them waits for its turn
+
+    int descriptor() const { return socket_.get(); }
+    bool is_over() const { return (is_over_ || (has_ended_ && !is_queued)) && !wants_write(); }
+    bool wants_write() const { return out_.size() > sent_; }
+    bool may_ask() const { return !is_over_ && out_.size() - sent_ < most_unread; }
+    bool may_read() const { return may_ask() && !has_ended_ && !is_queued; }
+    bool is_stuck() const { return (used_ < in_.size() || wants_write()) && wall_ms() - seen_ms_ > patience_ms; }
+    bool is_queued = false;  // waits for its turn with a whole frame
+
+    // Takes what has come, up to what one frame may have; the rest stays with the system.
+    void read(size_t most) {
+        if (used_ > 0) {
+            in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(used_));
+            used_ = 0;
+        }
+        unsigned char part[1 << 16];
+        while (in_.size() < header_bytes + most) {
+            const ssize_t count = recv(socket_.get(), part, std::min(sizeof part, header_bytes + most - in_.size()), 0);
+            if (count < 0 && errno == EINTR) continue;
+            if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+            if (count < 0) return give_up();
+            if (count == 0) {
+                has_ended_ = true;
+                return;
+            }
+            in_.insert(in_.end(), part, part + count);
+            seen_ms_ = wall_ms();
+        }
+    }
+
+    // The next whole frame, which stays valid until the next read.
+    bool next(size_t most, Frame& frame) {
+        return first_frame(in_.data() + used_, in_.size() - used_, most, frame);
+    }
+    void drop(const Frame& frame) { used_ += header_bytes + frame.length; }
+
+    void answer(uint16_t kind, uint64_t id, const std::string& body) {
+        out_ += packed_frame(kind, id, body);
+        seen_ms_ = wall_ms();
+        write();
+    }
+
+    void write() {
+        while (wants_write()) {
+            const ssize_t count = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+            if (count < 0 && errno == EINTR) continue;
+            if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+            if (count <= 0) return give_up();
+            sent_ += static_cast<size_t>(count);
+            seen_ms_ = wall_ms();
+        }
+        out_.clear();
+        sent_ = 0;
+    }
+
+    // Nothing more is read; what is still to be sent is sent.
+    void end() { is_over_ = true; }
+
+    // The client has gone.
+    void give_up() {
+        is_over_ = true;
+        out_.clear();
+        sent_ = 0;
+    }
+
+private:
+    Descriptor socket_;
+    std::vector<unsigned char> in_;
+    size_t used_ = 0, sent_ = 0;
+    std::string out_;
+    double seen_ms_;
+    bool is_over_ = false;    // nothing is read or answered any more
+    bool has_ended_ = false;  // the client sends nothing more
+};
+
+class Server {
+public:
+    static constexpr size_t most_clients = 8, most_error_bytes = 4096;
+
+    Server(Engine& engine, const Sensors& sensors, Listener listener)
+        : engine_(engine), sensors_(sensors), listener_(std::move(listener)), most_(engine.pool().largest_input().count() * sizeof(float) + spare_bytes) {}
+
+    const Listener& listener() const { return listener_; }
+
+    // Serves until a client says stop, or the flag is set.
+    void run(const volatile std::sig_atomic_t& is_over) {
+        while (!is_over && !is_stopped_) {
+            const bool has_visitor = wait();
+            sweep();
+            if (has_visitor) welcome();
+            serve_first();
+            sweep();
+        }
+        for (Connection& each : clients_) each.write();
+    }
+
+private:
+    // Gives clients with a whole frame their turns, and ends the connections of those that are gone.
+    void sweep() {
+        for (auto each = clients_.begin(); each != clients_.end();) {
+            if (each->is_stuck()) each->give_up();
+            enqueue(*each);
+            if (each->is_over()) {
+                if (each->is_queued) queue_.erase(std::find(queue_.begin(), queue_.end(), &*each));
+                each = clients_.erase(each);
+            } else {
+                ++each;
+            }
+        }
+    }
+
+    // Waits for something to do, for a second at most, and takes what has come; returns whether somebody wants to connect.
+    bool wait() {
+        std::vector<pollfd> polled = {{listener_.descriptor(), POLLIN, 0}};
+        for (const Connection& each : clients_) {
+            short events = static_cast<short>(each.wants_write() ? POLLOUT : 0);
+            if (each.may_read()) events = static_cast<short>(events | POLLIN);
+            polled.push_back({each.descriptor(), events, 0});
+        }
+        const int found = poll(polled.data(), polled.size(), queue_.empty() ? 1000 : 0);
+        engine_.tidy();
+        if (found <= 0) return false;
+        size_t place = 1;
+        for (Connection& each : clients_) {
+            const short events = polled[place++].revents;
+            if (events & POLLOUT) each.write();
+            if (events & POLLIN) each.read(most_);
+            else if (events & (POLLERR | POLLNVAL | POLLHUP)) each.give_up();
+        }
+        return polled[0].revents & POLLIN;
+    }
+
+    void welcome() {
+        const int made = listener_.accept_one();
+        if (made < 0) return;
+        clients_.emplace_back(made);
+        if (clients_.size() <= most_clients) return;
+        clients_.back().answer(kind_error, 0, "the server has " + std::to_string(most_clients) + " clients, and takes no more: end another connection");
+        clients_.pop_back();
+    }
+
+    // Gives a connection a place in the queue when a whole frame of it has come.
+    void enqueue(Connection& client) {
+        Frame frame;
+        if (client.is_queued || !client.may_ask()) return;
+        try {
+            client.is_queued = client.next(most_, frame);
+        } catch (const FramingError& error) {
+            engine_.failed();
+            client.answer(kind_error, 0, error.what());
+            client.end();
+            return;
+        }
+        if (client.is_queued) queue_.push_back(&client);
+    }
+
+    void serve_first() {
+        if (queue_.empty()) return;
+        Connection& client = *queue_.front();
+        queue_.pop_front();
+        client.is_queued = false;
+        Frame frame;
+        client.next(most_, frame);
+        client.drop(frame);
+        try {
+            client.answer(static_cast<uint16_t>(frame.kind + kind_reply), frame.id, body_of(frame));
+        } catch (const std::exception& error) {
+            engine_.failed();
+            client.answer(kind_error, frame.id, std::string(error.what()).substr(0, most_error_bytes));
+        }
+    }
+
+    // What answers a frame; refuses what is no request.
+    std::string body_of(const Frame& frame) {
+        if (frame.kind == kind_infer) return inferred(frame);
+        if (frame.kind == kind_set) {
+            engine_.apply(changed(engine_.settings(), std::string(reinterpret_cast<const char*>(frame.body), frame.length)));
+            return settings_json(engine_.settings());
+        }
+        if (frame.length > 0 && frame.kind >= kind_status && frame.kind <= kind_stop)
+            throw PoolError("a request of kind " + std::to_string(frame.kind) + " has no body, and " + std::to_string(frame.length) + " bytes came");
+        if (frame.kind == kind_status) return status_json(engine_, sensors_);
+        if (frame.kind == kind_metrics) return metrics_text(engine_, sensors_);
+        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 5");
+        if (!listener_.is_unix()) throw PoolError("stop: only a client of a Unix socket can stop the server: end its process instead");
+        is_stopped_ = true;
+        return "";
+    }
+
+    std::string inferred(const Frame& frame) {
+        if (frame.length < infer_bytes) throw PoolError("infer: the body has " + std::to_string(frame.length) + " bytes, expected at least 12");
+        const float deadline_ms = number_at<float>(frame.body);
+        const Size size = {number_at<uint16_t>(frame.body + 4), number_at<uint16_t>(frame.body + 6), number_at<uint16_t>(frame.body + 8)};
+        if (number_at<uint16_t>(frame.body + 10) != 0 || frame.length - infer_bytes != size.count() * sizeof(float))
+            throw PoolError("infer: a picture of " + size.text() + " takes " + std::to_string(size.count() * sizeof(float)) + " bytes behind a zero, and " +
+                            std::to_string(frame.length - infer_bytes) + " came");
+        picture_.resize(size.count());
+        std::memcpy(picture_.data(), frame.body + infer_bytes, frame.length - infer_bytes);
+        const Answer answer = engine_.infer(picture_.data(), size, deadline_ms);
+        std::string body;
+        append(body, static_cast<uint16_t>(answer.member));
+        append(body, static_cast<uint16_t>(answer.flags));
+        append(body, static_cast<float>(answer.latency_ms));
+        append(body, static_cast<float>(answer.cpu_ms));
+        append(body, static_cast<uint32_t>(answer.outputs->size()));
+        return body.append(reinterpret_cast<const char*>(answer.outputs->data()), answer.outputs->size() * sizeof(float));
+    }
+
+    Engine& engine_;
+    const Sensors& sensors_;
+    Listener listener_;
+    const size_t most_;
+    std::list<Connection> clients_;
+    std::deque<Connection*> queue_;  // those with a whole frame, in the order of its coming
+    std::vector<float> picture_;
+    bool is_stopped_ = false;
+};

@@ -1,0 +1,271 @@
+"""The server against its clients: two at once, gone ones, malformed and huge frames."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pools import SIDES, TinyPool, tiny_pool
+from served import ERROR, HEADER, INFER, MAGIC, METRICS, REPLY, SET, STATUS, STOP, Client, Refused, Serving, infer_body
+
+LARGEST = max(SIDES)
+IMAGE = np.random.default_rng(5).normal(size=(3, LARGEST, LARGEST)).astype(np.float32)
+NUMBER = len(SIDES) - 1
+NAME = f"member_{NUMBER:02}"
+OPTIONS = ("--deadline-ms", "1000", "--pin", NAME)
+MOST = 3 * LARGEST * LARGEST * 4 + (64 << 10)
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> TinyPool:
+    return tiny_pool(tmp_path / "pool")
+
+
+def assert_alive(server: Serving, pool: TinyPool) -> None:
+    with server.client() as client:
+        np.testing.assert_allclose(client.infer(IMAGE).outputs, pool.logits(NAME, IMAGE), atol=1e-4)
+
+
+def test_two_clients_take_turns(command: tuple[str, ...], pool: TinyPool) -> None:
+    wrong: list[str] = []
+    with Serving(command, pool.folder, *OPTIONS) as server:
+
+        def ask(seed: int) -> None:
+            rng = np.random.default_rng(seed)
+            with server.client() as client:
+                for _ in range(60):
+                    image = rng.normal(size=IMAGE.shape).astype(np.float32)
+                    if not np.allclose(client.infer(image).outputs, pool.logits(NAME, image), atol=1e-4):
+                        wrong.append(f"client {seed}")
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with server.client() as client:
+            assert client.status()["counters"]["inferences"] == 120
+    assert wrong == []
+
+
+def test_a_client_that_asks_much_at_once_does_not_keep_another_one_waiting(
+    command: tuple[str, ...], pool: TinyPool
+) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server, server.client() as greedy, server.client() as modest:
+        sent = [greedy.send(INFER, infer_body(IMAGE)) for _ in range(20)]
+        modest.infer(IMAGE)
+        assert [greedy.receive()[1] for _ in sent] == sent
+        modest.infer(IMAGE)
+
+
+def test_a_client_that_is_gone_in_the_middle_costs_nobody_else(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        assert_alive(server, pool)
+        before = server.descriptors()
+        whole = HEADER.pack(MAGIC, 1, INFER, 1, len(infer_body(IMAGE))) + infer_body(IMAGE)
+        for length in (1, 10, HEADER.size, HEADER.size + 5, len(whole) - 1, len(whole)):
+            with server.client() as client:
+                client.socket.sendall(whole[:length])
+            assert_alive(server, pool)
+        with server.client() as reset:
+            reset.socket.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SO_LINGER: the connection ends at once
+            reset.socket.sendall(whole)
+        assert_alive(server, pool)
+        assert server.descriptors() <= before
+
+
+def test_a_client_that_sends_its_last_request_gets_an_answer(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server, server.client() as client:
+        sent = client.send(INFER, infer_body(IMAGE))
+        client.socket.shutdown(1)
+        assert client.receive()[:2] == (INFER + REPLY, sent)
+        with pytest.raises(EOFError):
+            client.receive()
+
+
+def test_the_ninth_client_is_told_that_there_are_eight(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        clients = [server.client() for _ in range(8)]
+        for client in clients:
+            client.infer(IMAGE)
+        with server.client() as ninth:
+            kind, _, body = ninth.receive()
+            assert (kind, "8 clients" in body.decode()) == (ERROR, True)
+        for client in clients:
+            client.socket.close()
+        assert_alive(server, pool)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "another protocol"),
+        (HEADER.pack(MAGIC, 2, STATUS, 1, 0), "version 2, expected 1"),
+        (HEADER.pack(MAGIC, 1, INFER, 1, MOST + 1), f"at most {MOST}"),
+        (HEADER.pack(MAGIC, 1, INFER, 1, 0xFFFFFFFF), f"announces {0xFFFFFFFF} bytes"),
+    ],
+    ids=["http", "version", "above the limit", "four gigabytes"],
+)
+def test_broken_framing_ends_the_connection(
+    command: tuple[str, ...], pool: TinyPool, frame: bytes, message: str
+) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        with server.client() as client:
+            client.socket.sendall(frame)
+            kind, _, body = client.receive()
+            assert kind == ERROR
+            assert message in body.decode()
+            with pytest.raises((EOFError, ConnectionResetError)):
+                client.receive()
+        assert_alive(server, pool)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        (INFER, b"", "at least 12"),
+        (INFER, infer_body(IMAGE)[:-4], "bytes behind a zero"),
+        (INFER, infer_body(IMAGE) + bytes(4), "bytes behind a zero"),
+        (INFER, struct.pack("<fHHHH", 0, 65535, 65535, 65535, 0), "65535x65535x65535"),
+        (INFER, infer_body(IMAGE[:, :5, :5]), "the size 3x5x5, and members take 3x8x8"),
+        (INFER, infer_body(IMAGE[:1]), "the size 1x"),
+        (INFER, infer_body(IMAGE, -1.0), "deadline is no time"),
+        (INFER, infer_body(IMAGE, float("nan")), "deadline is no time"),
+        (INFER, infer_body(IMAGE, float("inf")), "deadline is no time"),
+        (STATUS, b"x", "has no body"),
+        (SET, b"[1]", "JSON object"),
+        (SET, b'{"deadline_ms": ' + b"[" * 5000 + b"}", "JSON object"),
+        (SET, b'{"deadline_ms": 1e999}', "JSON object"),
+        (SET, b'{"deadline_ms": NaN}', "JSON object"),
+        (SET, b'{"deadline_ms": 1', "JSON object"),
+        (SET, b"\xff\xfe", "JSON object"),
+        (0, b"", "kind 0 is unknown"),
+        (77, b"abc", "kind 77 is unknown"),
+        (65535, b"", "kind 65535 is unknown"),
+    ],
+)
+def test_a_wrong_request_is_refused_and_the_connection_stays(
+    command: tuple[str, ...], pool: TinyPool, kind: int, body: bytes, message: str
+) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server, server.client() as client:
+        with pytest.raises(Refused, match=re.escape(message)):
+            client.ask(kind, body)
+        np.testing.assert_allclose(client.infer(IMAGE).outputs, pool.logits(NAME, IMAGE), atol=1e-4)
+        assert client.status()["counters"]["errors"] == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_frames_end_nothing_but_their_connection(command: tuple[str, ...], pool: TinyPool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    valid = HEADER.pack(MAGIC, 1, INFER, 7, len(infer_body(IMAGE))) + infer_body(IMAGE)
+    settings = b'{"deadline_ms": 5, "pin": null, "quota": 0.5}'
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        for turn in range(120):
+            if turn % 4 == 0:
+                content = rng.bytes(int(rng.integers(1, 3000)))
+            elif turn % 4 == 1:  # a frame whose kind and body are random
+                body = rng.bytes(int(rng.integers(0, 300)))
+                kind = int(rng.choice([INFER, STATUS, METRICS, SET, 9]))
+                content = HEADER.pack(MAGIC, 1, kind, 1, len(body)) + body
+            elif turn % 4 == 2:  # a valid frame with some bytes changed
+                changed = bytearray(valid)
+                for place in rng.integers(0, 40, 3):
+                    changed[place] = int(rng.integers(256))
+                content = bytes(changed)
+            else:  # settings with some bytes changed; the deadline and the pin must not stay changed
+                changed = bytearray(settings)
+                changed[int(rng.integers(len(changed)))] = int(rng.integers(256))
+                content = HEADER.pack(MAGIC, 1, SET, 1, len(changed)) + bytes(changed)
+            with server.client() as client:
+                client.socket.sendall(content)
+                client.socket.shutdown(1)
+                while client.socket.recv(1 << 16):  # until the server has answered all and ended the connection
+                    pass
+        with server.client() as client:
+            client.set(pin=NAME)
+            np.testing.assert_allclose(client.infer_with(NUMBER, IMAGE).outputs, pool.logits(NAME, IMAGE), atol=1e-4)
+
+
+def test_metrics_are_prometheus_text(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server, server.client() as client:
+        for _ in range(3):
+            client.infer(IMAGE)
+        lines = client.ask(METRICS).decode().splitlines()
+        sample = re.compile(r'autotailor_[a-z_]+(\{[a-z]+="[^"]*"\})? (-?[0-9.]+(e[+-]?\d+)?|NaN)')
+        assert all(
+            line.startswith(("# HELP autotailor_", "# TYPE autotailor_")) or sample.fullmatch(line) for line in lines
+        )
+        values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        assert values[f'autotailor_inferences_total{{member="{NAME}"}}'] == "3"
+        assert values['autotailor_latency_over_deadline_bucket{le="+Inf"}'] == "3"
+        assert values[f'autotailor_active{{member="{NAME}"}}'] == "1"
+        assert float(values["autotailor_monitor_cpu_seconds"]) > 0
+
+
+def test_stop_ends_the_server_and_its_socket(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        with server.client() as client:
+            assert client.ask(STOP) == b""
+        assert server.process.wait(60) == 0
+        assert not server.path.exists()
+
+
+def test_over_tcp_it_is_local_and_cannot_be_stopped(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS, port=True) as server:
+        assert isinstance(server.address, int)
+        assert_alive(server, pool)
+        with server.client() as client, pytest.raises(Refused, match="only a client of a Unix socket"):
+            client.ask(STOP)
+        assert_alive(server, pool)
+
+
+def test_the_socket_is_its_owners(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        assert server.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_server_at_the_same_address_is_refused(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        done = subprocess.run([*command, str(pool.folder)], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 1
+        assert "another server listens" in done.stderr
+        assert_alive(server, pool)
+
+
+def test_a_file_in_the_sockets_place_is_kept(command: tuple[str, ...], pool: TinyPool) -> None:
+    (pool.folder / "serve.sock").write_text("mine")
+    done = subprocess.run([*command, str(pool.folder)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "exists and is no socket" in done.stderr
+    assert (pool.folder / "serve.sock").read_text() == "mine"
+
+
+def test_sigterm_ends_it_with_its_status(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        assert_alive(server, pool)
+        server.process.send_signal(signal.SIGTERM)
+        said, _ = server.process.communicate(timeout=60)
+        assert json.loads(said)["counters"]["inferences"] == 1
+        assert not server.path.exists()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_killed_in_a_switch_it_starts_again(command: tuple[str, ...], pool: TinyPool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    with Serving(command, pool.folder, "--deadline-ms", "1000") as server, Client(server.path) as client:
+        for turn in range(int(rng.integers(1, 30))):
+            client.set(pin=f"member_{turn % 3:02}")
+            client.infer(IMAGE)
+        client.send(SET, b'{"pin": "member_01"}')
+        server.kill()
+    assert server.path.exists(), "a killed server leaves its socket"
+    with Serving(command, pool.folder, *OPTIONS) as again:
+        assert_alive(again, pool)
