@@ -1,0 +1,20 @@
+"""Small C++ programs of tests, which ask a header what a Python twin of the header is asked, too."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from device.emulation import needed
+
+HEADERS = Path(__file__).parents[1] / "src" / "runner" / "serve"
+
+
+def compiled(folder: Path, source: str, *options: str) -> Path:
+    """A program, compiled with the headers of the server; the test is skipped where there is no compiler."""
+    path, program = folder / "asked.cpp", folder / "asked"
+    path.write_text(source)
+    words = [needed("g++", "g++"), "-std=c++17", "-O1", "-I", str(HEADERS), *options, "-o", str(program), str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
