@@ -114,6 +114,21 @@ def test_a_failed_stage_shows_the_end_of_its_log_and_how_to_go_on(handled: Any) 
     assert json.loads(Path("logs/run.json").read_text())["outcome"] == "failed"
 
 
+def test_a_failed_stage_shows_what_a_cluster_says_of_its_job(handled: Any) -> None:
+    emit = handled.handler.emit
+    emit(event("run_info"))
+    emit(begun(0))
+    refused = (
+        "SLURM sbatch failed. The error message was 'sbatch: error: no such node'.\n    sbatch call:\n        sbatch"
+    )
+    emit(event("job_error", jobid=0, rule_msg=refused))
+    emit(begun(1))
+    emit(event("job_error", jobid=1, rule_msg=None))
+    handled.handler.close()
+    lines = [line for line in handled.text.getvalue().splitlines() if line.startswith(("!", " "))]
+    assert lines == ["! pretrain: SLURM sbatch failed. The error message was 'sbatch: error: no such node'."]
+
+
 def test_what_is_not_known_to_be_noise_is_shown(handled: Any) -> None:
     handled.handler.emit(event("", "Nothing to be done (all requested files are present and up to date)."))
     handled.handler.emit(event("", "autotailor: these rules run again", logging.WARNING))

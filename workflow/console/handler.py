@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import logging
 import os
 import sys
@@ -86,7 +87,7 @@ class Handler(logging.Handler):
         elif event == "job_finished":
             self._finished(vars(record)["job_id"])
         elif event == "job_error":
-            self._failed(vars(record)["jobid"])
+            self._failed(vars(record)["jobid"], vars(record).get("rule_msg") or "")
         elif event == "run_info" and self._plan is None:
             self._plan = Plan(planned(self._workflow))
         elif event == "error" and vars(record).get("exception") == "RuleException" and self._jobs:
@@ -120,11 +121,14 @@ class Handler(logging.Handler):
             self._view.done(job, record.result if record else "")
             self._write()
 
-    def _failed(self, number: int) -> None:
+    def _failed(self, number: int, why: str) -> None:
+        """A job has failed; ``why`` is what a cluster says: its log says nothing of a time limit or a refused job."""
         if number in self._jobs:
             job = self._jobs[number]
             job.state = FAILED
             self._warn(job)
+            for line in itertools.takewhile(lambda line: not line.startswith(" "), why.splitlines()):
+                self._view.say(f"! {job.rule}: {line}", "yellow")  # indented lines repeat the command
             self._view.failed(job, last_lines(Path(job.log)) or last_lines(OUTPUT))
             self._write()
 
