@@ -2,6 +2,7 @@
 # make test   sets everything up, runs the test suite
 #
 # make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
+# make test-cluster                      runs through a Slurm of Debian that the tests start on this machine, half an hour
 #
 # make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2' KEEP=pretrain
 # make run MODEL=resnet_digits,mobilenet_digits DEVICE=host,android   every network for every device, and a comparison
@@ -27,7 +28,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 # Python is told to keep no compiled modules, each process would otherwise compile all it imports (PyTorch: 3 s, not 1).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test test-full lint format docs ui report compare lock clean runner serve
+.PHONY: run setup test test-full test-cluster lint format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -50,6 +51,14 @@ test: setup
 PART ?=
 test-full: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "" --resume $(PART)
+
+# Debian's Slurm. Its services are not used: the tests start servers of their own, and stop them (tests/cluster/servers.py).
+SLURM := slurmctld slurmd slurm-client munge
+SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
+test-cluster: setup
+	@dpkg -s $(SLURM) >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SLURM) >/dev/null; }
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m cluster tests/cluster
 
 lint: setup
 	$(BIN)/ruff check .
