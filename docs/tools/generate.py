@@ -173,7 +173,7 @@ def sections() -> list[Section]:
         ),
         Section(
             "## `pool`",
-            "SubNets that share one file of weights. Only the rule `pool` reads the section.",
+            "SubNets that share one file of weights ([pools](../guides/pool.md)). Only the rule `make_pool` reads it.",
             described["pool"],
             "conf/pool/default.yaml",
         ),

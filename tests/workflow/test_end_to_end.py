@@ -20,6 +20,7 @@ import pytest
 
 import autotailor
 from autotailor.runs import RunError
+from autotailor.runtime.files import open_pool
 
 ROOT = Path(__file__).parents[2]
 MODEL, DEVICE = "mobilenet_digits", "host"
@@ -284,3 +285,24 @@ def test_the_report_opens_by_itself(results: Path) -> None:
     )
     assert not re.search(r"<script[^>]* src=", text)
     assert "data-source=" in text
+
+
+def test_a_pool_of_the_run_is_made_and_stays(finished: Path, results: Path) -> None:
+    """Members are measured on the device, read by NumPy alone, and agree with the SuperNet."""
+    target, folder = f"results/{MODEL}/{DEVICE}/pool", results / DEVICE / "pool"
+    for arguments, said in (([target], "members in"), (["-n", target], "Nothing to be done")):
+        done = subprocess.run(
+            command(*arguments, overrides=[*SMALL, "pool.members=4", "pool.rounds=2"]),
+            cwd=finished, env=environment(), capture_output=True, text=True, timeout=550, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+        assert said in done.stdout + done.stderr
+    pool, document = open_pool(folder), json.loads((folder / "pool.json").read_text())
+    pareto = pd.read_csv(results / DEVICE / "pareto.csv", dtype={"subnet": str})
+    assert 1 < len(pool.index.members) <= 4
+    for member, described in zip(pool.index.members, document["members"], strict=True):
+        assert described["subnet"] in set(pareto["subnet"])
+        assert described["verification"]["max_relative_error"] <= 1e-4
+        assert described["latency_ms"]["measured"] == pytest.approx(member.latency_ms)
+        assert len(pool.pieces(member)) > 10
+    assert json.loads((results / DEVICE / "provenance" / "make_pool.json").read_text())["outputs"]["pool/pool.txt"]

@@ -239,3 +239,19 @@ def test_pictures_that_cannot_be_used_are_planned_with_and_refused_before_traini
     assert "autotailor: data folder: 1 of 30 pictures cannot be used" in done.err
     assert f"{bad} is cut off or damaged" in done.err
     assert not (tmp_path / "work" / "results").exists()
+
+
+def test_a_pool_is_planned_where_it_is_asked_for_and_without_what_it_does_not_need(
+    snakemake: Planner, tmp_path: Path
+) -> None:
+    asked = snakemake(tmp_path, "-n", "--config", "device=host", "--", "pool")
+    assert set(planned(asked)) == set(STAGES) - {"export", "measure", "report"}
+    assert re.search(r"^make_pool +1$", asked.said, re.MULTILINE)
+    assert "make_pool" not in snakemake(tmp_path, "-n", "--config", "device=host").said
+
+
+@pytest.mark.parametrize("device", ["macs", "host_torch"])
+def test_a_pool_needs_a_device_with_ncnn(snakemake: Planner, tmp_path: Path, device: str) -> None:
+    done = snakemake(tmp_path, "-n", "--config", f"device={device}", "--", "pool")
+    assert done.code != 0
+    assert f"autotailor: ncnn runs on none of the devices {device}" in done.said

@@ -2,7 +2,7 @@
 
 # A job of a cluster gets the cores that it asks for, however many the machine has that submits it.
 MANY = 1_000_000
-MEASURING = ("profile", "validate", "confirm", "measure", "compare")
+MEASURING = ("profile", "validate", "confirm", "measure", "make_pool", "compare")
 
 
 def load_cluster():

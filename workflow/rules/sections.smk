@@ -50,6 +50,7 @@ CONTENTS = {
     "weights": weights_content,
     "device": runtime_content,
     "tolerance": lambda tolerance: contents.exporter_content(),
+    "pool": lambda pool: contents.exporter_content(),
 }
 FOUND = {}
 

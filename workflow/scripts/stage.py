@@ -127,6 +127,14 @@ def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> 
     return Work.of(WORK, provenance.rule, list(snakemake.wildcards), key, code, is_training=is_training)
 
 
+def _files(outputs: list[Path]) -> list[Path]:
+    """The files that the rule has written; of an output that is a folder, those in it."""
+    found = []
+    for path in outputs:
+        found += sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    return found
+
+
 def _train_together(snakemake):
     """Runs the rule's script in several processes, where its section asks for them, and ends this process.
 
@@ -206,9 +214,10 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
             yield this
             resumed = changed_modules(begun, work.code)
             kept = snakemake.config["kept"].get("/".join(_pair(snakemake)), {})
-            provenance.write(record, outputs, work.code, kept, resumed)
+            files = _files(outputs)
+            provenance.write(record, files, work.code, kept, resumed)
             work.finish()
-            for path in outputs:
+            for path in files:
                 if path.suffix in KEPT:
                     run.artifact(path)
         if recorder:

@@ -26,7 +26,7 @@ COMPUTED_WITH = {
     "polish": ("polish",),
     "compare": ("finetune",),
     "export": (),
-    "pool": (),
+    "make_pool": (),
 }
 """Rules that compute on an accelerator, each with the section that names the accelerator."""
 TOGETHER = ("pretrain", "finetune")

@@ -72,6 +72,18 @@ def test_files_that_do_not_belong_together_are_refused(
         load_member(*changed(tiny, kind, change))
 
 
+def test_the_guides_program_runs_a_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = tiny_pool(tmp_path / "results" / "resnet_digits" / "host" / "pool")
+    page = (Path(__file__).parents[4] / "docs" / "guides" / "pool.md").read_text(encoding="utf-8")
+    program = page.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "docs/guides/pool.md", "exec"), {})
+    expected = tiny.logits("member_02", np.zeros((3, SIDES[2], SIDES[2]), np.float32)).argmax()
+    assert capsys.readouterr().out == f"{expected}\n"
+
+
 def test_an_unknown_option_is_named(tiny: TinyPool) -> None:
     pool = open_pool(tiny.folder)
     index = replace(pool.index, options=(("use_magic", True),))

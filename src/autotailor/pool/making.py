@@ -1,0 +1,215 @@
+"""The stage ``pool``: chooses members of the front, exports, measures, and writes them as a pool."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotailor.accuracy import CalibrationConfig, calibrate
+from autotailor.data import DataSplits
+from autotailor.export.deployable import inherited
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.ir.supernet import SuperNet
+from autotailor.pool.classes import Rates, Split, scaled
+from autotailor.pool.config import PoolConfig
+from autotailor.pool.exported import ExportedMember, export_member, read_member
+from autotailor.pool.members import choose_members
+from autotailor.pool.writing import Facts, Origin, write_pool
+from autotailor.prediction import Accuracy, Measured
+from autotailor.profiling import (
+    LUT,
+    DeviceConfig,
+    Measurement,
+    exporting_runtime,
+    fusion_rules,
+    mean_of_rounds,
+    measure_rounds,
+    open_runtime,
+)
+from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
+from autotailor.runtime.errors import PoolError
+from autotailor.search import Front
+from autotailor.search.joint.metrics import energy, peak_memory
+
+logger = logging.getLogger(__name__)
+
+Measure = Callable[[Sequence[ExportedMember]], Sequence[Measurement]]
+"""Times members on the device."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a run knows of its SubNets.
+
+    Attributes:
+        net: the SuperNet.
+        front: of the rule search.
+        accuracy: predicted, with the SuperNet's weights, on the validation set.
+        evaluated: ids of SubNets to their evaluated accuracy on the same images.
+        lut: of the device.
+        device: the device.
+    """
+
+    net: SuperNet
+    front: Front
+    accuracy: Accuracy
+    evaluated: Mapping[str, Measured]
+    lut: LUT
+    device: DeviceConfig
+
+
+def make_pool(
+    folder: Path,
+    run: Run,
+    origin: Origin,
+    config: PoolConfig,
+    export: Callable[[SubNet], ExportedMember],
+    measure: Measure | None,
+) -> dict[str, Any]:
+    """Makes the pool of a run; the folder appears whole or not at all.
+
+    Args:
+        folder: of the pool.
+        run: what is known.
+        origin: see ``origin_of``.
+        config: the section ``pool``.
+        export: writes the files of a SubNet, or finds those of an interrupted run.
+        measure: times members; None leaves them at their predicted latencies.
+
+    Returns:
+        The content of ``pool.json``.
+
+    Raises:
+        PoolError: the front is empty, or a member does not compute what the SuperNet computes.
+    """
+    chosen = choose_members(run.front.cost, run.front.accuracy, config.members, config.slowdown)
+    subnets = run.front.take(chosen.rows).subnets
+    logger.info("%d of the %d SubNets of the front are members", len(subnets), len(run.front))
+    exported = []
+    for number, subnet in enumerate(subnets, 1):
+        exported.append(export(subnet))
+        logger.info("members exported: %d of %d", number, len(subnets))
+    measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
+    facts = facts_of(run, subnets, measured)
+    front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
+    origin = replace(origin, further={**origin.further, "front": front})
+    return write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
+
+
+def check_device(device: DeviceConfig) -> None:
+    """Raises PoolError unless ncnn runs on the device."""
+    if not device.runtime.startswith(NcnnRuntime.name):
+        raise PoolError(
+            f"device {device.name}: its runtime is {device.runtime}, and members of a pool are networks of ncnn; name "
+            "a device whose runtime is ncnn"
+        )
+
+
+def origin_of(model: str, device: DeviceConfig, config: PoolConfig) -> Origin:
+    """What a pool of a device is made from.
+
+    Raises:
+        PoolError: another runtime than ncnn runs on the device.
+    """
+    check_device(device)
+    runtime = open_runtime(device)
+    assert isinstance(runtime, NcnnRuntime)
+    options = runtime.options()
+    return Origin(model, device.name, device.threads, options, config.precision, config.tolerance)
+
+
+def exporter(
+    net: SuperNet, module: ElasticModule, data: DataSplits, calibration: CalibrationConfig, work: Path
+) -> Callable[[SubNet], ExportedMember]:
+    """What exports members, with statistics calibrated as those of the exports are.
+
+    Args:
+        net: the SuperNet.
+        module: of the SuperNet, in evaluation mode.
+        data: the training images calibrate, and the first test images are compared.
+        calibration: parameters.
+        work: folder of the members' files, in which an interrupted run goes on.
+    """
+    runtime = exporting_runtime()
+    assert isinstance(runtime, NcnnRuntime)
+
+    def export(subnet: SubNet) -> ExportedMember:
+        folder = work / subnet.id
+        if folder.exists():
+            return read_member(subnet, folder)
+        network = inherited(net, subnet, calibrate(module, subnet, data, calibration))
+        return export_member(network, data.test, runtime, folder)
+
+    return export
+
+
+def timing(device: DeviceConfig, lut: LUT, config: PoolConfig) -> Measure:
+    """What times members on a device, all interleaved, at the machine's speed when the LUT was measured."""
+
+    def measure(members: Sequence[ExportedMember]) -> Sequence[Measurement]:
+        networks = {each.subnet.id: (each.folder, (1, *each.shape)) for each in members}
+        return mean_of_rounds(measure_rounds(networks, device, config.rounds, seconds_each=config.seconds, lut=lut))
+
+    return measure
+
+
+def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement | None]) -> list[Facts]:
+    """What is known of each member besides its files.
+
+    Args:
+        run: what is known.
+        subnets: the members.
+        measured: latency of each on the device; None where it was not measured.
+    """
+    rows, fusion, lut = stack(subnets), fusion_rules(run.device), run.lut
+    latencies = lut.latencies()
+    rates = Rates.of([row.feature for row in lut], latencies)
+    predicted = run.net.latency(latencies, fusion).predict(rows)
+    errors = run.net.latency_error(lut.standard_errors(), fusion).predict(rows)
+    memory = peak_memory(run.net, fusion, lut.known).predict(rows)
+    energies = energy(run.net, fusion, lut.known)
+    spent = None if energies is None else energies.predict(rows)
+    found = []
+    for number, (subnet, timed) in enumerate(zip(subnets, measured, strict=True)):
+        features = [operator.feature for operator in run.net.sequence(subnet, fusion)]
+        split = rates.split_all(features, latencies)
+        value, error, is_evaluated = accuracy_of(run, subnet)
+        found.append(
+            Facts(
+                accuracy=value,
+                accuracy_error=error,
+                is_evaluated=is_evaluated,
+                predicted_ms=float(predicted[number]),
+                predicted_error_ms=float(errors[number]),
+                measured_ms=None if timed is None else timed.latency_ms,
+                measured_error_ms=None if timed is None else timed.standard_error,
+                split_ms=_split(split, float(predicted[number]), timed),
+                peak_mb=float(memory[number]),
+                energy_mj=None if spent is None else float(spent[number]),
+            )
+        )
+    return found
+
+
+def _split(split: Split, predicted_ms: float, timed: Measurement | None) -> Split:
+    """The shares of the classes at the latency that counts: the measured one, where there is one."""
+    return scaled(split, predicted_ms if timed is None else timed.latency_ms)
+
+
+def accuracy_of(run: Run, subnet: SubNet) -> tuple[float, float | None, bool]:
+    """Accuracy of a SubNet, percent, with its standard error, and whether the SubNet itself was evaluated.
+
+    Of an evaluated SubNet the posterior mean counts, which weighs the evaluation against the prediction.
+    """
+    known = run.evaluated.get(subnet.id)
+    if known is not None:
+        return known.posterior, known.posterior_error, True
+    row = np.atleast_2d(subnet.to_array())
+    error = None if run.accuracy.error is None else float(run.accuracy.error.predict(row)[0])
+    return float(run.accuracy.metric.predict(row)[0]), error, False

@@ -1,0 +1,38 @@
+"""Rule make_pool: SubNets of the front that share one file of weights, each compared with the SuperNet."""
+
+from pathlib import Path
+
+import autotailor
+from stage import stage
+
+from autotailor import accuracy, data, prediction, profiling, search
+from autotailor.compute.accelerator import resolve
+from autotailor.pool import making
+from autotailor.pool.config import PoolConfig
+
+with stage(snakemake) as this:
+    config = PoolConfig.from_section(this.params["pool"])
+    device = profiling.DeviceConfig.from_section(this.params["device"])
+    origin = making.origin_of(snakemake.wildcards.model, device, config)
+    net = autotailor.load(snakemake.input.supernet)
+    run = making.Run(
+        net,
+        search.Front.read(Path(snakemake.input.pareto), net.space),
+        prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs()),
+        search.read_candidates(Path(snakemake.input.confirmed), net.space).accuracies,
+        profiling.LUT.read(Path(snakemake.input.lut)),
+        device,
+    )
+    splits = data.load(this.params["data"])
+    this.uses(splits, "train", "test")
+    module = net.module().eval().to(resolve(this.params["accelerator"]))
+    calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
+    export = making.exporter(net, module, splits, calibration, this.work / "members")
+    measure = None if this.params["imported"] else making.timing(device, run.lut, config)
+    document = making.make_pool(Path(snakemake.output.pool), run, origin, config, export, measure)
+    shared = sum(each["bytes"] for each in document["files"].values())
+    largest = document["largest_member_bytes"]
+    this.run.metrics({"members": len(document["members"]), "shared_bytes": shared, "largest_member_bytes": largest})
+    this.tell(
+        f"{len(document['members'])} members in {shared / 1e6:.3g} MB; the largest alone takes {largest / 1e6:.3g} MB"
+    )
