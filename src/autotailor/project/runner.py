@@ -11,11 +11,12 @@ from autotailor.project import foreground, places
 from autotailor.project.folder import ProjectError
 
 
-def build(targets: Sequence[str]) -> int:
+def build(targets: Sequence[str], is_server: bool = False) -> int:
     """Builds the runner for some targets, and says where it is; returns the exit code of the build.
 
     Args:
         targets: ``host`` and ``aarch64``; none builds both.
+        is_server: builds what serves pools instead: ``autotailor-serve`` and ``libautotailor.so``.
 
     Raises:
         ProjectError: pip is missing, which fetches the source of ncnn.
@@ -25,4 +26,5 @@ def build(targets: Sequence[str]) -> int:
     folder = places.runner_folder() / "src" / "runner"
     if places.IS_INSTALLED:
         shutil.copytree(places.RUNNER_SOURCES, folder, dirs_exist_ok=True)
-    return foreground.run([sys.executable, str(folder / "build.py"), *targets])
+    script = folder / "serve" / "make.py" if is_server else folder / "build.py"
+    return foreground.run([sys.executable, str(script), *targets])

@@ -140,6 +140,27 @@ def test_under_a_tight_limit_the_smallest_runs_while_another_member_is_prepared(
             assert client.status()["loaded"] == [NAMES[0], NAMES[number]]
 
 
+def test_a_file_that_is_cut_off_meanwhile_costs_the_members_that_are_not_there_yet(
+    command: tuple[str, ...], pool: TinyPool
+) -> None:
+    with Serving(command, pool.folder, *RELAXED) as server, server.client() as client:
+        image = picture(SIDES[0])
+        assert client.infer(image).member == 2
+        weights = pool.folder / "weights.bin"
+        with weights.open("r+b") as stream:
+            stream.truncate(weights.stat().st_size - 4)
+        client.set(pin=NAMES[1])
+        for _ in range(500):
+            assert client.infer(image).member == 2
+            if (status := client.status())["broken"]:
+                break
+            time.sleep(0.01)
+        assert "weights.bin: has been cut off while it was in use" in status["broken"][NAMES[1]]
+        assert status["settings"]["pin"] is None
+        client.set(pin=NAMES[0])
+        assert client.infer(image).member == 0
+
+
 def test_settings_are_checked_and_taken_together(command: tuple[str, ...], pool: TinyPool) -> None:
     with Serving(command, pool.folder, *RELAXED) as server, server.client() as client:
         before = client.set()

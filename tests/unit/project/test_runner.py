@@ -23,6 +23,12 @@ def test_a_clone_builds_its_own_sources(started: list[Sequence[str]]) -> None:
     assert started[0][1:] == [str(places.ROOT / "src" / "runner" / "build.py"), "aarch64"]
 
 
+def test_the_server_of_pools_is_built_by_a_script_of_its_own(started: list[Sequence[str]]) -> None:
+    runner.build(["host"], is_server=True)
+    assert started[0][1:] == [str(places.ROOT / "src" / "runner" / "serve" / "make.py"), "host"]
+    assert Path(started[0][1]).is_file()
+
+
 def test_an_installed_package_builds_a_copy_of_its_sources(
     started: list[Sequence[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

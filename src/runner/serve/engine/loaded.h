@@ -18,6 +18,8 @@ public:
             if (!set_option(net_.opt, name, on)) throw PoolError(member_.name + ": this program's ncnn knows no option " + name);
         if (net_.load_param_mem(member_.param.c_str()) != 0)
             throw PoolError(member_.name + ": ncnn cannot load its layers: build the program with the layers that " + member_.name + ".param names");
+        pool.weights.require_whole();
+        pool.norms.require_whole();
         const Sources sources = pool.sources();
         const std::vector<Piece> pieces = parse_slices(member_.slices, sources, member_.name + ".slices");
         const SliceReader reader(pieces, sources);

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "../error.h"
 
@@ -20,14 +21,15 @@ public:
         if (file < 0) throw PoolError(path + ": cannot be read (" + std::strerror(errno) + "): copy the whole pool to the device");
         struct stat found;
         const bool is_file = fstat(file, &found) == 0 && S_ISREG(found.st_mode);
-        if (is_file) {
-            size_ = static_cast<size_t>(found.st_size);
-            if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
-        }
-        close(file);
+        if (!is_file) close(file);
         if (!is_file) throw PoolError(path + ": is no file: copy the whole pool to the device");
+        file_ = file;
+        path_ = path;
+        size_ = static_cast<size_t>(found.st_size);
+        if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
         if (data_ == MAP_FAILED) {
             data_ = nullptr;
+            close(std::exchange(file_, -1));
             throw PoolError(path + ": cannot be mapped into memory (" + std::strerror(errno) + ")");
         }
     }
@@ -35,17 +37,30 @@ public:
     MappedFile& operator=(MappedFile&& other) noexcept {
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
+        std::swap(file_, other.file_);
+        std::swap(path_, other.path_);
         return *this;
     }
     ~MappedFile() {
         if (data_) munmap(data_, size_);
+        if (file_ >= 0) close(file_);
     }
 
     const unsigned char* data() const { return static_cast<const unsigned char*>(data_); }
     size_t size() const { return size_; }
+
+    // Refuses a file that has been cut off since: whoever reads behind its end is killed by the system.
+    void require_whole() const {
+        struct stat found;
+        if (fstat(file_, &found) != 0 || static_cast<size_t>(found.st_size) < size_)
+            throw PoolError(path_ + ": has been cut off while it was in use: stop the program, and copy the whole pool into a new folder");
+    }
+
     std::string text() const { return std::string(reinterpret_cast<const char*>(data()), size_); }
 
 private:
     void* data_ = nullptr;
     size_t size_ = 0;
+    int file_ = -1;
+    std::string path_;
 };
