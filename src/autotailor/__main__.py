@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from autotailor.commands import doctor, export, front, new, predict, run, runner, status
 from autotailor.commands import inspect as inspection
 from autotailor.commands import lut as luts
+from autotailor.commands import runtime as pools
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (new, run, status, inspection, doctor, runner, luts, predict, front, export)
+COMMANDS = (new, run, status, inspection, doctor, runner, luts, predict, front, export, pools)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -50,7 +50,7 @@ class Policy:
     rate: float = 0.0
     quota: float = math.inf
     margin: float = 0.1
-    dwell_s: float = 0.5
+    dwell_s: float = 0.1
     horizon: int = 1
 
     def __post_init__(self) -> None:

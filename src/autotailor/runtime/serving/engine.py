@@ -60,6 +60,27 @@ class _Gentle(OpenPool):
         return super().read(piece)
 
 
+def run_member(net: Any, member: Member, picture: Picture, watch: Stopwatch) -> Ran:
+    """Runs a loaded member on a picture ``[C, H, W]``, which is resized to the member's input.
+
+    Raises:
+        PoolError: the picture has other channels, or ncnn fails.
+    """
+    import ncnn
+
+    channels, height, width = member.shape
+    if picture.shape[0] != channels:
+        raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
+    with watch:
+        extractor = net.create_extractor()
+        extractor.input(member.input, ncnn.Mat(resized(picture, height, width)).clone())
+        code, output = extractor.extract(member.output)
+        outputs = np.array(output).reshape(-1) if code == 0 else np.empty(0, np.float32)
+    if code != 0 or outputs.size != member.classes:
+        raise PoolError(f"ncnn ended the inference of {member.name} with code {code}; is there enough memory?")
+    return Ran(outputs, watch.wall_ms, watch.cpu_ms)
+
+
 class Engine:
     """Runs one member at a time, and prepares another one meanwhile; a context manager that ends its thread.
 
@@ -153,21 +174,9 @@ class Engine:
         Raises:
             PoolError: the picture has other channels, or ncnn fails.
         """
-        import ncnn
-
         with self._changed:
             member, net = self._members[self.active], self._nets[self.active]
-        channels, height, width = member.shape
-        if picture.shape[0] != channels:
-            raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
-        with Stopwatch(self._pool.index.threads, self._thread) as watch:
-            extractor = net.create_extractor()
-            extractor.input(member.input, ncnn.Mat(resized(picture, height, width)).clone())
-            code, output = extractor.extract(member.output)
-            outputs = np.array(output).reshape(-1) if code == 0 else np.empty(0, np.float32)
-        if code != 0 or outputs.size != member.classes:
-            raise PoolError(f"ncnn ended the inference of {member.name} with code {code}; is there enough memory?")
-        return Ran(outputs, watch.wall_ms, watch.cpu_ms)
+        return run_member(net, member, picture, Stopwatch(self._pool.index.threads, self._thread))
 
     def _activate(self, number: int) -> None:
         self.active = number

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 SLACK = 1.25
 """The deadline where none is given, as a multiple of the largest member's latency without load."""
+WAIT_S = 60.0
+"""Seconds that a restart waits for a member."""
 LONG_S = 60.0
 """Seconds without a member that fits, after which the pool asks for a new search."""
 
@@ -42,7 +44,7 @@ class Service:
         engine: runs the members.
         chooser: what is known of the load, and the settings.
         counters: what has happened.
-        names: of the members, in the order of the pool.
+        names, accuracies: of the members, in the order of the pool; accuracies in percent.
     """
 
     def __init__(
@@ -66,11 +68,13 @@ class Service:
         self._pool, self._sensors, self._clock = pool, sensors or Sensors(), clock
         self._members = pool.index.members
         self.names = tuple(member.name for member in self._members)
+        self.accuracies = tuple(member.accuracy for member in self._members)
         self.chooser = Chooser(self._members, settings, self._sensors, clock)
         self.counters = Counters([0] * len(self._members))
         self.engine = Engine(pool, self.chooser.first())
         self._began, self._ran = clock(), self.engine.active
         self._without_fit: float | None = None
+        self._complained = -math.inf
         self._decided_for = settings.policy.deadline_ms
 
     @classmethod
@@ -99,7 +103,12 @@ class Service:
     @property
     def most_bytes(self) -> int:
         """Bytes that the body of a request may have."""
-        return max(math.prod(member.shape) for member in self._members) * FLOAT.itemsize + REQUEST.size + SPARE_BYTES
+        return math.prod(self.largest_input) * FLOAT.itemsize + REQUEST.size + SPARE_BYTES
+
+    @property
+    def largest_input(self) -> tuple[int, int, int]:
+        """Shape of the largest input that a member has."""
+        return max((member.shape for member in self._members), key=math.prod)
 
     def infer(self, request: Request) -> Reply:
         """Runs the active member on a picture.
@@ -130,6 +139,17 @@ class Service:
         if self._without_fit is not None:
             flags |= Flag.NOTHING_FITS
         return Reply(member, flags, ran.wall_ms, ran.cpu_ms, ran.outputs)
+
+    def restart(self) -> None:
+        """Forgets the load, the counts and the last switch, as if the pool had just been opened."""
+        self.chooser = Chooser(self._members, self.chooser.settings, self._sensors, self._clock)
+        self.chooser.leave_out(self.engine.broken)
+        self.counters = Counters([0] * len(self._members))
+        self._began, self._without_fit = self._clock(), None
+        self.engine.aim(self.chooser.first(), lambda loaded: min(loaded))
+        self.engine.wait(WAIT_S)
+        self.engine.take()
+        self._ran = self.engine.active
 
     def status(self) -> dict[str, Any]:
         """What runs, as a JSON object."""
@@ -188,11 +208,17 @@ class Service:
             self._without_fit = self._clock()
             self.counters.nothing_fits += 1
             self._event(choice.event, before, choice.member)
-            logger.warning("no member of the pool meets %.3g ms under the present load; the fastest runs", deadline_ms)
+            self._complain(deadline_ms)
         if choice.member != before:
             if choice.event != "nothing fits":
                 self._event(choice.event, before, choice.member)
             self.engine.aim(choice.member, lambda loaded: self.chooser.best_of(loaded, deadline_ms))
+
+    def _complain(self, deadline_ms: float) -> None:
+        """Says that nothing fits, at most once in ``LONG_S``."""
+        if self._clock() - self._complained >= LONG_S:
+            self._complained = self._clock()
+            logger.warning("no member of the pool meets %.3g ms under the present load; the fastest runs", deadline_ms)
 
     def _leave_out_broken(self) -> None:
         """Members that cannot be loaded are no longer chosen from."""

@@ -1,0 +1,1 @@
+"""Parts of ``runtime.py``: loads, recorded traces of all members, rivals that replay them, and live measures."""

@@ -1,0 +1,21 @@
+"""``autotailor runtime``: serves a pool, asks a server, and shows a pool under load."""
+
+from __future__ import annotations
+
+import argparse
+
+from autotailor.commands.runtime import ask, demo, serve
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``runtime`` to the commands."""
+    parser = commands.add_parser(
+        "runtime",
+        help="run a pool: serve it, ask the server, see it under load",
+        description="A pool holds SubNets that share one file of weights (rule pool). While it runs, the most accurate "
+        "member that meets the deadline now is active. These commands run a pool with ncnn's Python wheel on this "
+        "machine; autotailor-runner serve is the same in C++, for devices.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for action in (serve, ask, demo):
+        action.add_actions(actions)

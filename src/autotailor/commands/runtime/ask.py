@@ -1,0 +1,141 @@
+"""``autotailor runtime status`` and ``infer``: ask a server, in Python or in C++."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autotailor.commands import answer
+from autotailor.commands.runtime.place import add_address, address_of
+from autotailor.ir.errors import AutoTailorError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class PictureError(AutoTailorError):
+    """A file holds no picture that can be sent."""
+
+
+def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``status``, ``infer`` and ``stop``."""
+    status = actions.add_parser("status", help="what a server runs, and what it knows of the load")
+    add_address(status, "--at", "where the server listens")
+    shown = status.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print one JSON object")
+    shown.add_argument("--metrics", action="store_true", help="print counters and gauges in Prometheus' text format")
+    status.set_defaults(run=run_status)
+    infer = actions.add_parser(
+        "infer",
+        help="run pictures on a server",
+        description="Sends pictures to a server, and prints the class, the latency and the member that ran for each.",
+    )
+    infer.add_argument(
+        "pictures",
+        nargs="+",
+        type=Path,
+        metavar="PICTURE.npy",
+        help="array [C, H, W] of NumPy, normalised as for training",
+    )
+    add_address(infer, "--at", "where the server listens")
+    infer.add_argument(
+        "--deadline-ms", type=float, default=0.0, metavar="MS", help="of each inference; 0: the server's"
+    )
+    infer.add_argument("--json", action="store_true", help="print one JSON object")
+    infer.set_defaults(run=run_infer)
+    stop = actions.add_parser("stop", help="stop a server that listens on a Unix socket")
+    add_address(stop, "--at", "where the server listens")
+    stop.set_defaults(run=run_stop)
+
+
+def run_status(options: argparse.Namespace) -> None:
+    """Prints what a server runs; raises PoolError where none answers."""
+    from autotailor.runtime import Client
+
+    with Client(address_of(options)) as client:
+        if options.metrics:
+            print(client.metrics(), end="")
+        elif options.json:
+            answer.print_json(client.status())
+        else:
+            _show(client.status())
+
+
+def run_infer(options: argparse.Namespace) -> None:
+    """Prints what a server answers; raises PoolError where none does, and PictureError for a file without picture."""
+    from autotailor.runtime import Client, Flag
+
+    pictures = [read_picture(path) for path in options.pictures]
+    found: list[dict[str, Any]] = []
+    with Client(address_of(options)) as client:
+        names = [member["name"] for member in client.status()["members"]]
+        for path, picture in zip(options.pictures, pictures, strict=True):
+            reply = client.infer(picture, options.deadline_ms)
+            found.append(
+                {
+                    "picture": str(path),
+                    "class": int(reply.outputs.argmax()),
+                    "latency_ms": reply.latency_ms,
+                    "cpu_ms": reply.cpu_ms,
+                    "member": names[reply.member],
+                    "late": Flag.LATE in reply.flags,
+                }
+            )
+    if options.json:
+        answer.print_json({"answers": found})
+    else:
+        for row in found:
+            late = ", late" if row["late"] else ""
+            print(f"{row['picture']}: class {row['class']} in {row['latency_ms']:.3g} ms by {row['member']}{late}")
+
+
+def run_stop(options: argparse.Namespace) -> None:
+    """Stops a server; raises PoolError where none answers, or where it listens on TCP."""
+    from autotailor.runtime import Client
+
+    with Client(address_of(options)) as client:
+        client.stop()
+
+
+def read_picture(path: Path) -> npt.NDArray[np.float32]:
+    """The picture of a file; nothing in it is unpickled.
+
+    Raises:
+        PictureError: the file cannot be read, or holds no array of three dimensions.
+    """
+    import numpy as np
+
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise PictureError(f"{path}: holds no array of NumPy; write one with numpy.save") from error
+    if not isinstance(array, np.ndarray) or array.ndim != 3 or array.dtype.kind not in "fiu":
+        raise PictureError(f"{path}: expected an array [C, H, W] of numbers; write one with numpy.save")
+    return array.astype(np.float32)
+
+
+def _show(status: Mapping[str, Any]) -> None:
+    """The status for people."""
+    from rich.console import Console
+
+    counters, load = status["counters"], status["load"]
+    by_member = counters["by_member"]
+    table = answer.table(
+        f"{status['model']} on {status['device']}", "member", "accuracy %", "latency ms", "inferences", "now",
+        numbers=("accuracy %", "latency ms", "inferences"),
+    )  # fmt: skip
+    for member in status["members"]:
+        name = member["name"]
+        now = "active" if name == status["active"] else "next" if name == status["target"] else ""
+        now = now or ("loaded" if name in status["loaded"] else "broken" if name in status["broken"] else "")
+        table.add_row(name, f"{member['accuracy']:.2f}", f"{member['latency_ms']:.4g}", str(by_member[name]), now)
+    Console(width=max(Console().width, 100)).print(table)
+    settings = ", ".join(f"{key} {value}" for key, value in status["settings"].items() if value is not None)
+    print(f"settings: {settings}")
+    print(f"load: operators {load['slowdown']:.2f} times as slow, waiting {load['waiting']:.0%} of the CPU time")
+    print(f"missed {counters['missed']} of {counters['inferences']} deadlines, {counters['switches']} switches")
+    if status["wants_search"]:
+        print("no member has fitted for a minute: run the search again, or raise the deadline")

@@ -1,0 +1,96 @@
+"""``autotailor runtime demo POOL``: a pool under load that the command makes, drawn live and on a page afterwards."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from autotailor.commands.runtime.place import add_pool, pool_folder
+
+SECONDS = 16.0
+PAGE, TRACE = "runtime.html", "runtime.csv"
+
+
+def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds ``demo``."""
+    parser = actions.add_parser(
+        "demo",
+        help="see a pool under load",
+        description="Runs a pool on one core of this machine while processes compete for it: none, one, three, none. "
+        f"Draws live which member is active, latency against the deadline and accuracy paid; then writes {PAGE} and "
+        f"{TRACE}, one line for each inference. It takes as long as --seconds says; its processes always end.",
+    )
+    add_pool(parser)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of all phases together")
+    parser.add_argument(
+        "--burdens", default="0,1,3,0", metavar="N,N,...", help="competing processes in each phase, at most 16"
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("compute", "memory"),
+        default="compute",
+        help="what they do: compute on the same core, or copy memory",
+    )
+    parser.add_argument(
+        "--deadline-ms",
+        type=float,
+        metavar="MS",
+        help="of one inference (default: 1.5 times what the largest takes here)",
+    )
+    parser.add_argument("--rate", type=float, default=0.0, help="inferences a second (default: without a pause)")
+    parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="of page and trace (default: .)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Runs the demonstration.
+
+    Raises:
+        PoolError: the pool cannot be read, or an option is invalid.
+    """
+    from autotailor.artifacts import atomic
+    from autotailor.commands.runtime.live import Live
+    from autotailor.commands.runtime.page import write_page
+    from autotailor.runtime import Service
+    from autotailor.runtime.demo.burden import Burdens, pinned_to_one_core
+    from autotailor.runtime.demo.drive import ROOM, drive, phases, pictures_for, unloaded_ms
+    from autotailor.runtime.demo.trace import write_csv
+
+    plan = phases(options.seconds, burdens_of(options.burdens))
+    samples = []
+    with (
+        pinned_to_one_core() as core,
+        Service.of(pool_folder(options.pool), options.deadline_ms) as service,
+        Burdens(options.seconds + 60, options.kind) as burdens,
+    ):
+        pictures = pictures_for(service)
+        if options.deadline_ms is None:
+            service.set({"deadline_ms": ROOM * unloaded_ms(service, pictures[0])})
+        service.restart()
+        with Live(service, plan) as live:
+            for sample in drive(service, burdens, plan, pictures, options.rate):
+                samples.append(sample)
+                live.show(sample)
+        status = service.status()
+    options.output.mkdir(parents=True, exist_ok=True)
+    with atomic(options.output / TRACE) as temporary:
+        write_csv(samples, temporary)
+    write_page(samples, status, core, options.output / PAGE)
+    print(f"page: {options.output / PAGE}, trace: {options.output / TRACE}")
+
+
+def burdens_of(text: str) -> tuple[int, ...]:
+    """``0,1,3,0``.
+
+    Raises:
+        PoolError: the text is no list of numbers from 0 to 16.
+    """
+    from autotailor.runtime import PoolError
+    from autotailor.runtime.demo.burden import MOST
+
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) <= MOST for word in words):
+        raise PoolError(
+            f"--burdens {text}: expected numbers from 0 to {MOST} with commas between them, such as 0,1,3,0"
+        )
+    return tuple(int(word) for word in words)

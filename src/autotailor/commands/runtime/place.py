@@ -1,0 +1,42 @@
+"""Where pools lie, and where servers listen."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+INDEX = "pool.txt"
+FOLDER = "pool"
+
+
+def add_pool(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument that names a pool."""
+    parser.add_argument(
+        "pool", type=Path, metavar="POOL", help="folder of a pool, or of a finished run (results/MODEL/DEVICE)"
+    )
+
+
+def add_address(parser: argparse.ArgumentParser, flag: str, said: str) -> None:
+    """Adds the option that names where a server listens."""
+    parser.add_argument(
+        flag,
+        dest="address",
+        metavar="ADDRESS",
+        help=f"{said}: unix:PATH, or tcp:PORT on this machine's loopback (default: a socket of this user)",
+    )
+
+
+def pool_folder(given: Path) -> Path:
+    """The pool of a run where a run is named; what was named otherwise."""
+    inner = given / FOLDER
+    return inner if not (given / INDEX).exists() and (inner / INDEX).exists() else given
+
+
+def address_of(options: argparse.Namespace) -> str:
+    """The address that was named, or a Unix socket of this user."""
+    if options.address:
+        return str(options.address)
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+    return f"unix:{folder / f'autotailor-{os.getuid()}.sock'}"
