@@ -10,7 +10,9 @@ import torch
 import autotailor
 import networks
 import tiny_data
+from autotailor import config
 from autotailor.accuracy import CalibrationConfig, calibrate
+from autotailor.compiler.sources.network import create_network
 from autotailor.export import inherited
 from autotailor.pool.exported import ExportedMember, export_member
 from autotailor.pool.writing import Facts
@@ -20,9 +22,14 @@ CALIBRATION = CalibrationConfig(images=24, batch_size=24)
 
 
 def supernet(name: str) -> autotailor.SuperNet:
-    """A SuperNet of one of the networks in tests/networks.py, with sorted channels."""
-    net = autotailor.compile(networks.make(name), networks.SPACES.get(name), name=name, resolution=32)
-    return net.sort_channels()
+    """A SuperNet of one of the networks in tests/networks.py or of ``conf/model``, with sorted channels."""
+    if name in networks.NETWORKS | networks.MORE_NETWORKS:
+        network, space = networks.make(name), networks.SPACES.get(name)
+    else:
+        torch.manual_seed(0)
+        model = config.compose(config.conf_folder(), name, "host")["model"]
+        network, space = create_network(model["source"], pretrained=False).eval(), model["space"]
+    return autotailor.compile(network, space, name=name, resolution=32).sort_channels()
 
 
 def export(net: autotailor.SuperNet, subnet: autotailor.SubNet, folder: Path) -> ExportedMember:
