@@ -16,8 +16,8 @@ def test_members_share_what_they_take_and_nothing_else_is_stored() -> None:
     rows, columns = np.array([0, 1, 2, 6, 7]), np.arange(1, 5)
     scale = np.array([1, 2, 3], np.float32)
     plans: dict[str, list[Planned]] = {
-        "wide": [StorageTag(), Cut("w", (0, 1), (rows, columns)), Vector(scale)],
         "narrow": [StorageTag(), Cut("w", (0, 1), (rows[:3], columns[::-1][:2]), scale), Vector(scale)],
+        "wide": [StorageTag(), Cut("w", (0, 1), (rows, columns)), Vector(scale)],
         "turned": [Cut("w", (1, 0), (columns, rows[:2]))],
     }
     shared = Shared()
@@ -29,6 +29,6 @@ def test_members_share_what_they_take_and_nothing_else_is_stored() -> None:
     assert pieces["wide"][0] == Tag(0)
     assert pieces["wide"][2] == pieces["narrow"][2] == Norms(0, 3)
     w = tensors["w"]
-    expected = [w[np.ix_(rows, columns)], w[:3, [4, 3]] * scale[:, None], w.T[1:5, :2]]
+    expected = [w[:3, [4, 3]] * scale[:, None], w[np.ix_(rows, columns)], w.T[1:5, :2]]
     for name, place, values in zip(plans, (1, 1, 0), expected, strict=True):
         np.testing.assert_array_equal(pieces[name][place].read(weights, norms), values.reshape(-1))
