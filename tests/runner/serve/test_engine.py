@@ -51,7 +51,10 @@ def test_each_member_computes_what_its_slices_say(command: tuple[str, ...], tmp_
                 assert answer.cpu_ms > 0
 
 
-def test_200_switches_leave_the_outputs_and_the_memory_as_they_were(command: tuple[str, ...], pool: TinyPool) -> None:
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.sweep)])
+def test_switches_leave_the_outputs_and_the_memory_as_they_were(
+    command: tuple[str, ...], pool: TinyPool, count: int
+) -> None:
     images = {number: picture(SIDES[number]) for number in (1, 2)}
     expected = {number: pool.logits(NAMES[number], image) for number, image in images.items()}
     is_plain = len(command) == 1 and "sanitized" not in command[0]
@@ -69,14 +72,14 @@ def test_200_switches_leave_the_outputs_and_the_memory_as_they_were(command: tup
 
         switch(50)
         before, descriptors = server.memory_bytes(), server.descriptors()
-        switch(200)
+        switch(count)
         time.sleep(0.1)
         if is_plain:  # QEMU and the sanitizers keep memory of their own
             assert server.memory_bytes() - before < 1 << 20
         assert server.descriptors() == descriptors
         counters = client.status()["counters"]
-        assert counters["switches"] >= 249
-        assert counters["preparations"] >= 249
+        assert counters["switches"] >= count + 49
+        assert counters["preparations"] >= count + 49
 
 
 def test_a_switch_is_announced_once(command: tuple[str, ...], pool: TinyPool) -> None:
