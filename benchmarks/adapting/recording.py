@@ -39,6 +39,11 @@ class Recorded:
     use: np.ndarray
     how: str
 
+    def part(self, begin: int, end: int) -> Recorded:
+        """Some rounds."""
+        names = [name for name in self.__dataclass_fields__ if name != "how"]
+        return Recorded(**{name: getattr(self, name)[begin:end] for name in names}, how=self.how)
+
     def save(self, path: Path) -> None:
         """Writes one ``.npz``."""
         np.savez_compressed(path, **{name: getattr(self, name) for name in self.__dataclass_fields__})

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.stats import kendalltau
 
 from autotailor.runtime.files import Member
 
 from .recording import Recorded
-from .rivals import Controller
+from .rivals import Controller, Ours
 
+NEAR_ROUNDS = 10
+"""Rounds at the end of a step whose medians a prediction is compared with."""
 NEAR_S = 0.5
 """A clairvoyant knows the latencies of all members within so many seconds of the same step of the load."""
 ON_TIME = 5
@@ -76,6 +79,35 @@ def play(recorded: Recorded, controller: Controller, first: int, prepared_s: Seq
         members[t], latency[t] = active, recorded.wall[t, active]
         controller.learn(active, recorded.wall[t, active], recorded.cpu[t, active], float(recorded.use[t]))
     return Played(members, latency)
+
+
+def predictions(
+    recorded: Recorded, controller: Ours, first: int, prepared_s: Sequence[float]
+) -> list[tuple[float, ...]]:
+    """How well the controller predicts the median latency of all members at the end of each step of the load.
+
+    Returns:
+        for each step: median relative error and Kendall's tau of the load model, and both of one ratio for all members.
+    """
+    members = controller.members
+    split, alone = np.array([m.split_ms for m in members]), np.array([m.latency_ms for m in members])
+    found = []
+    ends = [*np.flatnonzero(np.diff(recorded.step)), len(recorded.seconds) - 1]
+    begin = 0
+    for end in ends:
+        play(recorded.part(begin, end + 1), controller, first, prepared_s)
+        near = slice(max(begin, end - NEAR_ROUNDS), end + 1)
+        actual = np.median(recorded.wall[near], axis=0)
+        monitor = controller.chooser.monitor
+        last = controller.last
+        for_all = alone * (last[1] / alone[last[0]])
+        row: list[float] = []
+        for predicted in (monitor.predicted_ms(split), for_all):
+            row += [float(np.median(np.abs(predicted / actual - 1))), float(kendalltau(predicted, actual).statistic)]
+        if end + 1 - begin >= NEAR_ROUNDS:
+            found.append(tuple(row))
+        begin = end + 1
+    return found
 
 
 def clairvoyant(recorded: Recorded, accuracy: np.ndarray, deadline_ms: float, quantile: float) -> Played:

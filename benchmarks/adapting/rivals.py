@@ -53,10 +53,12 @@ class Ours:
 
     Attributes:
         now: seconds of the trace; the replay sets it.
+        last: the last inference: its member and its latency in milliseconds.
     """
 
     def __init__(self, members: Sequence[Member], settings: Settings) -> None:
         self.now = 0.0
+        self.members, self.last = members, (0, members[0].latency_ms)
         # The quota is not told: the trace's load is to be found out.
         self.chooser = Chooser(
             members, replace(settings, policy=replace(settings.policy, quota=1e9)), clock=lambda: self.now
@@ -67,6 +69,7 @@ class Ours:
         return self.chooser.choose(target, self.deadline_ms).member
 
     def learn(self, member: int, wall_ms: float, cpu_ms: float, use: float) -> None:
+        self.last = (member, wall_ms)
         self.chooser.learn(member, wall_ms, cpu_ms)
 
     def best_of(self, loaded: Iterable[int]) -> int | None:

@@ -131,6 +131,15 @@ def test_files_that_were_changed_meanwhile_are_noticed(pool: TinyPool) -> None:
         assert "SHA-256" in engine.broken[1]
 
 
+def test_a_large_picture_that_is_resized_gives_the_same_answer_each_time(pool: TinyPool) -> None:
+    large = np.random.default_rng(2).normal(size=(3, 224, 224)).astype(np.float32)
+    with Engine(open_pool(pool.folder), 2) as engine:
+        for _ in range(30):
+            outputs = engine.run(large).outputs
+            np.full((3, 12, 12), 1e9, dtype=np.float32)  # what a freed array leaves behind is overwritten
+            assert is_answer_of(pool, 2, outputs, large)
+
+
 def test_a_picture_with_other_channels_is_refused(pool: TinyPool) -> None:
     with Engine(open_pool(pool.folder)) as engine, pytest.raises(PoolError, match="has 1 channels, expected 3"):
         engine.run(IMAGE[:1])

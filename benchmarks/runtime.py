@@ -1,0 +1,111 @@
+"""Compares controllers of a pool under load: ours, and those of the papers, on one recorded trace of all members.
+
+    python benchmarks/runtime.py results/resnet_digits/host/pool
+
+Under each load (co-runners on the pool's core: 0, 1, 3, 0; a sawtooth of CPU quota, by cgroup or else by SIGSTOP;
+copies of memory on other cores; random bursts) all members run in turn, round after round, for ``--seconds``. In each
+round a controller gets the latency of the member that it has chosen, so that all controllers see the same load:
+
+1. ``largest`` and ``smallest``, always.
+2. ``best fixed``: the member that would have been the best fixed one in hindsight, with at most 10 % missed deadlines.
+3. ``one ratio``: AdaptiveNet's controller (section 5.3), with the mean ratio of the last five inferences.
+4. ``load index``: AdaScale's (section IV), from /proc/stat, forecast by an autoregressive model.
+5. ``ours``: ``autotailor.runtime``, as its server runs it.
+6. ``clairvoyant``: knows the latencies of all members within half a second, and not the luck of a single inference.
+
+The deadline is ``--room`` times the median latency of the largest member without load. Beside it, a live run measures
+switches, stalls, memory, and the time of decisions and of the monitor. Nothing else should run on the machine. Writes
+``runtime.csv`` and ``runtime_live.csv`` beside this file; the traces go to ``--traces``, which ``--read`` judges anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from adapting.live import measures
+from adapting.loads import LOADS
+from adapting.recording import Recorded, record
+from adapting.replay import accuracies, best_fixed, clairvoyant, judge, play, predictions
+from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
+
+from autotailor.runtime import Policy
+from autotailor.runtime.demo.burden import pinned_to_one_core
+from autotailor.runtime.files import OpenPool, open_pool
+from autotailor.runtime.serving.settings import Settings
+
+MOST_MISSED = 0.1
+PREPARED_S = 0.02
+
+
+def main() -> None:
+    """Records what is missing, judges, prints the tables, writes the CSVs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pool", type=Path)
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each load")
+    parser.add_argument("--room", type=float, default=1.5)
+    parser.add_argument("--quantile", type=float, default=0.95)
+    parser.add_argument("--switches", type=int, default=10_000)
+    parser.add_argument("--traces", type=Path, default=Path("runtime-traces"))
+    parser.add_argument("--read", action="store_true", help="read the traces, measure nothing")
+    parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
+    arguments = parser.parse_args()
+    pool = open_pool(arguments.pool)
+    arguments.traces.mkdir(parents=True, exist_ok=True)
+    if not arguments.read:
+        with pinned_to_one_core() as core:
+            for name, steps in LOADS.items():
+                made = record(pool, steps(arguments.seconds), arguments.seconds, core or 0)
+                made.save(arguments.traces / f"{pool.index.model}_{name}.npz")
+    traces = {name: Recorded.load(arguments.traces / f"{pool.index.model}_{name}.npz") for name in LOADS}
+    table = judged(pool, traces, arguments.room, arguments.quantile)
+    table.to_csv(arguments.csv, index=False, float_format="%.4f")
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    if not arguments.read:
+        live = pd.DataFrame(measures(arguments.pool, arguments.switches), columns=["measure", "value", "unit"])
+        live.to_csv(arguments.csv.with_stem(f"{arguments.csv.stem}_live"), index=False, float_format="%.4g")
+        print(live.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+
+
+def judged(pool: OpenPool, traces: dict[str, Recorded], room: float, quantile: float) -> pd.DataFrame:
+    """One row for each load and controller."""
+    members = pool.index.members
+    accuracy, largest = accuracies(members), len(members) - 1
+    alone = traces["co-runners"]
+    deadline = room * float(np.median(alone.wall[alone.step == 0, -1]))
+    prepared = [PREPARED_S] * len(members)
+    settings = Settings(Policy(deadline, quantile=quantile))
+    rows = []
+    for load, recorded in traces.items():
+        controllers = {
+            "largest": Fixed(largest),
+            "smallest": Fixed(0),
+            "best fixed": Fixed(best_fixed(recorded, accuracy, deadline, MOST_MISSED)),
+            "one ratio": Ratio(members, deadline),
+            "load index": LoadIndex(members, deadline),
+            "ours": Ours(members, settings),
+        }
+        played = {name: play(recorded, each, largest, prepared) for name, each in controllers.items()}
+        played["clairvoyant"] = clairvoyant(recorded, accuracy, deadline, quantile)
+        found = {name: judge(recorded, each, accuracy, deadline) for name, each in played.items()}
+        least, most = found["smallest"].accuracy, found["clairvoyant"].accuracy
+        predicted = np.array(predictions(recorded, Ours(members, settings), largest, prepared))
+        error, tau, ratio_error, ratio_tau = np.median(predicted, axis=0) if len(predicted) else [np.nan] * 4
+        for name, each in found.items():
+            row = {"model": pool.index.model, "load": load, "controller": name, **asdict(each)}
+            row["gain"] = (each.accuracy - least) / (most - least) if most > least else np.nan
+            row["against_largest"] = each.latency_ms / found["largest"].latency_ms - 1
+            row |= {"predicted_error": np.nan, "predicted_tau": np.nan}
+            if name == "ours":
+                row |= {"predicted_error": error, "predicted_tau": tau}
+            if name == "one ratio":
+                row |= {"predicted_error": ratio_error, "predicted_tau": ratio_tau}
+            rows.append(row | {"deadline_ms": deadline, "rounds": len(recorded.seconds), "quota_by": recorded.how})
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    main()
