@@ -10,11 +10,14 @@ What is built is also kept in the user's cache folder, as the runner is, and so 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
@@ -57,8 +60,22 @@ def ncnn(target: str) -> Path:
     return cached
 
 
+@contextmanager
+def alone(target: str) -> Iterator[None]:
+    """Waits until no other process builds the same target in this checkout."""
+    Path(runner.BUILD).mkdir(parents=True, exist_ok=True)
+    with Path(runner.BUILD, f".{target}-serve.lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
 def obtain(target: str) -> Path:
     """The server of one target, with library and header beside it: from the cache, or built and put there."""
+    with alone(target):
+        return _obtain(target)
+
+
+def _obtain(target: str) -> Path:
     folder, cached = Path(runner.BUILD) / target, Path(runner.CACHE) / cache_key(target)
     if not (cached / BINARY).exists():
         built = build(target)

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from autotailor.runtime import Service
 from autotailor.runtime.files import Index
 from pools import SIDES, TinyPool, tiny_pool
-from served import LATE, NOTHING_FITS, SWITCHED, Refused, Serving
+from served import LATE, METRICS, NOTHING_FITS, SWITCHED, Refused, Serving
 
 NAMES = tuple(f"member_{number:02}" for number in range(len(SIDES)))
 RELAXED = ("--deadline-ms", "1000")
@@ -228,3 +229,19 @@ def with_peaks(folder: Path, peaks: tuple[int, ...]) -> Path:
         return replace(index, members=tuple(heavy))
 
     return rewritten(folder, change)
+
+
+def test_status_and_metrics_have_the_names_of_the_server_in_python(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Service.of(pool.folder) as python, Serving(command, pool.folder) as server, server.client() as client:
+        expected, status = python.status(), client.status()
+        assert status.keys() == expected.keys()
+        assert status["settings"] == pytest.approx(expected["settings"])
+        assert status["members"] == [pytest.approx(member) for member in expected["members"]]
+        assert status["load"].keys() == expected["load"].keys()
+        assert status["machine"].keys() == expected["machine"].keys()
+        assert status["counters"].keys() >= expected["counters"].keys()
+        names = [
+            {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+            for text in (client.ask(METRICS).decode(), python.metrics())
+        ]
+        assert names[0] >= names[1]
