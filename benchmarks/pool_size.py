@@ -102,7 +102,7 @@ def measure(name: str, count: int, precision: str, *, largest: bool) -> dict[str
         "network": name,
         "members": len(subnets),
         "precision": precision,
-        "largest_subnet": largest,
+        "front_with_largest": largest,
         "weights_mb": round(sizes["weights.bin"] / 1e6, 3),
         "norms_mb": round(sizes["norms.bin"] / 1e6, 3),
         "texts_mb": round(texts / 1e6, 3),
