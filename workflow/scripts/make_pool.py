@@ -13,7 +13,7 @@ from autotailor.pool.config import PoolConfig
 with stage(snakemake) as this:
     config = PoolConfig.from_section(this.params["pool"])
     device = profiling.DeviceConfig.from_section(this.params["device"])
-    origin = making.origin_of(snakemake.wildcards.model, device, config)
+    making.check_device(device)
     net = autotailor.load(snakemake.input.supernet)
     run = making.Run(
         net,
@@ -25,6 +25,7 @@ with stage(snakemake) as this:
     )
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "test")
+    origin = making.origin_of(snakemake.wildcards.model, device, config, splits.preparation)
     module = net.module().eval().to(resolve(this.params["accelerator"]))
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     export = making.exporter(net, module, splits, calibration, this.work / "members")

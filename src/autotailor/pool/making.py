@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from autotailor.accuracy import CalibrationConfig, calibrate
-from autotailor.data import DataSplits
+from autotailor.data import DataSplits, Preparation
 from autotailor.export.deployable import inherited
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet, stack
@@ -111,8 +111,14 @@ def check_device(device: DeviceConfig) -> None:
         )
 
 
-def origin_of(model: str, device: DeviceConfig, config: PoolConfig) -> Origin:
+def origin_of(model: str, device: DeviceConfig, config: PoolConfig, preparation: Preparation | None = None) -> Origin:
     """What a pool of a device is made from.
+
+    Args:
+        model: name in the configuration.
+        device: the device.
+        config: the section ``pool``.
+        preparation: what makes the networks' input of a picture, for ``pool.json``; None where it is not known.
 
     Raises:
         PoolError: another runtime than ncnn runs on the device.
@@ -121,7 +127,8 @@ def origin_of(model: str, device: DeviceConfig, config: PoolConfig) -> Origin:
     runtime = open_runtime(device)
     assert isinstance(runtime, NcnnRuntime)
     options = runtime.options()
-    return Origin(model, device.name, device.threads, options, config.precision, config.tolerance)
+    further = {"preparation": asdict(preparation) if preparation else None}
+    return Origin(model, device.name, device.threads, options, config.precision, config.tolerance, further)
 
 
 def exporter(

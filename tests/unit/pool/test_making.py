@@ -61,7 +61,9 @@ def made(run: making.Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
             for each, ms, factor in zip(members, predicted, factors, strict=True)
         ]
 
-    making.make_pool(target, run, making.origin_of("resnet_digits", run.device, CONFIG), CONFIG, export, measure)
+    preparation = data.load(section["data"]).preparation
+    origin = making.origin_of("resnet_digits", run.device, CONFIG, preparation)
+    making.make_pool(target, run, origin, CONFIG, export, measure)
     return target
 
 
@@ -78,6 +80,7 @@ def test_members_are_of_the_front_and_ordered_by_the_latency_that_counts(made: P
     assert len(tripled) == 1
     assert document["front"]["subnets"] == len(run.front)
     assert document["front"]["expected_loss"] >= 0
+    assert document["preparation"]["mean"]
 
 
 def test_the_classes_are_those_of_the_table_at_the_measured_latency(made: Path, run: making.Run) -> None:
