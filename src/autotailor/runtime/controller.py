@@ -112,7 +112,7 @@ def _norm(values: Floats) -> Floats:
 
 def bounds_ms(table: Table, monitor: Monitor, policy: Policy) -> Floats:
     """Latencies ``[n]`` that members do not exceed with the policy's probability under the load."""
-    return monitor.predicted_ms(table.split_ms, policy.horizon) * monitor.quantile(policy.quantile)
+    return monitor.bounds_ms(table.split_ms, policy.quantile, policy.horizon)
 
 
 def decide(

@@ -6,7 +6,8 @@ With s = sum_k s_k and the shares f_k = s_k / s,
     c / s = sum_k theta_k f_k + noise,        (w - c) / c = waiting.
 
 CPU time grows where operators run slower: caches, bandwidth and clock. Wall time without CPU time is waiting for the
-processor. theta is found by recursive least squares with exponential forgetting: after n inferences it minimises
+processor; its mean share says how much there is, and ``waits`` how it falls on inferences. theta is found by recursive
+least squares with exponential forgetting: after n inferences it minimises
 
     sum_i L^(n-i) (y_i - f_i theta)^2 + sum_i (1 - L) L^(n-i) R |theta - rho_i 1|^2 + L^n R |theta - 1|^2.
 
@@ -96,7 +97,3 @@ class LoadModel:
         if self.slowdown.min() < LEAST_SLOWDOWN:
             slowed = np.maximum(slowed, LEAST_SLOWDOWN * split_ms.sum(axis=-1))
         return slowed
-
-    def wall_ms(self, split_ms: Floats) -> Floats:
-        """Wall time of members under this load: ``[n, 3]`` to ``[n]``."""
-        return self.cpu_ms(split_ms) * (1 + self.waiting)

@@ -60,7 +60,8 @@ int main() {
             const double wall = number(words), cpu = number(words);
             monitor.observe(split_ms, wall, cpu);
         } else if (what == "note") {
-            monitor.note(number(words));
+            const double residual = number(words), wall = number(words), cpu = number(words);
+            monitor.note(residual, wall, cpu);
         } else if (what == "decide") {
             const size_t active = static_cast<size_t>(number(words));
             const Decision found = chooser->decide(monitor, policy, active, number(words));
@@ -114,8 +115,8 @@ def replayed(twins: Twins, seed: int) -> None:
         cpu = float(split @ load) * rng.uniform(0.95, 1.1)
         wall = cpu * rng.uniform(1, 1.3)
         if turn % 11 == 10:
-            monitor = monitor.noted(wall / cpu)
-            twins.say("note", wall / cpu)
+            monitor = monitor.noted(wall / cpu, wall, cpu)
+            twins.say("note", wall / cpu, wall, cpu)
         else:
             monitor = monitor.observed(split, wall, cpu)
             twins.say("observe", *split, wall, cpu)

@@ -101,7 +101,7 @@ def test_under_a_quota_rate_times_cpu_time_decides() -> None:
 
 def test_waiting_counts_against_the_deadline_and_not_against_the_quota() -> None:
     waiting = slowed(1.0, waiting=1.0)
-    assert chosen(Policy(deadline_ms=4.5), "large", waiting) == ("middle", "down")
+    assert chosen(Policy(deadline_ms=5.5), "large", waiting) == ("middle", "down")
     assert chosen(Policy(deadline_ms=100.0, rate=100.0, quota=0.45), "large", waiting) == ("large", "stay")
 
 

@@ -85,7 +85,7 @@ def drive(
 
 def _sample(service: Service, picture: Picture, seconds: float, burdens: int) -> Sample:
     reply = service.infer(Request(picture))
-    load = service.chooser.monitor.load
+    monitor = service.chooser.monitor
     return Sample(
         seconds=seconds,
         burdens=burdens,
@@ -96,6 +96,6 @@ def _sample(service: Service, picture: Picture, seconds: float, burdens: int) ->
         deadline_ms=service.chooser.settings.policy.deadline_ms,
         switched=Flag.SWITCHED in reply.flags,
         nothing_fits=Flag.NOTHING_FITS in reply.flags,
-        slowdown=load.ratio,
-        waiting=load.waiting,
+        slowdown=monitor.load.ratio,
+        waiting=monitor.waits.share,
     )

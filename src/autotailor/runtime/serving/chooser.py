@@ -79,9 +79,9 @@ class Chooser:
         row = self._rows.get(member)
         if row is None:  # the member has broken meanwhile
             return False
-        residual = wall_ms / self._expected(row)
-        if not self.pace.allows(self._clock(), abs(math.log(residual)) > SURPRISE):
-            self.monitor = self.monitor.noted(residual)
+        expected = self._expected(row)
+        if not self.pace.allows(self._clock(), abs(math.log(wall_ms / expected)) > SURPRISE):
+            self.monitor = self.monitor.noted(cpu_ms / expected, wall_ms, cpu_ms)
             return False
         with self.pace.spending():
             self.monitor = self.monitor.observed(self._table.split_ms[row], wall_ms, cpu_ms)
@@ -134,7 +134,7 @@ class Chooser:
         return {
             **{f"slowdown_{name}": value for name, value in slowdown.items()},
             "slowdown": load.ratio,
-            "waiting": load.waiting,
+            "waiting": self.monitor.waits.share,
             "forecast": self.monitor.forecast.factor(),
             "quantile": self.monitor.quantile(self.settings.policy.quantile),
         }
@@ -147,9 +147,9 @@ class Chooser:
         return self._reading
 
     def _expected(self, row: int) -> float:
-        """Predicted latency of a row, remembered until the monitor learns again."""
+        """Predicted CPU time of a row, remembered until the monitor learns again."""
         if row not in self._expectations:
-            self._expectations[row] = float(self.monitor.predicted_ms(self._table.split_ms[row][None])[0])
+            self._expectations[row] = float(self.monitor.cpu_ms(self._table.split_ms[row][None])[0])
         return self._expectations[row]
 
     def _policy(self, deadline_ms: float) -> Policy:

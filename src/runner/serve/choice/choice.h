@@ -19,7 +19,7 @@ struct Policy {
     double rate = 0.0;       // requests a second; 0 where they come one at a time
     double quota = std::numeric_limits<double>::infinity();  // cores that the process may use
     double margin = 0.1;     // share by which a better member must fit before it is switched to
-    double dwell_s = 0.5;    // seconds after a switch in which no better member is switched to
+    double dwell_s = 0.1;    // seconds after a switch in which no better member is switched to
     int horizon = 1;         // inferences ahead for which the load is forecast
 
     void check() const {
@@ -115,22 +115,28 @@ private:
     }
 
     double bound(size_t row) const {
-        return monitor_->load.wall_ms(table.split_ms[0][row], table.split_ms[1][row], table.split_ms[2][row]) * factor_ * quantile_;
+        return wall_ms(monitor_->load.cpu_ms(table.split_ms[0][row], table.split_ms[1][row], table.split_ms[2][row]));
+    }
+
+    // Wall time that is not exceeded with the probability, of a member that takes so much CPU time now.
+    double wall_ms(double cpu_ms) const {
+        const double cpu = cpu_ms * factor_ * quantile_;
+        return cpu + monitor_->waits.quantile_ms(cpu, q_);
     }
 
     // What each member demands of the limit, which is returned: its latency, or under a quota its CPU time if that is more.
     double measure(const Monitor& monitor, const Policy& policy) {
         monitor_ = &monitor;
         factor_ = monitor.forecast.factor(policy.horizon);
-        quantile_ = monitor.quantile(policy.quantile);
+        q_ = policy.quantile;
+        quantile_ = monitor.quantile(q_);
         limit_ = policy.rate > 0 ? std::min(policy.deadline_ms, 1000.0 / policy.rate) : policy.deadline_ms;
         const double *compute = table.split_ms[0].data(), *memory = table.split_ms[1].data(), *fixed = table.split_ms[2].data();
         const bool has_quota = policy.rate > 0 && std::isfinite(policy.quota);
         const double of_quota = has_quota ? limit_ / (policy.quota * 1000.0 / policy.rate) : 0.0;
         for (size_t row = 0; row < table.size(); ++row) {
             const double cpu = monitor.load.cpu_ms(compute[row], memory[row], fixed[row]);
-            const double wall = cpu * (1 + monitor.load.waiting) * factor_ * quantile_;
-            demand_[row] = std::max(wall, cpu * of_quota);
+            demand_[row] = std::max(wall_ms(cpu), cpu * of_quota);
             if (!table.is_usable[row]) demand_[row] = std::numeric_limits<double>::infinity();
         }
         return limit_;
@@ -149,5 +155,5 @@ private:
 
     std::vector<double> demand_, ranking_;
     const Monitor* monitor_ = nullptr;
-    double factor_ = 1.0, quantile_ = 1.0, limit_ = 0.0;
+    double factor_ = 1.0, q_ = 0.95, quantile_ = 1.0, limit_ = 0.0;
 };

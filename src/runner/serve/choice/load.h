@@ -43,8 +43,6 @@ public:
         return std::max(slowed, least_slowdown * (compute + memory + fixed));
     }
 
-    double wall_ms(double compute, double memory, double fixed) const { return cpu_ms(compute, memory, fixed) * (1 + waiting); }
-
 private:
     // information * slowdown = moment, by elimination with pivots.
     void solve() {

@@ -8,6 +8,7 @@
 
 #include "forecast.h"
 #include "load.h"
+#include "waits.h"
 
 class Monitor {
 public:
@@ -17,30 +18,35 @@ public:
     LoadModel load;
     Forecast forecast;
 
+    Waits waits;
+
     // One more inference; the times are positive.
-    void observe(const double split_ms[3], double wall_ms, double cpu_ms) {
-        note(wall_ms / predicted_ms(split_ms, 1));
+    void observe(const double split_ms[3], double wall_ms, double cpu) {
+        note(cpu / cpu_ms(split_ms, 1), wall_ms, cpu);
         if (is_step()) {
-            load = LoadModel(cpu_ms / (split_ms[0] + split_ms[1] + split_ms[2]), std::max(0.0, wall_ms / cpu_ms - 1));
+            load = LoadModel(cpu / (split_ms[0] + split_ms[1] + split_ms[2]), std::max(0.0, wall_ms / cpu - 1));
             forecast = Forecast();
             residuals_.clear();
+        } else if (std::fabs(std::log(residuals_.back())) > surprise) {
+            return;  // alone, it may be an accident
         }
-        load.observe(split_ms, wall_ms, cpu_ms);
-        forecast.observe(load.ratio * (1 + load.waiting));
+        load.observe(split_ms, wall_ms, cpu);
+        forecast.observe(load.ratio);
     }
 
-    // An inference of which only the residual counts: measured over predicted latency.
-    void note(double residual) {
+    // An inference from which the load model does not learn; the residual is measured over predicted CPU time.
+    void note(double residual, double wall_ms, double cpu) {
         if (residuals_.size() == most_residuals) residuals_.erase(residuals_.begin());
         residuals_.push_back(residual);
+        waits.observe(wall_ms, cpu);
     }
 
-    // Wall time of a member some inferences on.
-    double predicted_ms(const double split_ms[3], int steps) const {
-        return load.wall_ms(split_ms[0], split_ms[1], split_ms[2]) * forecast.factor(steps);
+    // CPU time of a member some inferences on.
+    double cpu_ms(const double split_ms[3], int steps) const {
+        return load.cpu_ms(split_ms[0], split_ms[1], split_ms[2]) * forecast.factor(steps);
     }
 
-    // What at least a share q of the last latencies were below, as a multiple of what had been predicted.
+    // What at least a share q of the last CPU times were below, as a multiple of what had been predicted.
     double quantile(double q) const {
         std::vector<double> ordered = residuals_;
         ordered.push_back(1.0);
@@ -57,5 +63,5 @@ private:
         return (last > surprise && before > surprise) || (last < -surprise && before < -surprise);
     }
 
-    std::vector<double> residuals_;  // measured over predicted latency, each predicted before it was measured
+    std::vector<double> residuals_;  // measured over predicted CPU time, each predicted before it was measured
 };

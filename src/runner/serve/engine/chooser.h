@@ -60,9 +60,9 @@ public:
     // Takes an inference into account; returns whether the monitor has learnt from it, so that another choice may be better.
     bool learn(size_t number, double wall, double cpu) {
         const double* split_ms = pool_.members[number].split_ms;
-        const double begin = wall_ms(), residual = wall / monitor_.predicted_ms(split_ms, 1);
-        if (!pace_.allows(begin, std::fabs(std::log(residual)) > Monitor::surprise)) {
-            monitor_.note(residual);
+        const double begin = wall_ms(), expected = monitor_.cpu_ms(split_ms, 1);
+        if (!pace_.allows(begin, std::fabs(std::log(wall / expected)) > Monitor::surprise)) {
+            monitor_.note(cpu / expected, wall, cpu);
             return false;
         }
         monitor_.observe(split_ms, wall, cpu);

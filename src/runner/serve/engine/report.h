@@ -57,7 +57,7 @@ inline Readings load_of(const Engine& engine) {
     const Policy& policy = engine.settings().policy;
     return {{"slowdown_compute", monitor.load.slowdown[0]}, {"slowdown_memory", monitor.load.slowdown[1]},
             {"slowdown_fixed", monitor.load.slowdown[2]},   {"slowdown", monitor.load.ratio},
-            {"waiting", monitor.load.waiting},              {"forecast", monitor.forecast.factor(policy.horizon)},
+            {"waiting", monitor.waits.share()},              {"forecast", monitor.forecast.factor(policy.horizon)},
             {"quantile", monitor.quantile(policy.quantile)}};
 }
 

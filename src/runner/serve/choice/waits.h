@@ -1,0 +1,88 @@
+// Waiting for the processor: how long an inference of so much CPU time is interrupted, found from those that ran. The twin
+// of autotailor/runtime/waits.py, which says why; both are tested to find the same.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+class Waits {
+public:
+    static constexpr size_t most = 48, places = 48, lengths = 33;
+    static constexpr double slice_ms = 3.0, least_share = 0.05, least_ms = 0.02;
+
+    void observe(double wall_ms, double cpu_ms) {
+        double waited = wall_ms - cpu_ms;
+        if (waited <= std::max(least_share * cpu_ms, least_ms)) waited = 0.0;
+        if (cpu_.size() == most) {
+            cpu_.erase(cpu_.begin());
+            waited_.erase(waited_.begin());
+        }
+        cpu_.push_back(cpu_ms);
+        waited_.push_back(waited);
+        is_known_ = false;
+    }
+
+    // Waiting as a share of CPU time, over all that is remembered.
+    double share() const { return cpu_.empty() ? 0.0 : sum(waited_) / sum(cpu_); }
+
+    // How long an inference of so much CPU time waits at most with probability q.
+    double quantile_ms(double cpu_ms, double q) const {
+        if (std::all_of(waited_.begin(), waited_.end(), [](double wait) { return wait == 0.0; })) return 0.0;
+        know();
+        const size_t place = static_cast<size_t>(std::ceil(q * static_cast<double>(places))) - 1;
+        const double whole = sum(cpu_);
+        const auto length = [&](size_t i) { return share_of(i) * whole; };
+        if (cpu_ms <= length(0)) return sums_[0][place];
+        if (cpu_ms >= length(lengths - 1)) return sums_[lengths - 1][place] * (cpu_ms / length(lengths - 1));
+        size_t above = 1;
+        while (length(above) < cpu_ms) ++above;
+        const double low = sums_[above - 1][place], high = sums_[above][place];
+        return low + (high - low) / (length(above) - length(above - 1)) * (cpu_ms - length(above - 1));
+    }
+
+private:
+    static double sum(const std::vector<double>& values) {
+        double total = 0.0;
+        for (double value : values) total += value;
+        return total;
+    }
+
+    // Lengths of windows, as shares of the whole axis: two in each octave from 2^-13, and 8.
+    static double share_of(size_t i) {
+        return i + 1 == lengths ? 8.0 : std::ldexp(i % 2 == 0 ? 1.0 : 1.5, static_cast<int>(i / 2) - 13);
+    }
+
+    // The sums of waiting within windows of each length, rising along the places.
+    void know() const {
+        if (is_known_) return;
+        is_known_ = true;
+        std::vector<double> stops, total = {0.0};
+        double at = 0.0;
+        for (size_t i = 0; i < cpu_.size(); ++i) {
+            const double slices = waited_[i] > 0 ? std::max(1.0, std::nearbyint(cpu_[i] / slice_ms)) : 0.0;
+            for (double number = 1; number <= slices; ++number) {
+                stops.push_back(at + cpu_[i] / slices * number);
+                total.push_back(total.back() + waited_[i] / slices);
+            }
+            at += cpu_[i];
+        }
+        const double whole = at;
+        const auto until = [&](double place) {
+            const double turns = std::floor(place / whole), rest = place - turns * whole;
+            return turns * total.back() + total[static_cast<size_t>(std::upper_bound(stops.begin(), stops.end(), rest) - stops.begin())];
+        };
+        for (size_t i = 0; i < lengths; ++i) {
+            for (size_t j = 0; j < places; ++j) {
+                const double start = (static_cast<double>(j) + 0.5) / static_cast<double>(places) * whole;
+                sums_[i][j] = until(start + share_of(i) * whole) - until(start);
+            }
+            std::sort(sums_[i].begin(), sums_[i].end());
+        }
+    }
+
+    std::vector<double> cpu_, waited_;
+    mutable bool is_known_ = false;
+    mutable std::array<std::array<double, places>, lengths> sums_ = {};
+};

@@ -1,0 +1,86 @@
+"""Waiting, against a simulated scheduler and against windows that are summed one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from autotailor.runtime.waits import MOST, PLACES, SLICE_MS, Waits
+
+
+def scheduled(cpu_ms: float, pause_ms: float, count: int = MOST) -> list[float]:
+    """Waiting of inferences, one behind the other, of a thread that pauses after each slice of CPU time."""
+    ends = np.cumsum(np.full(count, cpu_ms)) + 0.37
+    stops = np.floor(ends / SLICE_MS)
+    return [float(pause_ms * stopped) for stopped in np.diff(np.concatenate(([0.0], stops)))]
+
+
+def seen(cpu_ms: float, waits: list[float]) -> Waits:
+    found = Waits()
+    for wait in waits:
+        found = found.observed(cpu_ms + wait, cpu_ms)
+    return found
+
+
+def test_windows_are_those_that_a_loop_sums_up() -> None:
+    rng = np.random.default_rng(0)
+    waits = Waits()
+    for _ in range(MOST):
+        cpu = float(rng.uniform(0.2, 8))
+        waits = waits.observed(cpu + float(rng.choice([0.0, 5.0, 11.0])), cpu)
+    whole = sum(waits.cpu_ms)
+    stops, at = [], 0.0
+    for cpu, wait in zip(waits.cpu_ms, waits.waited_ms, strict=True):
+        count = max(1, round(cpu / SLICE_MS)) if wait else 0
+        stops += [(at + cpu * (number + 1) / count, wait / count) for number in range(count)]
+        at += cpu
+    ring = [(place + turn * whole, wait) for turn in range(11) for place, wait in stops]
+    for length in (0.3, 2.0, 9.0, 1.3 * whole, 8 * whole):
+        sums = []
+        for place in range(PLACES):
+            start = (place + 0.5) / PLACES * whole
+            sums.append(sum(wait for at, wait in ring if start < at <= start + length))
+        for q in (0.5, 0.9, 0.99):
+            expected = sorted(sums)[math.ceil(q * PLACES) - 1]
+            low, high = (waits.quantile_ms(np.array([length * factor]), q)[0] for factor in (0.66, 1.5))
+            assert low - 1e-9 <= expected <= high + 1e-9
+            if math.isclose(length, 8 * whole):
+                assert waits.quantile_ms(np.array([length]), q)[0] == pytest.approx(expected)
+
+
+def test_what_a_small_network_saw_says_how_long_a_large_one_waits() -> None:
+    small = seen(0.8, scheduled(0.8, 9.0))
+    assert small.quantile_ms(np.array([0.8]), 0.5)[0] == 0.0  # most are not interrupted
+    found = small.quantile_ms(np.array([12.0]), 0.5)[0]
+    assert found == pytest.approx(4 * 9.0, rel=0.3)  # a large one is, after each of its slices
+
+
+def test_what_a_large_network_saw_says_how_seldom_a_small_one_waits() -> None:
+    large = seen(12.0, scheduled(12.0, 9.0))
+    assert large.quantile_ms(np.array([0.3]), 0.5)[0] == 0.0
+    assert large.quantile_ms(np.array([12.0]), 0.5)[0] == pytest.approx(36.0, rel=0.1)
+
+
+def test_a_network_that_is_longer_than_all_that_is_remembered_waits_in_proportion() -> None:
+    waits = seen(1.0, [2.0] * 4)
+    assert waits.quantile_ms(np.array([400.0]), 0.5)[0] == pytest.approx(800.0, rel=0.05)
+
+
+def test_small_differences_between_both_clocks_are_no_waiting() -> None:
+    waits = seen(1.0, [0.04, -0.1, 0.0])
+    assert waits.waited_ms == (0.0, 0.0, 0.0)
+    assert waits.share == 0.0
+    assert waits.quantile_ms(np.array([1.0, 5.0]), 0.99).tolist() == [0.0, 0.0]
+
+
+def test_only_the_last_inferences_are_remembered() -> None:
+    waits = seen(1.0, [5.0] * 3 + [0.0] * MOST)
+    assert len(waits.cpu_ms) == MOST
+    assert waits.share == 0.0
+
+
+def test_nothing_waits_before_the_first_inference() -> None:
+    assert Waits().quantile_ms(np.array([1.0]), 0.95).tolist() == [0.0]
+    assert Waits().share == 0.0
