@@ -58,7 +58,7 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 test-cluster: setup
 	@dpkg -s $(SLURM) >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SLURM) >/dev/null; }
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m cluster tests/cluster
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m cluster $(or $(PART),tests/cluster)
 
 lint: setup
 	$(BIN)/ruff check .

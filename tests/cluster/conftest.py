@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,24 @@ from cluster.pipeline import RESULTS
 from cluster.slurm import Slurm
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Slurm]:
+@contextmanager
+def empty_folder() -> Iterator[Path]:
+    """A folder whose path is short, because paths of sockets are limited; skips where Slurm is missing."""
     if lacking := slurm.missing():
         pytest.skip(f"Slurm's {', '.join(lacking)} missing: {slurm.INSTALL}")
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, slurm.running(Path(folder)) as running:
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    with empty_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Slurm]:
+    with empty_folder() as folder, slurm.running(folder) as running:
         yield running
 
 

@@ -115,7 +115,7 @@ class Slurm:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Slurm]:
-    """A cluster with its files in an empty folder whose path is short, because paths of sockets are limited."""
+    """A cluster with its files in an empty folder."""
     command, pipe = [sys.executable, servers.__file__, str(folder)], subprocess.PIPE
     with psutil.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as keeper:
         try:
