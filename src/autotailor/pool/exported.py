@@ -17,7 +17,7 @@ from autotailor.export.deployable import Deployable
 from autotailor.export.export import ONNX, first_images
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.space.subnet import SubNet
-from autotailor.profiling.runtimes.ncnn.runtime import PARAM, WEIGHTS, NcnnRuntime
+from autotailor.profiling.runtimes.base import Runtime
 
 Float32 = npt.NDArray[np.float32]
 ANSWERS = "answers.npz"
@@ -29,25 +29,16 @@ class ExportedMember:
 
     Attributes:
         subnet: the SubNet.
-        folder: of its ``.param`` and ``.bin``.
+        param, weights: its network and its ``.bin``.
         images: ``[n, 3, r, r]``.
         logits: of the SuperNet for the images, ``[n, classes]``.
     """
 
     subnet: SubNet
-    folder: Path
+    param: Path
+    weights: Path
     images: Float32
     logits: Float32
-
-    @property
-    def param(self) -> Path:
-        """The network."""
-        return self.folder / PARAM
-
-    @property
-    def weights(self) -> Path:
-        """Its ``.bin``."""
-        return self.folder / WEIGHTS
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,13 +47,13 @@ class ExportedMember:
         return channels, height, width
 
 
-def export_member(network: Deployable, evaluation: EvaluationSet, runtime: NcnnRuntime, folder: Path) -> ExportedMember:
+def export_member(network: Deployable, evaluation: EvaluationSet, runtime: Runtime, folder: Path) -> ExportedMember:
     """Writes a SubNet's files into a folder, which appears whole or not at all.
 
     Args:
         network: the SubNet with its calibrated statistics.
         evaluation: whose first images the SuperNet answers.
-        runtime: that converts.
+        runtime: ncnn, which converts.
         folder: of the files.
 
     Raises:
@@ -77,11 +68,12 @@ def export_member(network: Deployable, evaluation: EvaluationSet, runtime: NcnnR
         runtime.convert(temporary / ONNX, temporary)
         (temporary / ONNX).unlink()
         np.savez(temporary / ANSWERS, images=images, logits=logits)
-    return read_member(network.subnet, folder)
+    return read_member(network.subnet, runtime, folder)
 
 
-def read_member(subnet: SubNet, folder: Path) -> ExportedMember:
+def read_member(subnet: SubNet, runtime: Runtime, folder: Path) -> ExportedMember:
     """What ``export_member`` has written."""
     with np.load(folder / ANSWERS) as found:
         arrays: dict[str, Any] = {key: found[key] for key in ("images", "logits")}
-    return ExportedMember(subnet, folder, **arrays)
+    param, weights = (folder / name for name in runtime.files)
+    return ExportedMember(subnet, param, weights, **arrays)

@@ -32,12 +32,14 @@ from autotailor.profiling import (
     measure_rounds,
     open_runtime,
 )
-from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 from autotailor.runtime.errors import PoolError
 from autotailor.search import Front
 from autotailor.search.joint.metrics import energy, peak_memory
 
 logger = logging.getLogger(__name__)
+
+NCNN = "ncnn"
+"""What the names of the runtimes begin with that run networks of ncnn."""
 
 Measure = Callable[[Sequence[ExportedMember]], Sequence[Measurement]]
 """Times members on the device."""
@@ -104,7 +106,7 @@ def make_pool(
 
 def check_device(device: DeviceConfig) -> None:
     """Raises PoolError unless ncnn runs on the device."""
-    if not device.runtime.startswith(NcnnRuntime.name):
+    if not device.runtime.startswith(NCNN):
         raise PoolError(
             f"device {device.name}: its runtime is {device.runtime}, and members of a pool are networks of ncnn; name "
             "a device whose runtime is ncnn"
@@ -124,9 +126,7 @@ def origin_of(model: str, device: DeviceConfig, config: PoolConfig, preparation:
         PoolError: another runtime than ncnn runs on the device.
     """
     check_device(device)
-    runtime = open_runtime(device)
-    assert isinstance(runtime, NcnnRuntime)
-    options = runtime.options()
+    options = open_runtime(device).settings()["options"]
     further = {"preparation": asdict(preparation) if preparation else None}
     return Origin(model, device.name, device.threads, options, config.precision, config.tolerance, further)
 
@@ -144,12 +144,11 @@ def exporter(
         work: folder of the members' files, in which an interrupted run goes on.
     """
     runtime = exporting_runtime()
-    assert isinstance(runtime, NcnnRuntime)
 
     def export(subnet: SubNet) -> ExportedMember:
         folder = work / subnet.id
         if folder.exists():
-            return read_member(subnet, folder)
+            return read_member(subnet, runtime, folder)
         network = inherited(net, subnet, calibrate(module, subnet, data, calibration))
         return export_member(network, data.test, runtime, folder)
 
@@ -160,7 +159,7 @@ def timing(device: DeviceConfig, lut: LUT, config: PoolConfig) -> Measure:
     """What times members on a device, all interleaved, at the machine's speed when the LUT was measured."""
 
     def measure(members: Sequence[ExportedMember]) -> Sequence[Measurement]:
-        networks = {each.subnet.id: (each.folder, (1, *each.shape)) for each in members}
+        networks = {each.subnet.id: (each.param.parent, (1, *each.shape)) for each in members}
         return mean_of_rounds(measure_rounds(networks, device, config.rounds, seconds_each=config.seconds, lut=lut))
 
     return measure

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from autotailor.export.verification import compare
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.recording import record_pieces
-from autotailor.profiling.runtimes.ncnn import runner
-from autotailor.profiling.runtimes.ncnn.runtime import FP16_OPTIONS, FP32_OPTIONS
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files import Member, OpenPool, load_member, open_pool
 
@@ -54,6 +52,8 @@ def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: floa
     Raises:
         PoolError: a member differs by more; the message names it.
     """
+    from autotailor.profiling.runtimes.ncnn.runtime import FP16_OPTIONS, FP32_OPTIONS
+
     pool = open_pool(folder)
     precise = tuple((name, False) for name in (*FP16_OPTIONS, *FP32_OPTIONS))
     plain = replace(pool, index=replace(pool.index, options=precise, threads=1))
@@ -91,11 +91,14 @@ def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
 
 def run_member(pool: OpenPool, member: Member, images: Float32) -> Float32:
     """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed by ncnn's wheel on this computer."""
+    import ncnn
+
     net = load_member(pool, member)
     found = []
     for image in images:
+        whole = np.ascontiguousarray(image)
         extractor = net.create_extractor()
-        extractor.input(member.input, runner.to_mat(np.ascontiguousarray(image)))
+        extractor.input(member.input, ncnn.Mat(whole).clone())
         code, logits = extractor.extract(member.output)
         if code != 0:
             raise PoolError(f"member {member.name}: ncnn cannot run it on an image of shape {list(image.shape)}")

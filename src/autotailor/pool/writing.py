@@ -20,12 +20,11 @@ from autotailor.pool.plan import plan_member
 from autotailor.pool.recording import record_pieces
 from autotailor.pool.shared import Shared
 from autotailor.pool.verification import Verified, verify
-from autotailor.profiling.runtimes.ncnn.runtime import NcnnRuntime
 from autotailor.runtime.files import INDEX, MEMBERS, Index, Member, pieces_text
 from autotailor.runtime.table import CLASSES
 
 DOCUMENT = "pool.json"
-INPUT, OUTPUT = "in0", NcnnRuntime.output
+INPUT, OUTPUT = "in0", "out0"
 """Blobs of the networks that pnnx writes."""
 MEBI = 2**20
 

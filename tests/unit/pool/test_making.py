@@ -126,3 +126,15 @@ def test_a_device_without_ncnn_is_refused() -> None:
     device = profiling.DeviceConfig("board", runtime="torch")
     with pytest.raises(PoolError, match=r"device board: its runtime is torch.*name a device whose runtime is ncnn"):
         making.origin_of("resnet_digits", device, CONFIG)
+
+
+@pytest.mark.parametrize("runtime", ["ncnn", "ncnn-compiled"])
+def test_the_options_are_those_of_the_measurements(runtime: str) -> None:
+    device = profiling.DeviceConfig(
+        "board", runtime=runtime, threads=4, precision="fp16", options={"use_winograd_convolution": False}
+    )
+    origin = making.origin_of("resnet_digits", device, CONFIG)
+    assert (origin.device, origin.threads) == ("board", 4)
+    assert origin.options["use_fp16_storage"]
+    assert not origin.options["use_winograd_convolution"]
+    assert not origin.options["use_int8_inference"]
