@@ -28,7 +28,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 # Python is told to keep no compiled modules, each process would otherwise compile all it imports (PyTorch: 3 s, not 1).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test test-full test-cluster lint format docs ui report compare lock clean runner serve
+.PHONY: run setup test test-full test-cluster test-tracking lint format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -59,6 +59,15 @@ test-cluster: setup
 	@dpkg -s $(SLURM) >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SLURM) >/dev/null; }
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m cluster $(or $(PART),tests/cluster)
+
+# MLflow as people use it: pipelines on an MLflow server with PostgreSQL as its store, and MLflow's pages in Chromium. Missing
+# Debian packages are installed. The screenshots lie in build/mlflow-pages.
+test-tracking: setup
+	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v chromium; } > /dev/null 2>&1 \
+		|| { $(SUDO) apt-get update -qq && \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql chromium >/dev/null; }
+	PATH="$(CURDIR)/$(BIN):$$PATH" AUTOTAILOR_SCREENSHOTS="$(CURDIR)/build/mlflow-pages" \
+		$(BIN)/python -m pytest -m server tests/tracking
 
 lint: setup
 	$(BIN)/ruff check .

@@ -140,7 +140,7 @@ class Store:
         with self.lock:
             found = self._find(experiment, key)
             if found is None:
-                name = f"{run.model} on {run.device} ({run.config_hash})"
+                name = f"{run.device} ({run.config_hash})"  # the experiment has the name of the model
                 tags = {**key, "model": run.model, **_source("workflow", run.commit)}
                 found = str(self.client.create_run(experiment, run_name=name, tags=tags).info.run_id)
         self._log_params(found, run.params)  # a repetition after a crash changes nothing

@@ -72,7 +72,7 @@ def test_what_a_server_does_not_take_is_published_later_with_its_times(tmp_path:
     again = Reader(opened(tmp_path), tmp_path / JOURNALS)
     assert not again.is_away
     assert again.read()
-    assert statuses(store) == {"net on host (abc123)": ["RUNNING"], **{f"rule{k}": ["FINISHED"] for k in range(3)}}
+    assert statuses(store) == {"host (abc123)": ["RUNNING"], **{f"rule{k}": ["FINISHED"] for k in range(3)}}
     (found,) = store.client.search_runs([store.experiment("net")], "tags.rule = 'rule0'")
     assert found.info.start_time == first["time"]
 
@@ -107,7 +107,7 @@ def test_a_journal_that_a_server_answers_with_errors_holds_no_other_up(
     reader = Reader(store, tmp_path / JOURNALS)
     assert not reader.read()
     assert reader.is_away
-    assert {name: found for name, (found,) in statuses(store).items() if "net" not in name} == {
+    assert {name: found for name, (found,) in statuses(store).items() if "host" not in name} == {
         "first": "RUNNING",
         "second": "FINISHED",
     }

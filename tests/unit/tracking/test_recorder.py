@@ -47,7 +47,7 @@ def test_two_recorders_at_once_write_everything_once(tmp_path: Path, empty_store
     store = opened(tmp_path)
     runs = store.client.search_runs([store.experiment("net")])
     names = sorted(str(run.info.run_name) for run in runs)
-    assert names == ["net on host (abc123)", *(f"rule{number}" for number in range(6))]
+    assert names == ["host (abc123)", *(f"rule{number}" for number in range(6))]
     assert {run.info.status for run in runs if run.info.run_name.startswith("rule")} == {"FINISHED"}
     for number in range(6):
         child = child_run(store, f"rule{number}").info.run_id

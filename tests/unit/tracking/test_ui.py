@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -49,6 +50,9 @@ def test_the_pages_open_where_the_store_is_now_and_send_nothing(
     assert (path, args[1:4], telemetry) == (sys.executable, ["-m", "mlflow", "ui"], "true")
     assert f"sqlite:///{new / 'mlflow.db'}" in args
     assert args[-2:] == ["--port", "5000"]
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        apps = tomllib.load(stream)["project"]["entry-points"]["mlflow.app"]
+    assert apps[args[args.index("--app-name") + 1]] == f"{ui.pages.__module__}:{ui.pages.__name__}"
     with sqlite3.connect(new / "mlflow.db") as tables:
         places = [row[0] for row in tables.execute("SELECT artifact_uri FROM runs")]
     assert places
@@ -73,6 +77,7 @@ def test_the_pages_of_a_moved_store_show_its_artifacts_and_send_nothing(tmp_path
         page = f"http://127.0.0.1:{port}"
         asked = f"{page}/ajax-api/2.0/mlflow/artifacts/list?run_id={run.info.run_id}"
         assert [file["path"] for file in json.loads(_get(asked, server))["files"]] == ["search.csv"]
+        assert ui.SCRIPT in _get(page, server)
         telemetry = json.loads(_get(f"{page}/ajax-api/3.0/mlflow/ui-telemetry", server))
         assert telemetry["disable_ui_telemetry"] is True
     finally:
