@@ -68,6 +68,8 @@ class Reader:
             Whether no line waits.
         """
         done = True
+        if not self._folder.is_dir():  # the lock would make the folder of a user who has deleted the results
+            return done
         with self._lock:
             for path in sorted(self._folder.glob("*.jsonl")):
                 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -164,3 +165,18 @@ def test_a_journal_never_makes_two_runs_and_a_torn_line_waits(store: Store, tmp_
             path.write_text(path.read_text().removesuffix('{"event": "met'))
     Reader(store, tmp_path / JOURNALS).read()
     assert statuses(store)["compile"] == ["FINISHED"]
+
+
+def test_results_that_were_deleted_stay_deleted_while_a_recorder_runs(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / ".tracking"
+    with tracking.child(folder, RUN, {"rule": "search"}, {}):
+        pass
+    reader = Reader(store, folder / JOURNALS)
+    assert reader.read()
+    shutil.rmtree(tmp_path / "results")
+    assert reader.read()
+    assert not (tmp_path / "results").exists()
+    with tracking.child(folder, RUN, {"rule": "report"}, {}):  # a run that goes on makes the folder anew
+        pass
+    assert reader.read()
+    assert statuses(store)["report"] == ["FINISHED"]
