@@ -157,8 +157,8 @@ class Child(Journal):
         self.append("metrics", values={key: float(value) for key, value in values.items()}, step=step)
 
     def artifact(self, path: Path) -> None:
-        """Keeps a finished file with the run."""
-        if path.is_file():
+        """Keeps a finished file with the run, unless a user has deleted the results, and the journal with them."""
+        if path.is_file() and self.path.exists():
             self.append("artifact", path=self.keep(path))
 
     def dataset(self, used: Dataset) -> None:
@@ -167,6 +167,8 @@ class Child(Journal):
 
     def model(self, exported: ExportedModel) -> None:
         """Keeps an exported SubNet as a model of the run, which is registered by model, device and name."""
+        if not self.path.exists():
+            return
         files = {"onnx": self.keep(exported.onnx), "example": self.keep(exported.example)}
         self.append("model", **{**asdict(exported), **files, "tags": public(exported.tags)})
 
