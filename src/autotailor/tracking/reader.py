@@ -14,6 +14,7 @@ import json
 import platform
 import shutil
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -85,23 +86,24 @@ class Reader:
 
     def _follow(self, path: Path) -> None:
         """Writes the new lines of one journal, and removes the journal after its last line."""
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        note = path.with_suffix(PROGRESS)
+        lines = _lines(path)
         if not lines or self._journal(path, lines[0]) is None:
             return
+        orphaned = _orphaned(json.loads(lines[0]))
+        lines = _lines(path)  # again: a writer that has ended before now adds no line to these
+        note = path.with_suffix(PROGRESS)
         noted = note.read_text(encoding="utf-8") if note.exists() else ""
         done = int(noted) if noted.isdecimal() else 0
-        ended = False
         for number, line in enumerate(lines[done:], start=done + 1):
-            ended = self._write(path, number, line) or ended
+            self._write(path, number, line)
             note.write_text(str(number), encoding="utf-8")
-        if not ended and _orphaned(json.loads(lines[0])):
+        ended = _is_end(lines[-1])  # also where a recorder was killed behind the last line
+        if orphaned and not ended:
             self._write(path, len(lines) + 1, KILLED)
-            ended = True
-        if ended:
+        if orphaned or ended:
+            shutil.rmtree(path.with_suffix(FILES), ignore_errors=True)
             path.unlink(missing_ok=True)
             note.unlink(missing_ok=True)
-            shutil.rmtree(path.with_suffix(FILES), ignore_errors=True)
             self._runs.pop(path, None)
 
     def _journal(self, path: Path, first: str) -> _Owner | None:
@@ -132,18 +134,17 @@ class Reader:
         child, parent = self._store.child(run, start, journal)
         return _Owner(run, child, parent, rule)
 
-    def _write(self, path: Path, number: int, text: str) -> bool:
-        """Writes one line, or prints why it is left out; returns whether the line was the last."""
+    def _write(self, path: Path, number: int, text: str) -> None:
+        """Writes one line, or prints why it is left out."""
         try:
-            return self._apply(path, json.loads(text))
+            self._apply(path, json.loads(text))
         except Exception as error:
             if not self._hopeless(error):
                 raise
             print(f"line {number} of {path.name} is left out: {type(error).__name__}: {error}", flush=True)
-            return False
 
-    def _apply(self, path: Path, line: dict[str, Any]) -> bool:
-        """Writes one line; returns whether the line was the last."""
+    def _apply(self, path: Path, line: dict[str, Any]) -> None:
+        """Writes one line."""
         owner, time = self._runs[path], line["time"]
         match line["event"]:
             case "metrics":
@@ -158,8 +159,6 @@ class Reader:
                 self._publish(owner, path.stem, _content(ExportedModel, line), time)
             case "end":
                 self._store.end(owner.run_id, line["status"], time)
-                return True
-        return False
 
     def _log_dataset(self, owner: _Owner, used: Dataset) -> None:
         """Writes a split into the inputs of the child and of the parent."""
@@ -193,12 +192,13 @@ class Reader:
         return isinstance(error, (ValueError, TypeError, KeyError, AttributeError)) or refused_for_good(error)
 
     def _complain(self, path: Path, error: Exception) -> None:
-        """Prints an error that keeps a journal waiting, once for each new error."""
+        """Prints an error that keeps a journal waiting, once for each new error, and its origin unless it is silence."""
         text = f"{type(error).__name__}: {error}"
         if self._trouble.get(path) != text:
             self._trouble[path] = text
             print(f"{path.name} waits: {text}", flush=True)
-            traceback.print_exception(error)
+            if not self._is_silent(error):
+                traceback.print_exception(error)
 
 
 def _of_parent(rule: str, key: str) -> str:
@@ -220,6 +220,18 @@ def alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _lines(path: Path) -> list[str]:
+    """The complete lines of a journal."""
+    return path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+
+
+def _is_end(line: str) -> bool:
+    """Whether a line says that the run has ended."""
+    with suppress(ValueError, AttributeError):
+        return bool(json.loads(line).get("event") == "end")
+    return False
 
 
 def _orphaned(start: dict[str, Any]) -> bool:

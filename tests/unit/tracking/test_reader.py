@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -180,3 +181,63 @@ def test_results_that_were_deleted_stay_deleted_while_a_recorder_runs(store: Sto
         pass
     assert reader.read()
     assert statuses(store)["report"] == ["FINISHED"]
+
+
+def _of_another(folder: Path) -> tuple[Path, subprocess.Popen[bytes]]:
+    """The only journal, as if a process that waits for its end had written it."""
+    (path,) = (folder / JOURNALS).glob("*.jsonl")
+    writer = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps({**json.loads(first), "pid": writer.pid}), *rest, ""]))
+    return path, writer
+
+
+def test_a_rule_that_ends_while_its_journal_is_written_is_no_killed_one(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tracking.child(tmp_path, RUN, {"rule": "search"}, {}) as run:
+        run.metrics({"front": 1.0})
+        run.metrics({"last": 2.0})
+    path, writer = _of_another(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]))
+    log_metrics = store.log_metrics
+
+    def ends_meanwhile(run_id: str, values: dict[str, float], time: int, step: int) -> None:
+        log_metrics(run_id, values, time, step)
+        if "front" in values:
+            path.write_text("".join(lines))
+            writer.kill()
+            writer.wait()
+
+    monkeypatch.setattr(store, "log_metrics", ends_meanwhile)
+    reader = Reader(store, tmp_path / JOURNALS)
+    reader.read()
+    reader.read()
+    assert statuses(store)["search"] == ["FINISHED"]
+    assert child_run(store, "search").data.metrics == {"front": 1.0, "last": 2.0}
+    assert not list((tmp_path / JOURNALS).iterdir())
+
+
+def test_a_recorder_that_is_killed_behind_the_last_line_makes_no_killed_run(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a\n1\n")
+    with tracking.child(tmp_path, RUN, {"rule": "report"}, {}) as run:
+        run.artifact(table)
+    path, writer = _of_another(tmp_path)
+    writer.kill()
+    writer.wait()
+
+    def kill(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "unlink", kill)
+        with pytest.raises(KeyboardInterrupt):
+            Reader(store, path.parent).read()
+    assert path.exists()
+    assert Reader(store, path.parent).read()
+    assert statuses(store)["report"] == ["FINISHED"]
+    assert not list(path.parent.iterdir())
