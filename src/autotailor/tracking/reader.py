@@ -192,7 +192,7 @@ class Reader:
         return isinstance(error, (ValueError, TypeError, KeyError, AttributeError)) or refused_for_good(error)
 
     def _complain(self, path: Path, error: Exception) -> None:
-        """Prints an error that keeps a journal waiting, once for each new error, and its origin unless it is silence."""
+        """Prints an error that keeps a journal waiting, once for each new error, and its origin except for silence."""
         text = f"{type(error).__name__}: {error}"
         if self._trouble.get(path) != text:
             self._trouble[path] = text
