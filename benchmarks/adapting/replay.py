@@ -102,7 +102,7 @@ def predictions(
         last = controller.last
         for_all = alone * (last[1] / alone[last[0]])
         row: list[float] = []
-        for predicted in (monitor.predicted_ms(split), for_all):
+        for predicted in (monitor.bounds_ms(split, 0.5), for_all):
             row += [float(np.median(np.abs(predicted / actual - 1))), float(kendalltau(predicted, actual).statistic)]
         if end + 1 - begin >= NEAR_ROUNDS:
             found.append(tuple(row))

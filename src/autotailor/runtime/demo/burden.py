@@ -16,6 +16,7 @@ from autotailor.runtime.errors import PoolError
 
 KINDS = ("compute", "memory")
 MOST = 16
+"""Burdens at once."""
 PROGRAM = """
 import os, sys, time
 parent, end, kind = int(sys.argv[1]), time.monotonic() + float(sys.argv[2]), sys.argv[3]

@@ -1,0 +1,73 @@
+"""The replay of ``runtime.py``: what controllers get, and how they are judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from adapting.loads import LOADS
+from adapting.recording import Recorded
+from adapting.replay import best_fixed, clairvoyant, judge, play
+from adapting.rivals import Fixed, Ours, Ratio
+
+from autotailor.runtime import Policy
+from autotailor.runtime.files import Member
+from autotailor.runtime.serving.settings import Settings
+
+LATENCIES = (1.0, 2.0, 4.0)
+ACCURACY = np.array([70.0, 80.0, 90.0])
+MEMBERS = [
+    Member(f"m{i}", 70.0 + 10 * i, (ms, 0.0, 0.0), 1, float("nan"), "in0", (3, 8, 8), "out0", 4, "0" * 64, "0" * 64)
+    for i, ms in enumerate(LATENCIES)
+]
+DEADLINE = 5.0
+
+
+def trace(slowdowns: tuple[float, ...] = (1.0, 2.0, 1.0), rounds: int = 200) -> Recorded:
+    """Steps of the load, each of which slows all members down alike."""
+    factors = np.repeat(slowdowns, rounds)
+    wall = factors[:, None] * LATENCIES
+    seconds = np.arange(len(factors)) * 0.02
+    return Recorded(seconds, np.repeat(np.arange(len(slowdowns)), rounds), wall, wall, np.zeros(len(wall)), "cgroup")
+
+
+def test_a_fixed_member_gets_its_own_latencies() -> None:
+    judged = judge(trace(), play(trace(), Fixed(2), 2, [0.0] * 3), ACCURACY, DEADLINE)
+    assert judged.missed == pytest.approx(1 / 3)
+    assert judged.accuracy == 90.0
+    assert judged.latency_ms == pytest.approx(16 / 3)
+    assert judged.recovery == 100.0  # the step that it never recovers from, and the one that it need not
+
+
+def test_the_clairvoyant_runs_the_best_member_of_each_step() -> None:
+    played = clairvoyant(trace(), ACCURACY, DEADLINE, 0.95)
+    assert [played.members[at] for at in (50, 250, 450)] == [2, 1, 2]
+    assert judge(trace(), played, ACCURACY, DEADLINE).missed == 0.0
+
+
+def test_the_best_fixed_member_is_the_best_of_those_that_miss_few() -> None:
+    assert best_fixed(trace(), ACCURACY, DEADLINE, 0.1) == 1
+    assert best_fixed(trace(), ACCURACY, DEADLINE, 0.5) == 2
+
+
+@pytest.mark.parametrize("name", ["ratio", "ours"])
+def test_controllers_follow_a_load_that_slows_all_members_alike(name: str) -> None:
+    made = Ratio(MEMBERS, DEADLINE) if name == "ratio" else Ours(MEMBERS, Settings(Policy(DEADLINE)))
+    judged = judge(trace(), play(trace(), made, 2, [0.02] * 3), ACCURACY, DEADLINE)
+    assert judged.missed < 0.03
+    assert judged.accuracy > 85.0
+
+
+def test_a_member_runs_only_after_its_preparation() -> None:
+    played = play(trace((1.0,), 100), Fixed(1), 2, [0.0, 0.5, 0.0])
+    assert set(played.members[:25]) == {2}
+    assert set(played.members[27:]) == {1}
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_load_begins_at_once_and_changes_in_order(name: str) -> None:
+    steps = LOADS[name](10.0)
+    times = [step.seconds for step in steps]
+    assert times[0] == 0.0
+    assert times == sorted(times)
+    assert len(steps) > 2
+    assert all(0 < step.quota <= 1 and step.corunners <= 3 for step in steps)
