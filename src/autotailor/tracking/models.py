@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 KEY, DIGEST, LIMITS = "autotailor.key", "autotailor.digest", "autotailor.limits"
 BEST = "best"
-ACCURACY = "accuracy_measured"
+MEASURED = "_measured"
+ACCURACY = f"accuracy{MEASURED}"
 ONE_FILE = 1_900_000_000  # bytes; a protobuf message holds 2 GB
 PROVIDERS = ["CPUExecutionProvider"]  # those that verification has compared
 
@@ -144,10 +145,11 @@ def _register(client: MlflowClient, run: RunKey, export: str) -> None:
 
 
 def _tags(owner: Owner, exported: ExportedModel) -> dict[str, str]:
-    """What a version is found and compared by."""
+    """What a version is found and compared by: what was measured, and what has a limit; the model has the rest."""
     run = owner.run
     known = {"model": run.model, "device": run.device, "export": exported.name, "config_hash": run.config_hash}
-    values = {legal(key): repr(float(value)) for key, value in exported.metrics.items()}
+    told = {key: value for key, value in exported.metrics.items() if key.endswith(MEASURED) or key in exported.limits}
+    values = {legal(key): repr(float(value)) for key, value in told.items()}
     commit = {"git_commit": run.commit} if run.commit else {}
     return {**known, **commit, **exported.tags, **values, LIMITS: json.dumps(dict(exported.limits), sort_keys=True)}
 

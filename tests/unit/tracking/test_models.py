@@ -33,7 +33,7 @@ def exported(folder: Path, accuracy: float, bias: float = 0.0, latency: float = 
     folder.mkdir(exist_ok=True)
     onnx.save(network, str(folder / "model.onnx"))
     np.save(folder / "image.npy", IMAGE)
-    values = {"accuracy_measured": accuracy, "latency_ms_measured": latency}
+    values = {"accuracy_measured": accuracy, "latency_ms_measured": latency, "latency_ms_predicted": 0.5}
     limits = {"latency_ms_measured": 2.0}
     files = (folder / "model.onnx", folder / "image.npy")
     return tracking.ExportedModel("budget_02", *files, values, {"weights": "polished"}, limits)
@@ -79,6 +79,9 @@ def test_a_registered_model_gives_the_outputs_of_the_export(store: Store, tmp_pa
     expected_tags = {"model": "net", "device": "pixel-7", "config_hash": "abc123", "git_commit": "c0ffee"}
     assert expected_tags.items() <= tags.items()
     assert tags["weights"] == "polished"
+    assert {key for key in tags if "latency" in key} == {"latency_ms_measured"}
+    kept_metrics = {metric.key: metric.value for metric in store.client.get_logged_model(output.model_id).metrics}
+    assert kept_metrics["latency_ms_predicted"] == 0.5
 
 
 def test_best_is_the_most_accurate_that_keeps_the_newest_limits_and_latest_the_newest(
