@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 class Waits {
@@ -29,17 +31,17 @@ public:
 
     // How long an inference of so much CPU time waits at most with probability q.
     double quantile_ms(double cpu_ms, double q) const {
-        if (std::all_of(waited_.begin(), waited_.end(), [](double wait) { return wait == 0.0; })) return 0.0;
         know();
-        const size_t place = static_cast<size_t>(std::ceil(q * static_cast<double>(places))) - 1;
-        const double whole = sum(cpu_);
-        const auto length = [&](size_t i) { return share_of(i) * whole; };
-        if (cpu_ms <= length(0)) return sums_[0][place];
-        if (cpu_ms >= length(lengths - 1)) return sums_[lengths - 1][place] * (cpu_ms / length(lengths - 1));
-        size_t above = 1;
-        while (length(above) < cpu_ms) ++above;
-        const double low = sums_[above - 1][place], high = sums_[above][place];
-        return low + (high - low) / (length(above) - length(above - 1)) * (cpu_ms - length(above - 1));
+        if (is_idle_) return 0.0;
+        if (q != q_) {
+            q_ = q;
+            place_ = static_cast<size_t>(std::ceil(q * static_cast<double>(places))) - 1;
+        }
+        if (cpu_ms <= lengths_ms_[0]) return sums_[0][place_];
+        if (cpu_ms >= lengths_ms_[lengths - 1]) return sums_[lengths - 1][place_] * (cpu_ms / lengths_ms_[lengths - 1]);
+        const size_t below = length_below(cpu_ms * per_whole_);
+        const double low = sums_[below][place_], high = sums_[below + 1][place_];
+        return low + (high - low) / (lengths_ms_[below + 1] - lengths_ms_[below]) * (cpu_ms - lengths_ms_[below]);
     }
 
 private:
@@ -54,10 +56,21 @@ private:
         return i + 1 == lengths ? 8.0 : std::ldexp(i % 2 == 0 ? 1.0 : 1.5, static_cast<int>(i / 2) - 13);
     }
 
+    // The last length that does not exceed a share of the whole axis. A decision asks for each member: the share's exponent
+    // and the first bit of its fraction say which octave it is in, and which half of the octave.
+    static size_t length_below(double share) {
+        uint64_t bits;
+        std::memcpy(&bits, &share, sizeof bits);
+        const int octave = static_cast<int>(bits >> 52 & 0x7ff) - 1023 + 13;
+        return static_cast<size_t>(std::clamp(2 * octave + static_cast<int>(bits >> 51 & 1), 0, static_cast<int>(lengths) - 2));
+    }
+
     // The sums of waiting within windows of each length, rising along the places.
     void know() const {
         if (is_known_) return;
         is_known_ = true;
+        is_idle_ = std::all_of(waited_.begin(), waited_.end(), [](double wait) { return wait == 0.0; });
+        if (is_idle_) return;
         std::vector<double> stops, total = {0.0};
         double at = 0.0;
         for (size_t i = 0; i < cpu_.size(); ++i) {
@@ -69,11 +82,13 @@ private:
             at += cpu_[i];
         }
         const double whole = at;
+        per_whole_ = 1 / whole;
         const auto until = [&](double place) {
             const double turns = std::floor(place / whole), rest = place - turns * whole;
             return turns * total.back() + total[static_cast<size_t>(std::upper_bound(stops.begin(), stops.end(), rest) - stops.begin())];
         };
         for (size_t i = 0; i < lengths; ++i) {
+            lengths_ms_[i] = share_of(i) * whole;
             for (size_t j = 0; j < places; ++j) {
                 const double start = (static_cast<double>(j) + 0.5) / static_cast<double>(places) * whole;
                 sums_[i][j] = until(start + share_of(i) * whole) - until(start);
@@ -83,6 +98,9 @@ private:
     }
 
     std::vector<double> cpu_, waited_;
-    mutable bool is_known_ = false;
+    mutable bool is_known_ = false, is_idle_ = true;
+    mutable double q_ = -1.0, per_whole_ = 0.0;
+    mutable size_t place_ = 0;
+    mutable std::array<double, lengths> lengths_ms_ = {};
     mutable std::array<std::array<double, places>, lengths> sums_ = {};
 };
