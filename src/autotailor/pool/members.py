@@ -5,8 +5,9 @@ whole front fits without load. Under a slowdown x, SubNets of latency at most l_
 
     r(x) = max {i : l_i <= l_n / x},  or 1 where none fits.
 
-A pool with rows P, which always holds row 1, runs the largest row of P up to r(x). With m_i the share of the slowdowns
-whose r is i, the pool loses
+A pool with rows P, which always holds row 1, runs the largest row of P up to r(x). Row n belongs to P, too, wherever P
+has two members: without load, which is how most devices are most of the time, it is what runs. With m_i the share of
+the slowdowns whose r is i, the pool loses
 
     sum_i m_i (a_i - a_p(i)),   p(i) = max {j in P : j <= i}.
 
@@ -15,7 +16,7 @@ c(j, k) = sum_{j <= i < k} m_i (a_i - a_j), the best pool of q members whose lar
 
     C_q(k) = min_{j < k} C_(q-1)(j) + c(j, k),
 
-and with its last gap C_q(k) + c(k, n + 1).
+and the best pool of q members ends with k = n.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Chosen:
     """The members of a pool.
 
     Attributes:
-        rows: of the front, rising, ``[k]``; the first is the row with the least latency.
+        rows: of the front, rising, ``[k]``; the first is the row with the least latency, and the last, where there are
+            two, the most accurate one.
         loss: expected accuracy that the pool loses against the whole front, in the unit of the accuracy.
     """
 
@@ -70,9 +72,10 @@ def choose_members(latency: npt.ArrayLike, accuracy: npt.ArrayLike, count: int, 
     for q in range(1, count):
         reached = total[q - 1][:, None] + cost[:, :n]
         before[q], total[q] = reached.argmin(axis=0), reached.min(axis=0)
-    ended = total + cost[:, n]
-    q, k = (int(i) for i in np.unravel_index(ended.argmin(), ended.shape))
-    loss, rows = float(ended[q, k]), [k]
+    k = n - 1 if count > 1 else 0
+    ended = total[:, k] + cost[k, n]
+    q = int(ended.argmin())
+    loss, rows = float(ended[q]), [k]
     while q:
         k, q = int(before[q, k]), q - 1
         rows.append(k)
