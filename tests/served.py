@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +32,8 @@ HEADER = struct.Struct("<IHHQI")
 MAGIC = 0x4C4F4F50
 INFER, STATUS, METRICS, SET, STOP, REPLY, ERROR = 1, 2, 3, 4, 5, 128, 255
 SWITCHED, NOTHING_FITS, LATE = 1, 2, 4
+LONGEST = 107
+"""Bytes of a Unix socket's path; in a longer one of pytest's folders, the server gets a socket elsewhere."""
 
 
 @cache
@@ -172,6 +176,9 @@ class Serving:
 
     def __init__(self, command: Sequence[str], pool: Path, *options: str, port: bool = False) -> None:
         self.path = pool / "serve.sock"
+        if not port and len(os.fsencode(self.path)) > LONGEST:
+            self.path = Path(tempfile.mkdtemp(prefix="serve-")) / "serve.sock"
+            options = ("--socket", str(self.path), *options)
         words = [*command, str(pool), *(["--tcp", "0"] if port else []), *options]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None

@@ -13,7 +13,7 @@ import pytest
 import checkouts
 import strangers
 
-pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
+pytestmark = [pytest.mark.sweep, pytest.mark.timeout(1500)]  # the first test waits for the commands
 SMALL = "finetune.epochs=12,model.space.resolution=[32,40],model.space.width=[]"
 COMMANDS = (
     "python -m autotailor inspect models/mine.onnx --data pictures --yaml > conf/model/mine.yaml",

@@ -10,8 +10,8 @@ def load_cluster():
     try:
         found = configuration.Cluster.from_section(MATRIX.cluster)
         for model in MODELS:
-            for rule in configuration.COMPUTED_WITH:
-                found.resources(configuration.Job.of(rule, of_model(model)))
+            for name in configuration.COMPUTED_WITH:
+                found.resources(configuration.Job.of(name, of_model(model)))
         return found
     except AutoTailorError as error:
         sys.exit(f"autotailor: {error}")

@@ -47,11 +47,10 @@ def code(rule):
     """Hash of the code that a rule can run, because Snakemake itself only checks the date of a script."""
 
     def value(wildcards):
-        recorded = {}
-        if rule in KEPT:
-            recorded = artifacts.recorded_code(provenance(rule, pair_of(wildcards)))
+        pair = pair_of(wildcards)
+        recorded = artifacts.recorded_code(provenance(rule, pair)) if rule in KEPT else {}
         digest = modules_digest(recorded or rule_modules(CODE, ROOT, rule))
-        return run_as().get("/".join([*wildcards, f"{rule}:{digest}"]), digest)
+        return run_as().get(str(Path(*wildcards, f"{rule}:{digest}")), digest)
 
     return value
 
@@ -67,7 +66,7 @@ def note_kept():
         name = job.rule.name
         now = modules_digest(rule_modules(CODE, ROOT, name)) if name in KEPT else None
         if now and job.params.code != now:
-            key = "/".join([*job.wildcards, f"{name}:{now}"])
+            key = str(Path(*job.wildcards, f"{name}:{now}"))
             with artifacts.atomic(RUN_AS) as path:
                 path.write_text(json.dumps({**run_as(), key: job.params.code}))
 

@@ -1,8 +1,3 @@
-def compared(file):
-    """A file of every pair of this run."""
-    return [f"results/{pair.model}/{pair.device}/{file}" for pair in MATRIX.pairs]
-
-
 rule fleet:
     input:
         configurations=compared("configuration.json"),

@@ -192,3 +192,46 @@ def uses(board):
 
 ON_DEVICE = {f"device_{board}": uses(board) for board in dict.fromkeys(BOARDS.values())}
 workflow.global_resources.update(dict.fromkeys(ON_DEVICE, 1))
+
+
+def finished(pair):
+    """The files that end the jobs of a pair."""
+    folder = f"results/{pair.model}/{pair.device}"
+    is_measured = COSTS[pair.device].is_measured
+    return [
+        f"{folder}/report.html",
+        f"results/{pair.model}/accuracy_validation.csv",
+        *(
+            f"{folder}/exports/{name}/{file}"
+            for name in exports_of(pair.model)
+            for file in ("verification.json", "README.md")
+        ),
+        *([f"{folder}/validation.csv"] if is_measured else []),
+    ]
+
+
+def compared(file):
+    """A file of every pair of this run."""
+    return [f"results/{pair.model}/{pair.device}/{file}" for pair in MATRIX.pairs]
+
+
+POOLED = [
+    device
+    for device in MEASURED
+    if of_device(device)["device"]["runtime"].startswith("ncnn")
+]
+
+
+def pools(wildcards):
+    """The pools of all pairs whose device runs ncnn."""
+    found = [
+        f"results/{pair.model}/{pair.device}/pool"
+        for pair in MATRIX.pairs
+        if pair.device in POOLED
+    ]
+    if not found:
+        raise WorkflowError(
+            f"autotailor: ncnn runs on none of the devices {', '.join(DEVICES)}, and the members of a pool are networks "
+            "of ncnn; name another device, for instance device=host"
+        )
+    return found

@@ -1,25 +1,3 @@
-POOLED = [
-    device
-    for device in MEASURED
-    if of_device(device)["device"]["runtime"].startswith("ncnn")
-]
-
-
-def pools(wildcards):
-    """The pools of all pairs whose device runs ncnn."""
-    found = [
-        f"results/{pair.model}/{pair.device}/pool"
-        for pair in MATRIX.pairs
-        if pair.device in POOLED
-    ]
-    if not found:
-        raise WorkflowError(
-            f"autotailor: ncnn runs on none of the devices {', '.join(DEVICES)}, and the members of a pool are networks "
-            "of ncnn; name another device, for instance device=host"
-        )
-    return found
-
-
 rule pool:
     input:
         pools,

