@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import psutil
+import pytest
 import torch
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +61,7 @@ def of_rank(process: psutil.Process) -> str | None:
         return None
 
 
-@pytest.mark.sweep  # the units kill processes in each run of the tests: tests/unit/finetuning/training/test_processes.py
+@pytest.mark.sweep  # test_processes.py of the units kills in each run of the tests
 def test_a_killed_process_is_named_and_the_next_run_goes_on(tmp_path: Path) -> None:
     command, first, second = [*SNAKEMAKE, "--config", TWO], tmp_path / "first.txt", tmp_path / "second.txt"
     assert run(command, tmp_path, first, kill_worker, after="epoch 1 of 6") == 1
