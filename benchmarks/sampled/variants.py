@@ -9,6 +9,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "one": ONE,
     "one 1:1:2": (*ONE, "finetune.sampling.smallest=0.25"),
     "one macs": (*ONE, "finetune.sampling.between=macs"),
+    "one taught by the largest": (*ONE, "finetune.teacher=largest"),
     "one larger space": (*ONE, "model.space.resolution=[20,24,32]", "model.space.width=[0.25,0.5,0.75,1.0]"),
     "one 1:1:8": (*ONE, "finetune.sampling.largest=0.1", "finetune.sampling.smallest=0.1"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -56,7 +57,8 @@ def test_a_section_says_how_many_processes_there_are() -> None:
 def test_all_workers_run_the_program(tmp_path: Path) -> None:
     done = run(tmp_path, "pass")
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["all ended well", "worker 0 of 2", "worker 1 of 2"]
+    said = re.findall(r"all ended well|worker \d of \d", done.stdout)  # two workers may write into one line
+    assert sorted(said) == ["all ended well", "worker 0 of 2", "worker 1 of 2"]
 
 
 LOST = "from autotailor.compute.launch import PeerLostError\nraise PeerLostError('gone')"
