@@ -48,7 +48,9 @@ def code(rule):
 
     def value(wildcards):
         pair = pair_of(wildcards)
-        recorded = artifacts.recorded_code(provenance(rule, pair)) if rule in KEPT else {}
+        recorded = (
+            artifacts.recorded_code(provenance(rule, pair)) if rule in KEPT else {}
+        )
         digest = modules_digest(recorded or rule_modules(CODE, ROOT, rule))
         return run_as().get(str(Path(*wildcards, f"{rule}:{digest}")), digest)
 
