@@ -12,6 +12,7 @@ import pandas as pd
 from autotailor.ir.errors import AutoTailorError
 from autotailor.runs import Run, open_run
 from autotailor.search import SearchError
+from autotailor.search.robust.forecast import ROUNDING
 
 
 class FleetError(AutoTailorError):
@@ -99,9 +100,10 @@ class Fleet:
 def within(run: Run, budget: float) -> int | None:
     """Row of the run's front with the most accurate SubNet whose measured cost is to be within a budget; None: none is.
 
-    The SubNet meets the budget with the confidence that the run's own search has asked for.
+    The SubNet meets the budget with the confidence that the run's own search has asked for. A budget that was raised to
+    what the cheapest SubNet needs is met by this SubNet, however the way there and back was rounded.
     """
     try:
-        return run.pareto.position(run.forecast.limit(budget))
+        return run.pareto.position(run.forecast.limit(budget) * (1 + ROUNDING))
     except SearchError:
         return None

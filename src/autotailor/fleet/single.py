@@ -115,7 +115,7 @@ def _rows(fleet: Fleet, name: str, budgets: Mapping[str, float]) -> list[dict[st
     rows = []
     for device, budget in budgets.items():
         row: dict[str, object] = {"budgets": name, "device": device, "budget": budget, "unit": fleet.unit(device)}
-        row |= own(fleet, device, budget)
+        row |= own(fleet, device, budget, single)
         if single is not None:
             row |= {"single_model": single.model, "single_subnet": single.subnet.id}
             row |= {"single_cost": single.costs[device], "single_accuracy": single.accuracies[device]}
@@ -124,9 +124,14 @@ def _rows(fleet: Fleet, name: str, budgets: Mapping[str, float]) -> list[dict[st
     return rows
 
 
-def own(fleet: Fleet, device: str, budget: float) -> dict[str, object]:
-    """The most accurate SubNet of any model within a budget on one device; empty where there is none."""
+def own(fleet: Fleet, device: str, budget: float, single: Choice | None) -> dict[str, object]:
+    """The most accurate SubNet of any model within a budget on one device; empty where there is none.
+
+    It is on a front of the device, or the single SubNet of the fleet where no front has a better one.
+    """
     best: dict[str, object] = {}
+    if single is not None:
+        best = {"own_model": single.model, "own_subnet": single.subnet.id, "own_accuracy": single.accuracies[device]}
     for model in fleet.models:
         run = fleet.of(model, device)
         row = within(run, budget)

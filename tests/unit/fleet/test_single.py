@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fleets
+from autotailor.fleet.runs import within
 from autotailor.fleet.single import SINGLE, best_single, rows_of_budgets, single_subnets
 
 
@@ -47,3 +49,25 @@ def test_the_loss_is_what_the_single_subnet_lacks_on_each_device(tmp_path: Path)
 def test_budgets_that_nothing_keeps_leave_the_single_subnet_empty(tmp_path: Path) -> None:
     fleet, _ = fleets.fleet(tmp_path)
     assert best_single(fleet, dict.fromkeys(fleets.DEVICES, 1e-3)) is None
+
+
+def test_a_budget_that_was_raised_to_the_cheapest_subnet_is_kept_by_it_however_it_was_rounded(tmp_path: Path) -> None:
+    """The rule search raises a budget that nothing meets; its file leads back to a limit that is 1e-16 off."""
+    fleet, known = fleets.fleet(tmp_path)
+    for model, device in known:
+        run = known[model, device].run
+        table = pd.read_csv(run.folder.file("candidates.csv"))
+        cheapest = run.pareto.cost[0]
+        raised = cheapest / run.forecast.limit(1.0)  # the bias of these forecasts is the same at all latencies
+        while run.forecast.limit(raised) >= cheapest:
+            raised = float(np.nextafter(raised, 0.0))
+        assert run.forecast.limit(raised) == pytest.approx(cheapest, rel=1e-14)
+        table.loc[table["budget"] == "budget_01", "budget_ms"] = raised
+        table.to_csv(run.folder.file("candidates.csv"), index=False)
+        assert within(run, raised) == 0
+        assert within(run, raised * (1 - 1e-6)) is None
+    rows = single_subnets(fleet)
+    found = rows[rows["budgets"] == f"{fleets.MODELS[0]} budget_01"]
+    assert len(found) == len(fleets.DEVICES)
+    assert found["own_subnet"].notna().all()
+    assert (found["loss"].dropna() >= 0).all()
