@@ -119,8 +119,12 @@ def check_resumed(config: Mapping[str, Any]) -> None:
 
 def check_named_code(section: Mapping[str, Any]) -> None:
     """Raises ConfigError where the teacher or the loss of the section ``finetune`` cannot be found."""
+    from autotailor.finetuning.config import LARGEST
+
     for key in ("teacher", "loss"):
         module, _, name = str(section.get(key) or "").partition(":")
+        if key == "teacher" and section.get(key) == LARGEST:
+            continue
         if module == "timm" and key == "teacher":
             import timm
 

@@ -137,6 +137,7 @@ def test_a_teacher_with_other_weights_is_another_training(
     ],
 )
 def test_names_are_looked_for_before_any_work(section: dict[str, str], says: str) -> None:
+    config.check_named_code({"teacher": "largest"})
     config.check_named_code({"teacher": "timm:resnet18", "loss": "autotailor.finetuning.loss:make_loss"})
     with pytest.raises(config.ConfigError, match=says):
         config.check_named_code(section)

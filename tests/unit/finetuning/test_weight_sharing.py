@@ -51,16 +51,19 @@ class TestFinetune:
         accuracy = finetuning.accuracies(finetuned.net.build(finetuned.net.largest()), tiny, threads=1)
         assert accuracy["test_accuracy"] == finetuned.metrics["largest_test_accuracy"]
 
-    @pytest.mark.parametrize("strategy", finetuning.sampling.names())
+    @pytest.mark.parametrize(
+        ("strategy", "teacher"), [*((name, None) for name in finetuning.sampling.names()), ("mixed", "largest")]
+    )
     def test_an_interrupted_run_ends_in_the_same_bits(
         self,
         strategy: str,
+        teacher: str | None,
         plain_net: autotailor.SuperNet,
         tiny: DataSplits,
         finetune_config: FinetuneConfig,
         tmp_path: Path,
     ) -> None:
-        config = replace(finetune_config, strategy=strategy, checkpoint_seconds=0.0)
+        config = replace(finetune_config, strategy=strategy, teacher=teacher, checkpoint_seconds=0.0)
         whole = finetuning.finetune(plain_net, tiny, config, tmp_path / "whole")
         with pytest.raises(KeyboardInterrupt):
             finetuning.finetune(plain_net, tiny_data.splits(fail_at=(1, 1)), config, tmp_path / "killed")
@@ -80,6 +83,16 @@ class TestFinetune:
         workers = 3 - finetune_config.workers
         other = finetuning.finetune(plain_net, tiny, replace(finetune_config, workers=workers), tmp_path)
         assert equal(weights(other.net), weights(finetuned.net))
+
+    def test_the_number_of_workers_changes_nothing_where_the_largest_subnet_teaches(
+        self, plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
+    ) -> None:
+        config = replace(finetune_config, strategy="uniform", teacher="largest", subnets=3, epochs=1)
+        one, three = (
+            finetuning.finetune(plain_net, tiny, replace(config, workers=workers), tmp_path / str(workers))
+            for workers in (1, 3)
+        )
+        assert equal(weights(one.net), weights(three.net))
 
     def test_without_epochs_the_largest_subnet_stays_the_original(
         self, plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,15 @@ def test_two_processes_give_the_curve_of_one(train: Train, both: Any, tmp_path: 
     # Shifts begin at zero: six steps of AdamW leave them small, and processors that round otherwise 0.03 apart.
     assert max(distance(both[0][name], weight) for name, weight in weights.items()) < 0.05
     assert both[2]["images"] == metrics["images"]
+
+
+def test_the_largest_subnet_teaches_two_processes_as_it_teaches_one(tmp_path: Path) -> None:
+    """The pass of the largest SubNet as teacher normalises with the whole batch, too."""
+    taught = partial(team_work.finetuned, teacher="largest", strategy="uniform", epochs=1, subnets=2)
+    (_, history, _), second = together.results(taught, tmp_path / "both", 2)
+    assert second[1] == history
+    alone = taught(tmp_path / "one", 1)[1]
+    assert history[0]["loss"] == pytest.approx(alone[0]["loss"], rel=2e-4)
 
 
 def distance(a: torch.Tensor, b: torch.Tensor) -> float:
