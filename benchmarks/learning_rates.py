@@ -73,6 +73,7 @@ class Subject:
     network: Network
     directory: Path
     overrides: tuple[str, ...]
+    panel: int = 4  # random SubNets that are evaluated after training
 
     @property
     def folder(self) -> Path:
@@ -118,7 +119,7 @@ class Subject:
         """Weight-shared training at a rate: accuracies of the original network, both ends and the panel."""
         name = f"share_{epochs}_{lr:g}"
         values = {**self.configuration["finetune"], "lr": lr, "epochs": epochs}
-        values["panel"] = {**values["panel"], "every": epochs, "subnets": 4}
+        values["panel"] = {**values["panel"], "every": epochs, "subnets": self.panel}
         parameters = finetuning.FinetuneConfig.from_section(values)
 
         def work() -> Row:
@@ -135,6 +136,7 @@ class Subject:
         """Three epochs of polishing at a rate: mean accuracy of two SubNets before and after."""
         values = {**self.configuration["polish"], "lr": lr, "rounds": [{"candidates": 2, "epochs": 3}]}
         parameters = polishing.PolishConfig.from_section(values)
+        name = f"polish_{start}_{lr:g}_{parameters.teacher}"
 
         def work() -> Row:
             net = autotailor.load(self.folder / f"{start}.pt")
@@ -142,11 +144,17 @@ class Subject:
             found = inherited_accuracies(net, self.data, chosen)
             inherited = {subnet.id: value for subnet, value in zip(chosen, found, strict=True)}
             _, table = polishing.polish(
-                net, self.data, {"middle": chosen}, inherited, parameters, self.folder / f"polish_{start}_{lr:g}"
+                net,
+                self.original,
+                self.data,
+                {"middle": chosen},
+                inherited,
+                parameters,
+                self.folder / name,
             )
             return {"inherited": fmean(inherited.values()), "polished": float(table["accuracy_validation"].mean())}
 
-        return self._once(f"polish_{start}_{lr:g}", work)
+        return self._once(name, work)
 
     def _once(self, name: str, work: Callable[[], Row]) -> Row:
         """What an earlier call has written; otherwise the work's result, which is written."""
@@ -205,13 +213,15 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, nargs="+", default=[3, 12])
     parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
     parser.add_argument("--polish-from", default="share_12_0.002", help="training whose SubNets are polished; '': none")
+    parser.add_argument("--panel", type=int, default=4, help="random SubNets that are evaluated after training")
     parser.add_argument("--overrides", nargs="*", default=["finetune=mixed"], help="KEY=VALUE of the configuration")
     parser.add_argument("--directory", type=Path, default=Path("learning_rates"))
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     known = {network.name: network for network in NETWORKS}
     subjects = [
-        Subject(known[name], arguments.directory.resolve(), tuple(arguments.overrides)) for name in arguments.networks
+        Subject(known[name], arguments.directory.resolve(), tuple(arguments.overrides), arguments.panel)
+        for name in arguments.networks
     ]
     found = []
     for row in rows(subjects, arguments.epochs, arguments.rates, arguments.polish_from):

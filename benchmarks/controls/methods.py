@@ -87,7 +87,9 @@ class Methods:
         """(2) The winner of the race for a budget, trained with weights of its own."""
         run, name = self._run, "budget"
         config = replace(run.polish, lr=lr)
-        chosen, races = polish(run.net, run.data, {name: contest.subnets}, contest.accuracies, config, workdir)
+        chosen, races = polish(
+            run.net, run.compiled, run.data, {name: contest.subnets}, contest.accuracies, config, workdir
+        )
         found = chosen[name]
         passes = self._epoch * int(races["epochs"].sum())
         if found.weights is None:

@@ -117,6 +117,11 @@ class Run:
         return autotailor.load(self.results / "supernet.pt")
 
     @cached_property
+    def compiled(self) -> SuperNet:
+        """The SuperNet before its training."""
+        return autotailor.load(self.results / "compiled.pt")
+
+    @cached_property
     def teacher(self) -> nn.Module:
         """The largest SubNet, which teaches all other networks."""
         return self.net.build(self.net.largest(), logits=True)

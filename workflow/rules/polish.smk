@@ -1,7 +1,7 @@
 rule polish:
     input:
         supernet="results/{model}/supernet.pt",
-        original=teacher,
+        original="results/{model}/compiled.pt",
         baseline="results/{model}/sensitivity.json",
         candidates=candidates,
     output:

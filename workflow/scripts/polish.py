@@ -9,14 +9,13 @@ from autotailor import accuracy, artifacts, data, search
 from autotailor.finetuning import polishing
 
 with stage(snakemake, is_training=True) as this:
-    net = autotailor.load(snakemake.input.supernet)
+    net, original = (autotailor.load(path) for path in (snakemake.input.supernet, snakemake.input.original))
     candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
-    splits = accuracy.with_labels(
-        data.load(this.params["data"]), snakemake.input.original, this.params["polish"]["accelerator"]
-    )
+    splits = accuracy.with_labels(data.load(this.params["data"]), original, this.params["polish"]["accelerator"])
     this.uses(splits, "train", "validation")
     chosen, table = polishing.polish(
         net,
+        original,
         splits,
         candidates.contests,
         {id_: found.accuracy for id_, found in candidates.accuracies.items()},

@@ -100,7 +100,7 @@ def choose(
     config = polishing.PolishConfig.from_section(run.configuration["polish"])
     if not polish or not config.rounds:
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None, confirmed)
-    won, race = polishing.polish(run.net, data, {EXPORT: contest}, accuracies, config, work, expected)
+    won, race = polishing.polish(run.net, run.compiled, data, {EXPORT: contest}, accuracies, config, work, expected)
     winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race, confirmed)
     return max([winner, *_earlier(run, limit, beside, winner)], key=lambda each: each.accuracy)
 

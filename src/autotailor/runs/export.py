@@ -20,7 +20,6 @@ from autotailor.compute.accelerator import resolve
 from autotailor.data import DataSplits
 from autotailor.export.export import ONNX
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.supernet import load_supernet
 from autotailor.measurement import inheritance, summary
 from autotailor.measurement.effort import Effort
 from autotailor.profiling import DeviceConfig
@@ -208,8 +207,7 @@ def _data(run: RunTables) -> DataSplits:
             f"could not be compared with the run's; put them back as they were, or run snakemake again in "
             f"{run.folder.root}"
         )
-    original = run.folder.file("compiled.pt")
-    return accuracy.with_labels(data.load(section), original, run.configuration["sensitivity"]["accelerator"])
+    return accuracy.with_labels(data.load(section), run.compiled, run.configuration["sensitivity"]["accelerator"])
 
 
 def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig | None) -> None:
@@ -239,11 +237,10 @@ def _measure(
 ) -> pd.DataFrame:
     """Writes ``summary.csv`` with the export and the original network, measured side by side."""
     subnet, work = chosen.exported.subnet, place.work / "measured"
-    original = run.folder.file("compiled.pt")
     exported = place.files / ONNX
     models = {
         EXPORT: exported if device is None else profiling.converted_file(exported, device, work / EXPORT),
-        summary.ORIGINAL: summary.export_original(load_supernet(original), device, work),
+        summary.ORIGINAL: summary.export_original(run.compiled, device, work),
     }
     calibration = accuracy.CalibrationConfig.from_section(run.configuration["finetune"]["calibration"])
     weights = inheritance.inheritance(run.net, {EXPORT: chosen.exported}, splits, calibration)

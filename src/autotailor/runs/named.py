@@ -39,7 +39,7 @@ def take(run: RunTables, subnet: SubNet, data: DataSplits, work: Path, *, polish
     race = polishing.PolishConfig.from_section(run.configuration["polish"])
     if not polish or not race.rounds:
         return Chosen(polishing.Exported(subnet), inherited[subnet.id], None, None, None)
-    won, rows = polishing.polish(run.net, data, {EXPORT: [subnet]}, inherited, race, work)
+    won, rows = polishing.polish(run.net, run.compiled, data, {EXPORT: [subnet]}, inherited, race, work)
     winner = won[EXPORT]
     return Chosen(exported(run, winner), winner.inherited, winner.polished, None, rows)
 

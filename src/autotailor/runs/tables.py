@@ -55,6 +55,11 @@ class RunTables:
         """The trained SuperNet."""
         return load_supernet(self.folder.file("supernet.pt"))
 
+    @cached_property
+    def compiled(self) -> SuperNet:
+        """The SuperNet before its training; its largest SubNet is the original network."""
+        return load_supernet(self.folder.file("compiled.pt"))
+
     @property
     def cost(self) -> Cost:
         """What the run's budgets limit: latency, or what the graph says."""

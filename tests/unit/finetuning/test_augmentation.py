@@ -92,10 +92,8 @@ def test_a_race_of_polishing_that_was_killed_ends_in_the_same_bits(
         told = replace(config, augmentation=augmentation)
         if name == "killed":
             with pytest.raises(KeyboardInterrupt):
-                polish(
-                    resnet_net, tiny_data.splits((10_000, 1)), {"b": [subnet]}, {subnet.id: 0.0}, told, tmp_path / name
-                )
-        polished, _ = polish(resnet_net, tiny, *contest, told, tmp_path / name)
+                polish(resnet_net, resnet_net, tiny_data.splits((10_000, 1)), *contest, told, tmp_path / name)
+        polished, _ = polish(resnet_net, resnet_net, tiny, *contest, told, tmp_path / name)
         own = polished["budget"].weights
         assert own is not None
         found[name] = {key: torch.from_numpy(value) for key, value in own.items()}

@@ -92,7 +92,7 @@ def test_all_candidates_of_the_run_within_the_budget_race(
 ) -> None:
     contests = {}
 
-    def race(net: Any, data: Any, contest: Any, inherited: Any, *_: Any) -> Any:
+    def race(net: Any, original: Any, data: Any, contest: Any, inherited: Any, *_: Any) -> Any:
         contests.update(contest)
         first = contest[choice.EXPORT][0]
         return {choice.EXPORT: choice.polishing.Polished(first, inherited[first.id])}, pd.DataFrame()

@@ -42,7 +42,7 @@ def test_another_subnet_is_evaluated_and_races_alone(run: Run, tmp_path: Path, m
     other = next(id_ for id_ in pd.read_csv(run.folder.file("pareto.csv"), dtype=str)["subnet"] if id_ not in ids)
     contests: dict[str, Any] = {}
 
-    def race(net: Any, data: Any, contest: Any, inherited: Any, *_: Any) -> Any:
+    def race(net: Any, original: Any, data: Any, contest: Any, inherited: Any, *_: Any) -> Any:
         contests.update(contest)
         (subnet,) = contest[choice.EXPORT]
         weights = net.slice(subnet).weights

@@ -1,7 +1,8 @@
 """The last mile: SubNets trained for a few epochs with weights of their own, before they are exported.
 
-Weights that all SubNets share are a compromise. A SubNet that keeps training alone, taught by the largest SubNet, gives
-the compromise up (Once-for-All calls this fine-tuning of a specialised network; Cai et al., 2020).
+Weights that all SubNets share are a compromise. A SubNet that keeps training alone, taught by the largest SubNet or by
+the original network, gives the compromise up (Once-for-All calls this fine-tuning of a specialised network; Cai et al.,
+2020).
 """
 
 from __future__ import annotations

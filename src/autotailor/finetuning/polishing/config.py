@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from autotailor.accuracy.config import CalibrationConfig
-from autotailor.finetuning.config import DistillationConfig
+from autotailor.finetuning.config import LARGEST, DistillationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig, at_least
 from autotailor.sections import check_integers, read_section
@@ -17,6 +17,9 @@ NOT_OURS = {
     "resume_from": "a race goes on from its own checkpoints only",
 }
 """Parameters of other trainings that the section ``polish`` does not have, with the reason."""
+BEST, ORIGINAL = "best", "original"
+TEACHERS = (BEST, LARGEST, ORIGINAL)
+"""Who can teach: the largest SubNet, the original network, or the one that is right for more validation images."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,16 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class PolishConfig(LoopConfig):
-    """Training of single SubNets with weights of their own, taught by the largest SubNet.
+    """Training of single SubNets with weights of their own, taught by the largest SubNet or the original network.
 
     Attributes:
         name: of the file in conf/polish, for the reader.
         epochs: of all rounds together; it follows from ``rounds``.
         rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
         workers: SubNets that are trained side by side; results do not depend on their number.
-        distillation: from the largest SubNet.
+        teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the one of both that is
+            right for more images of the validation set.
+        distillation: from the teacher.
         calibration: of the BatchNorm statistics that each training begins with.
     """
 
@@ -63,6 +68,7 @@ class PolishConfig(LoopConfig):
     epochs: int = 0
     rounds: tuple[Round, ...] = ()
     workers: int = 1
+    teacher: str = BEST
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
@@ -72,6 +78,8 @@ class PolishConfig(LoopConfig):
         object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
         super().__post_init__()
         at_least(self, workers=1)
+        if self.teacher not in TEACHERS:
+            raise TrainingError(f"unknown polish.teacher {self.teacher!r}; known are {', '.join(TEACHERS)}")
         counts = [each.candidates for each in self.rounds]
         if counts != sorted(counts, reverse=True):
             raise TrainingError(f"polish.rounds: {counts} candidates; a round cannot train more than the one before")

@@ -18,6 +18,7 @@ from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import executor
 from autotailor.data.splits import sized
 from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.steps import Step
@@ -31,8 +32,7 @@ class Lockstep:
     Args:
         students: standalone SubNets, images to logits, that share no parameters, on the device that trains.
         resolutions: sides of their images in pixels; 0 leaves the size of the data.
-        teacher: the largest SubNet.
-        resolution: of the teacher.
+        teacher: of all of them.
         config: of the training.
         independent: whether each class has its own Sigmoid (``distillation_loss``).
     """
@@ -41,15 +41,14 @@ class Lockstep:
         self,
         students: Sequence[nn.Module],
         resolutions: Sequence[int],
-        teacher: nn.Module,
-        resolution: int,
+        teacher: Teacher,
         config: PolishConfig,
         independent: bool = False,
     ) -> None:
         self._students, self._resolutions = students, resolutions
         device = device_of(students[0])
-        self._teacher = place(teacher, device).eval()
-        self._resolution, self._config, self._independent = resolution, config, independent
+        self._teacher = place(teacher.network, device).eval()
+        self._resolution, self._config, self._independent = teacher.resolution, config, independent
         self._pool = executor(config.workers, device, "polish")
 
     def __call__(self, batch: Step) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,11 @@ from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
+from autotailor.finetuning.polishing.teacher import choose_teacher
 from autotailor.finetuning.pretraining import training_metrics
 from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -66,6 +69,7 @@ class Polished:
 
 def polish(
     net: SuperNet,
+    original: SuperNet,
     data: DataSplits,
     contests: Mapping[str, Sequence[SubNet]],
     inherited: Mapping[str, float],
@@ -76,10 +80,11 @@ def polish(
     """Trains the best SubNets of each budget with weights of their own.
 
     A SubNet that meets several budgets is trained once. Where no polished SubNet of a budget is more accurate than the
-    best one with the SuperNet's weights, the latter stays. The largest SubNet teaches and is not trained.
+    best one with the SuperNet's weights, the latter stays. The largest SubNet is not trained.
 
     Args:
         net: the trained SuperNet.
+        original: the SuperNet as compiled; its largest SubNet, the original network, may be the teacher.
         data: the splits; the training and the validation set are used.
         contests: name of a budget to all SubNets that meet the budget.
         inherited: id of a SubNet to its accuracy with the SuperNet's weights on the validation set, percent.
@@ -100,7 +105,9 @@ def polish(
     for name, subnets in contests.items():
         if not subnets:
             raise TrainingError(f"polish: no SubNet meets the budget {name}; ask for a looser budget in export.budgets")
-    race = _Race(net, data, contests, inherited, expected or inherited, teacher_alone(config, data), Path(workdir))
+    race = _Race(
+        net, original, data, contests, inherited, expected or inherited, teacher_alone(config, data), Path(workdir)
+    )
     for number in range(len(config.rounds)):
         race.run(number)
     return race.result(), pd.DataFrame(race.rows, columns=list(COLUMNS))
@@ -112,6 +119,7 @@ class _Race:
     def __init__(
         self,
         net: SuperNet,
+        original: SuperNet,
         data: DataSplits,
         contests: Mapping[str, Sequence[SubNet]],
         inherited: Mapping[str, float],
@@ -119,6 +127,7 @@ class _Race:
         config: PolishConfig,
         workdir: Path,
     ) -> None:
+        self._original = original
         self._net, self._data, self._contests, self._config = net, data, contests, config
         self._inherited, self._expected, self._workdir = inherited, expected, workdir
         self._device = resolve(config.accelerator)
@@ -167,15 +176,14 @@ class _Race:
     def _train(self, number: int, config: PolishConfig, entrants: Sequence[SubNet]) -> tuple[list[GraphModule], int]:
         """Trains SubNets side by side; returns them and the number of images that each has seen."""
         modules = [GraphModule(graph, logits=True).to(self._device) for graph in self._starts(entrants)]
-        teacher = self._net.build(self._net.largest(), logits=True).requires_grad_(False).to(self._device)
+        teacher = self._teacher
         identity = fingerprint(
             ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
-            teacher.state_dict(),
+            teacher.network.state_dict(),
             *(module.state_dict() for module in modules),
         )
         resolutions = [resolution_of(subnet) for subnet in entrants]
-        teaching = resolution_of(self._net.largest())
-        step = Lockstep(modules, resolutions, teacher, teaching, self._config, self._net.head.independent)
+        step = Lockstep(modules, resolutions, teacher, self._config, self._net.head.independent)
         title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
         path = self._workdir / f"round_{number + 1:02d}.ckpt"
         images = augmented(self._data, config.augmentation, config.seed)
@@ -186,6 +194,11 @@ class _Race:
         finally:
             step.close()
         return modules, int(training_metrics(history, self._data, config.batch_size)["images"])
+
+    @cached_property
+    def _teacher(self) -> Teacher:
+        """Teaches all rounds."""
+        return choose_teacher(self._net, self._original, self._data, self._config, self._device)
 
     def _starts(self, entrants: Sequence[SubNet]) -> list[Graph]:
         """The graphs that training begins with: those of the last round, or sliced ones with calibrated statistics."""

@@ -16,6 +16,7 @@ import autotailor
 from autotailor.accuracy.determinism import deterministic
 from autotailor.data import DataSplits, resize
 from autotailor.finetuning import TrainingError
+from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training.loop import train
@@ -31,7 +32,8 @@ def trained(
     net: autotailor.SuperNet, data: DataSplits, config: PolishConfig, path: Path, modules: list[nn.Module]
 ) -> list[dict[str, torch.Tensor]]:
     """The weights of modules after one round; images have 20 pixels for all of them."""
-    step = Lockstep(modules, [20] * len(modules), net.build(net.largest(), logits=True), 32, config)
+    teacher = Teacher(net.build(net.largest(), logits=True), 32)
+    step = Lockstep(modules, [20] * len(modules), teacher, config)
     train(nn.ModuleList(modules), data.train, config.of_round(0), step, path, "test", "polish")
     step.close()
     return [module.state_dict() for module in modules]

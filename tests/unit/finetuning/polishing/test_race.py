@@ -40,7 +40,7 @@ def race(
     config: PolishConfig,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Race:
-    return polish(resnet_net, tiny, contests, inherited, config, tmp_path_factory.mktemp("race"))
+    return polish(resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path_factory.mktemp("race"))
 
 
 def test_the_best_by_inherited_weights_begin_and_the_best_of_them_go_on(
@@ -83,8 +83,8 @@ def test_a_race_that_was_killed_in_either_round_ends_in_the_same_bits(
 ) -> None:
     for fail_at in ((10_000, 1), (10_002, 2)):
         with pytest.raises(KeyboardInterrupt):
-            polish(resnet_net, tiny_data.splits(fail_at=fail_at), contests, inherited, config, tmp_path)
-    found, table = polish(resnet_net, tiny, contests, inherited, replace(config, workers=2), tmp_path)
+            polish(resnet_net, resnet_net, tiny_data.splits(fail_at=fail_at), contests, inherited, config, tmp_path)
+    found, table = polish(resnet_net, resnet_net, tiny, contests, inherited, replace(config, workers=2), tmp_path)
     pd.testing.assert_frame_equal(table, race[1])
     for name, each in race[0].items():
         assert found[name].subnet == each.subnet
@@ -95,7 +95,9 @@ def test_a_subnet_that_polishing_makes_worse_keeps_its_inherited_weights(
     resnet_net: autotailor.SuperNet, tiny: DataSplits, contests: Contests, config: PolishConfig, tmp_path: Path
 ) -> None:
     perfect = {subnet.id: 100.0 for subnet in contests["budget_02"]}
-    found, table = polish(resnet_net, tiny, contests, perfect, replace(config, rounds=(Round(1, 1),)), tmp_path)
+    found, table = polish(
+        resnet_net, resnet_net, tiny, contests, perfect, replace(config, rounds=(Round(1, 1),)), tmp_path
+    )
     assert len(table) >= 1
     assert {name: each.subnet for name, each in found.items()} == {n: s[0] for n, s in contests.items()}
     assert all(each.weights is None and each.polished is None and each.inherited == 100.0 for each in found.values())
@@ -109,7 +111,7 @@ def test_without_rounds_the_most_accurate_subnet_is_exported_as_it_is(
     config: PolishConfig,
     tmp_path: Path,
 ) -> None:
-    found, table = polish(resnet_net, tiny, contests, inherited, replace(config, rounds=()), tmp_path)
+    found, table = polish(resnet_net, resnet_net, tiny, contests, inherited, replace(config, rounds=()), tmp_path)
     assert table.empty
     assert {name: each.subnet for name, each in found.items()} == {n: s[-1] for n, s in contests.items()}
     assert list(tmp_path.iterdir()) == []
@@ -119,7 +121,7 @@ def test_the_largest_subnet_alone_is_not_trained(
     resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
 ) -> None:
     largest = resnet_net.largest()
-    found, table = polish(resnet_net, tiny, {"budget_01": [largest]}, {largest.id: 50.0}, config, tmp_path)
+    found, table = polish(resnet_net, resnet_net, tiny, {"budget_01": [largest]}, {largest.id: 50.0}, config, tmp_path)
     assert table.empty
     assert found["budget_01"] == Polished(largest, 50.0)
 
@@ -128,4 +130,4 @@ def test_a_budget_that_no_subnet_meets_is_refused_before_training(
     resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
 ) -> None:
     with pytest.raises(TrainingError, match="no SubNet meets the budget budget_02"):
-        polish(resnet_net, tiny, {"budget_02": []}, {}, config, tmp_path)
+        polish(resnet_net, resnet_net, tiny, {"budget_02": []}, {}, config, tmp_path)
