@@ -25,6 +25,7 @@ TOPICS = {
     "finetuning/augmentation": "augmented and mixed images, through all kinds of training",
     "reporting/browser": "the report in Chromium: charts, slider, command, colours, widths, and people who cannot see",
     "reporting/score": "the name of the share of right answers, in the report and its figures",
+    "fleet/page/browser": "the comparison page in Chromium: colours, widths, links, paper, and people who cannot see",
     "compiler/fuzz": "broken and strange files, through parser, passes and rewrites",
     "ir/random_graphs": "random networks, in all forms of all SubNets",
     "ir/proposal/paper_spaces": "the spaces of conf/model, through templates, proposal and counts",
