@@ -117,7 +117,12 @@ def test_nothing_is_done_twice(run: Folder) -> None:
 
 
 def test_what_the_networks_share_of_a_lut_is_measured_once(run: Folder) -> None:
-    """The network with the smaller space adds no operator, and thus no visit, on either device."""
+    """Of two networks on a device, the one that comes second takes over what the first one has measured.
+
+    The network with the smaller space adds no operator, and thus no visit, where it comes second. Where it comes first,
+    SubNets that hold operators of the other network alone time their neighbours again. All other operators keep
+    their measurement; their latencies in milliseconds follow the anchor, by one factor.
+    """
     operators = {
         (model, device): set(pd.read_csv(run.path / "results" / model / device / "operators.csv")["id"])
         for model in MODELS
@@ -125,13 +130,17 @@ def test_what_the_networks_share_of_a_lut_is_measured_once(run: Folder) -> None:
     }
     for device in DEVICES:
         assert operators["slim", device] < operators["resnet_digits", device]
-        tables = [
-            pd.read_csv(run.path / "results" / model / device / "lut.csv").set_index("operator_id") for model in MODELS
-        ]
+        files = {model: run.path / "results" / model / device / "lut.csv" for model in MODELS}
         shared = sorted(operators["slim", device])
         columns = ["latency_ms", "standard_error", "measured_at"]
-        whole, part = (table.loc[shared, columns] for table in tables)
-        assert whole.equals(part)
+        whole, part = (pd.read_csv(files[model]).set_index("operator_id").loc[shared, columns] for model in MODELS)
+        if files["resnet_digits"].stat().st_mtime < files["slim"].stat().st_mtime:
+            assert whole.equals(part)
+            continue
+        kept = whole["measured_at"] == part["measured_at"]
+        assert kept.mean() > 0.25
+        ratios = (whole.loc[kept, columns[:2]] / part.loc[kept, columns[:2]]).to_numpy()
+        assert ratios == pytest.approx(ratios.mean(), rel=1e-3)
 
 
 def test_a_finished_matrix_and_each_of_its_pairs_have_nothing_to_do(run: Folder) -> None:
