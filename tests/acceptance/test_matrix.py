@@ -120,8 +120,8 @@ def test_what_the_networks_share_of_a_lut_is_measured_once(run: Folder) -> None:
     """Of two networks on a device, the one that comes second takes over what the first one has measured.
 
     The network with the smaller space adds no operator, and thus no visit, where it comes second. Where it comes first,
-    SubNets that hold operators of the other network alone time their neighbours again. All other operators keep
-    their measurement; their latencies in milliseconds follow the anchor, by one factor.
+    the other network's visits end with those operators that are vague, which the first one may have left on a restless
+    machine. All others keep their measurement; their latencies in milliseconds follow the anchor, by one factor.
     """
     operators = {
         (model, device): set(pd.read_csv(run.path / "results" / model / device / "operators.csv")["id"])
@@ -138,7 +138,7 @@ def test_what_the_networks_share_of_a_lut_is_measured_once(run: Folder) -> None:
             assert whole.equals(part)
             continue
         kept = whole["measured_at"] == part["measured_at"]
-        assert kept.mean() > 0.25
+        assert kept.any()
         ratios = (whole.loc[kept, columns[:2]] / part.loc[kept, columns[:2]]).to_numpy()
         assert ratios == pytest.approx(ratios.mean(), rel=1e-3)
 
