@@ -51,7 +51,7 @@ def test_a_pool_of_the_pipeline_runs_on_the_phone_as_on_this_computer(
     directory.mkdir()
     device = [f"device.address=127.0.0.1:{port}", "device.precision=fp32", "device.cores=[]", "device.threads=1"]
     with AdbDaemon(tmp_path / "phone", machine="aarch64", port=port) as daemon:
-        done = pipeline(directory, home, "android", [*device, "pool.members=4", "pool.rounds=1"], "pool")
+        done = pipeline(directory, home, "android", [*device, "pool.members=4", "pool.rounds=2"], "pool")
         assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
         results = directory / "results" / MODEL / "android"
         pool = open_pool(results / "pool")
