@@ -19,6 +19,7 @@ import pytest
 from autotailor.__main__ import main
 from autotailor.runtime import Client, PoolError
 from device.adb_daemon import AdbDaemon
+from device.conftest import ssh_server
 from device.ssh_server import SshServer
 from pools import SIDES, TinyPool, tiny_pool
 from served import Serving, serve_binary, serve_command
@@ -86,12 +87,17 @@ def device(request: pytest.FixtureRequest, tmp_path: Path) -> Device:
     return board_of(request.getfixturevalue("board"), tmp_path / "board")
 
 
-@pytest.fixture
-def emulated(tmp_path: Path, home: Path) -> Iterator[Device]:
-    """A phone with an aarch64."""
+@pytest.fixture(params=["adb", "ssh"])
+def emulated(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Device]:
+    """A phone, and a board, with an aarch64."""
     serve_command("aarch64")
-    with AdbDaemon(tmp_path / "aarch64", machine="aarch64") as daemon:
-        yield phone_of(daemon)
+    if request.param == "adb":
+        with AdbDaemon(tmp_path / "aarch64", machine="aarch64") as daemon:
+            yield phone_of(daemon)
+    else:
+        server = ssh_server(tmp_path, home, machine="aarch64")
+        yield board_of(server, tmp_path / "board")
+        server.stop()
 
 
 @pytest.fixture
@@ -346,6 +352,19 @@ def test_a_board_whose_ssh_server_forbids_forwarding_is_told(board: SshServer, p
         code, said = command.end()
     assert code == 1
     assert "set `AllowTcpForwarding yes`" in said
+    device.check_left()
+
+
+@pytest.mark.sweep
+def test_a_phone_that_restarts_ends_the_command(phone: AdbDaemon, pool: TinyPool) -> None:
+    serve_binary()
+    device = phone_of(phone)
+    with Command(pool, device).ready() as command:
+        phone.reboot(2)
+        code, said = command.end()
+    assert code == 1
+    assert "ended without an exit code" in said
+    assert "the device was restarted" in said
     device.check_left()
 
 
