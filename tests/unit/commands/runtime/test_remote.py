@@ -1,16 +1,21 @@
-"""``autotailor runtime serve --device``: what is refused before anything is sent."""
+"""``autotailor runtime serve --device`` on this computer, and what is refused before anything is sent."""
 
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from autotailor.__main__ import main
 from autotailor.profiling.runtimes.runner import binary
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from autotailor.profiling.transports.base import Stream, Transport
+from autotailor.runtime import Client
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 
@@ -26,6 +31,28 @@ def said(pool: Path, capsys: pytest.CaptureFixture[str], *overrides: str) -> str
     assert main(["runtime", "serve", str(pool), "--listen", listen, "--device", "host", *overrides]) == 1
     assert not (pool.parent / "s").exists()
     return capsys.readouterr().err
+
+
+def test_this_computer_is_a_device_too(pool: TinyPool, capfd: pytest.CaptureFixture[str]) -> None:
+    serve_binary()
+    listen = f"unix:{pool.folder.parent / 's'}"
+    words = ["-m", "autotailor", "runtime", "serve", str(pool.folder), "--listen", listen, "--device", "host"]
+    with subprocess.Popen([sys.executable, *words, "device.threads=1"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"sending to host what has changed of {pool.folder}\n"
+        assert process.stdout.readline().startswith(
+            f"serving 3 members of {pool.folder} on host at {listen}; deadline "
+        )
+        with Client(listen) as client:
+            picture = np.ones((3, 8, 8), np.float32)
+            client.set(pin="member_00")
+            while (reply := client.infer(picture)).member != 0:
+                time.sleep(0.01)
+            np.testing.assert_allclose(reply.outputs, pool.logits("member_00", picture), atol=1e-4)
+            client.stop()
+        assert process.stdout.read() == "stopped\n"
+        assert process.wait(30) == 0
+    assert capfd.readouterr().err == ""
 
 
 def test_a_missing_server_is_named_with_the_command_that_builds_it(
