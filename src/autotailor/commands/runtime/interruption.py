@@ -1,4 +1,7 @@
-"""Signals that end a command: the first one ends the work in order, and further ones do not disturb the tidying up."""
+"""Signals that end a command: the first one ends the work in order, and further ones do not disturb the tidying up.
+
+A closed terminal ends the command, too, unless it was started with ``nohup``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         for number in NUMBERS:
-            self._before[number] = signal.signal(number, self._interrupt)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -101,7 +101,7 @@ class Remote:
             except OverdueError as error:
                 raise DeviceError(
                     f"device {self._device.name}: {program.name} there does not serve, and was stopped: is the device "
-                    f"busy, or short of memory? {self._transport.last_error}"
+                    "busy, or short of memory?"
                 ) from error
         raise DeviceError(
             f"device {self._device.name}: {program.name} ended with exit code {code}: "
