@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/pool_size.py                          # ResNet50's space, 32 members
     OMP_NUM_THREADS=1 python benchmarks/pool_size.py vit_digits --members 16 --precision fp16
+    OMP_NUM_THREADS=1 python benchmarks/pool_size.py resnet50 --keep pools    # leaves pools/resnet50
 
 Weights are random, because their values do not change the size: every member has statistics of its own, calibrated on
 random images. Members are those that the rule ``pool`` would choose from a front of random SubNets, with MACs for the
@@ -12,6 +13,7 @@ real runs do; else in the largest SubNet of the sample. Every member is compared
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -80,8 +82,8 @@ def members_of(net: autotailor.SuperNet, count: int, *, largest: bool) -> tuple[
     return [drawn[row] for row in chosen], [float(macs[row]) for row in chosen]
 
 
-def measure(name: str, count: int, precision: str, *, largest: bool) -> dict[str, Any]:
-    """One row of the table."""
+def measure(name: str, count: int, precision: str, *, largest: bool, keep: Path | None = None) -> dict[str, Any]:
+    """One row of the table; the pool is kept in a folder where one is given."""
     net = compile_network(name)
     side = net.input_shape[-1]
     subnets, macs = members_of(net, count, largest=largest)
@@ -95,6 +97,8 @@ def measure(name: str, count: int, precision: str, *, largest: bool) -> dict[str
         origin = Origin(name, "none", 1, {}, precision, tolerance)
         document = write_pool(Path(folder) / "pool", net, list(zip(exported, facts, strict=True)), origin)
         sizes = {path.name: path.stat().st_size for path in (Path(folder) / "pool").rglob("*") if path.is_file()}
+        if keep is not None:
+            shutil.copytree(Path(folder) / "pool", keep / name)
         alone = [each.weights.stat().st_size for each in exported]
     texts = sum(size for file, size in sizes.items() if not file.endswith(".bin"))
     errors = [each["verification"]["max_relative_error"] for each in document["members"]]
@@ -120,9 +124,12 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=32)
     parser.add_argument("--precision", choices=["fp32", "fp16"], default="fp32")
     parser.add_argument("--largest", action="store_true", help="the front ends in the unmodified network")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keeps each pool in a folder of the network's name")
     parser.add_argument("--csv", type=Path, help="adds the rows to a file")
     asked = parser.parse_args()
-    rows = [measure(name, asked.members, asked.precision, largest=asked.largest) for name in asked.networks]
+    rows = [
+        measure(name, asked.members, asked.precision, largest=asked.largest, keep=asked.keep) for name in asked.networks
+    ]
     table = pd.DataFrame(rows)
     print(table.to_string(index=False))
     if asked.csv:

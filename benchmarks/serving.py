@@ -13,8 +13,9 @@ import argparse
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ import psutil
 
 from autotailor.project import places
 from autotailor.runtime import Client
-from autotailor.runtime.files import Index
+from autotailor.runtime.files import INDEX, MEMBERS, NORMS, WEIGHTS, Index, Member, open_pool
 
 SOURCES = places.RUNNER_SOURCES / "serve"
 BINARY = places.runner_builds() / "host" / "autotailor-serve"
@@ -144,29 +145,60 @@ def switches(pool: Path, index: Index, count: int) -> dict[str, float]:
         }
 
 
-def idle(pool: Path, index: Index) -> dict[str, float]:
-    """Memory of a pool that runs its largest member, against a pool of that member alone."""
+def settled_mb(pool: Path, member: Member) -> float:
+    """Memory of a server that runs one member, once it has let go of all that it needs no more, MiB."""
+    with serving(pool, "--pin", member.name, "--keep-s", "0") as (client, process):
+        picture = np.zeros(member.shape, dtype=np.float32)
+        while client.infer(picture) and client.status()["active"] != member.name:
+            time.sleep(0.01)
+        time.sleep(3)  # the server tidies once a second
+        return memory_mb(process)
+
+
+def of_some(pool: Path, index: Index, members: Sequence[Member], folder: Path) -> Path:
+    """A pool of some members of a pool, in a folder of links to the pool's files."""
+    folder.mkdir()
+    (folder / INDEX).write_text(replace(index, members=tuple(members)).text(), encoding="utf-8")
+    for name in (WEIGHTS, NORMS, MEMBERS):
+        (folder / name).symlink_to((pool / name).resolve())
+    return folder
+
+
+def memory(pool: Path, index: Index) -> dict[str, float]:
+    """Memory of a pool that runs its largest member, against pools of fewer members."""
     largest, smallest = index.members[-1], index.members[0]
-    with serving(pool, "--pin", largest.name, "--keep-s", "0") as (client, process):
-        client.infer(np.zeros(largest.shape, dtype=np.float32))
-        both = memory_mb(process)
-    with serving(pool, "--pin", smallest.name, "--keep-s", "0") as (client, process):
-        client.infer(np.zeros(smallest.shape, dtype=np.float32))
-        least = memory_mb(process)
-    return {"memory with the largest and the smallest member, MiB": both, "memory with the smallest member, MiB": least}
+    largest_mb = open_pool(pool).size(largest) / MEBI
+    with tempfile.TemporaryDirectory() as folder:
+        pools = {
+            "alone": of_some(pool, index, [largest], Path(folder, "alone")),
+            "two": of_some(pool, index, [smallest, largest], Path(folder, "two")),
+            "all": pool,
+        }
+        found = {name: settled_mb(each, largest) for name, each in pools.items()}
+    further = (found["all"] - found["two"]) / (len(index.members) - 2)
+    return {
+        "weights of the largest member, MiB": largest_mb,
+        "memory of a pool of the largest member alone, MiB": found["alone"],
+        "memory with the smallest member beside it, MiB": found["two"],
+        f"memory with all {len(index.members)} members, MiB": found["all"],
+        "each further member, share of the largest's weights": further / largest_mb,
+        "idle pool, times the largest member alone": found["all"] / found["alone"],
+    }
 
 
 def main() -> None:
     """Prints the table and writes the CSV."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pool", type=Path)
-    parser.add_argument("--switches", type=int, default=10_000)
+    parser.add_argument("--switches", type=int, default=10_000, help="0 measures none")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     index = Index.parse((arguments.pool / "pool.txt").read_bytes())
     decided, learnt = decision_us(480)
     values = {"decision among 480 members, µs": decided, "learning from an inference, µs": learnt}
-    values |= idle(arguments.pool, index) | switches(arguments.pool, index, arguments.switches)
+    values |= memory(arguments.pool, index)
+    if arguments.switches:
+        values |= switches(arguments.pool, index, arguments.switches)
     table = pd.DataFrame({"model": index.model, "measure": values.keys(), "value": values.values()})
     known = pd.read_csv(arguments.csv) if arguments.csv.exists() else table.iloc[:0]
     whole = pd.concat([known[known.model != index.model], table], ignore_index=True)

@@ -250,6 +250,14 @@ class Stream:
             del self._arrived[:length]
             return data
 
+    def read_some(self) -> bytes:
+        """What has come from the client, one byte at least; nothing where the stream is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._arrived or self.closed.is_set())
+            data = bytes(self._arrived)
+            self._arrived.clear()
+            return data
+
     def write(self, data: bytes) -> None:
         """Sends data, each message after the one before was acknowledged."""
         for start in range(0, len(data), self._connection.max_data):

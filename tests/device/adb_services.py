@@ -7,6 +7,7 @@ import pty
 import re
 import secrets
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -37,6 +38,8 @@ class Pipe(Protocol):
     closed: threading.Event
 
     def read(self, length: int) -> bytes: ...
+
+    def read_some(self) -> bytes: ...
 
     def write(self, data: bytes) -> None: ...
 
@@ -73,7 +76,15 @@ class Phone:
     def serves(self, name: str) -> bool:
         """Whether the daemon knows a service."""
         kind, *options = name.partition(":")[0].split(",")
+        if kind == "tcp":
+            with suppress(OSError), self.connected(name):
+                return True
+            return False
         return kind in (("sync", "shell") if self.old else ("sync", "shell", "exec")) and not (self.old and options)
+
+    def connected(self, name: str) -> socket.socket:
+        """A connection to a port of the device's loopback interface; raises OSError where nobody listens."""
+        return socket.create_connection(("127.0.0.1", int(name.partition(":")[2])))
 
     def path(self, path: str) -> Path:
         """Where a path of the device is here; one that is here already stays."""
@@ -106,12 +117,33 @@ def serve(phone: Phone, pipe: Pipe, name: str) -> None:
     kind, *options = service.split(",")
     if kind == "sync":
         _sync(phone, pipe)
+    elif kind == "tcp":
+        _tcp(phone, pipe, name)
     elif kind == "shell" and "v2" in options:
         _shell_v2(phone, pipe, argument)
     elif kind == "shell" and phone.old:
         _shell_in_terminal(phone, pipe, argument)
     elif kind in ("shell", "exec"):
         _shell(phone, pipe, argument)
+
+
+def _tcp(phone: Phone, pipe: Pipe, name: str) -> None:
+    """Hands bytes on in both directions, until either side ends."""
+    with phone.connected(name) as connection:
+
+        def forward() -> None:
+            with suppress(OSError):
+                while data := pipe.read_some():
+                    connection.sendall(data)
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+        threading.Thread(target=forward, daemon=True).start()
+        with suppress(OSError):
+            while data := connection.recv(CHUNK):
+                pipe.write(data)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def _shell(phone: Phone, pipe: Pipe, command: str) -> None:

@@ -57,12 +57,17 @@ def adb(phone: AdbDaemon) -> Iterator[AdbTransport]:
 @pytest.fixture
 def board(tmp_path: Path, home: Path) -> Iterator[SshServer]:
     """A board that this user may log in to."""
+    server = ssh_server(tmp_path, home)
+    yield server
+    server.stop()
+
+
+def ssh_server(tmp_path: Path, home: Path, machine: str | None = None) -> SshServer:
+    """A server that is to be stopped; the test is skipped where the program is missing."""
     program = find_sshd()
     if program is None:
         pytest.skip("the OpenSSH server is missing: apt-get install openssh-server")
-    server = SshServer(program, tmp_path / "sshd", home)
-    yield server
-    server.stop()
+    return SshServer(program, tmp_path / "sshd", home, machine)
 
 
 def connect(daemon: AdbDaemon, patience: Patience = IMPATIENT) -> AdbTransport:

@@ -14,6 +14,8 @@ from pathlib import Path
 import asyncssh
 import psutil
 
+from device.emulation import emulate_aarch64
+
 CONFIG = """
 ListenAddress 127.0.0.1
 Port {port}
@@ -26,7 +28,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin yes
 MaxStartups 100
-SetEnv HOME={folder}
+SetEnv {environment}
 """
 """Its own HOME: the person's shell start-up files are none of the tests' business."""
 
@@ -38,9 +40,10 @@ class SshServer:
         program: the path of sshd.
         folder: for its keys and its configuration.
         home: of the client: its key and the server's are written into ``.ssh``.
+        machine: the board's processor, ``aarch64``, emulated; None: this computer's.
     """
 
-    def __init__(self, program: str, folder: Path, home: Path) -> None:
+    def __init__(self, program: str, folder: Path, home: Path, machine: str | None = None) -> None:
         self._program, self._folder, self._home = program, folder, home
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -56,7 +59,12 @@ class SshServer:
         user.write_public_key(folder / "authorized_keys")
         self.change_host_key()
         self.trust()
-        (folder / "config").write_text(CONFIG.format(port=self.port, folder=folder))
+        environment = {"HOME": str(folder)}
+        if machine is not None:
+            (binaries := folder / "bin").mkdir()
+            environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", **emulate_aarch64(binaries)}
+        said = " ".join(f"{name}={value}" for name, value in environment.items())
+        (folder / "config").write_text(CONFIG.format(port=self.port, folder=folder, environment=said))
         self.start()
 
     def change_host_key(self) -> None:

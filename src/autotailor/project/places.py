@@ -25,6 +25,11 @@ RUNNER_COMMAND = "autotailor runner" if IS_INSTALLED else "make runner"
 """The command that builds the runner, for messages."""
 
 
+def serve_command(target: str) -> str:
+    """The command that builds what serves pools on a target, for messages."""
+    return f"autotailor runner --serve {target}" if IS_INSTALLED else f"make serve TARGETS={target}"
+
+
 def runner_folder() -> Path:
     """The folder in which the runner is built: ``src/runner`` below it is read, and ``build/runner`` is written.
 

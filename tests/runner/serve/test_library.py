@@ -71,8 +71,16 @@ def pool(tmp_path: Path) -> TinyPool:
     return tiny_pool(tmp_path / "pool")
 
 
-def built(folder: Path, compiler: str, source: Path, *options: str) -> Path:
-    installed = serve_binary().parent
+@pytest.fixture(params=["host", pytest.param("sanitized", marks=pytest.mark.sweep)])
+def target(request: pytest.FixtureRequest) -> str:
+    """The library under test: this computer's; in sweeps also one with sanitizers."""
+    return str(request.param)
+
+
+def built(target: str, folder: Path, compiler: str, source: Path, *options: str) -> Path:
+    installed = serve_binary(target).parent
+    if target == "sanitized":
+        options = (*options, "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     program = folder / "program"
     words = [needed(compiler, compiler), *options, str(source), "-I", str(installed), "-L", str(installed)]
     words += ["-lautotailor", f"-Wl,-rpath,{installed}", "-o", str(program)]
@@ -81,8 +89,8 @@ def built(folder: Path, compiler: str, source: Path, *options: str) -> Path:
     return program
 
 
-def test_the_example_says_the_class_of_a_picture(pool: TinyPool, tmp_path: Path) -> None:
-    program = built(tmp_path, "g++", SOURCES / "example.cpp", "-std=c++17", "-Wall", "-Wextra", "-Werror")
+def test_the_example_says_the_class_of_a_picture(pool: TinyPool, target: str, tmp_path: Path) -> None:
+    program = built(target, tmp_path, "g++", SOURCES / "example.cpp", "-std=c++17", "-Wall", "-Wextra", "-Werror")
     done = subprocess.run(
         [str(program), str(pool.folder), "1000", "3"], input=IMAGE.tobytes(), capture_output=True, check=True
     )
@@ -99,10 +107,10 @@ def test_the_example_says_the_class_of_a_picture(pool: TinyPool, tmp_path: Path)
     assert "none/pool.txt: cannot be read" in failed.stderr
 
 
-def test_four_threads_of_a_c_program_take_turns(pool: TinyPool, tmp_path: Path) -> None:
+def test_four_threads_of_a_c_program_take_turns(pool: TinyPool, target: str, tmp_path: Path) -> None:
     (tmp_path / "threads.c").write_text(THREADS)
     options = ("-std=c11", "-Wall", "-Wextra", "-pthread", f"-DSIDE={LARGEST}", f"-DCLASSES={CLASSES}")
-    program = built(tmp_path, "gcc", tmp_path / "threads.c", *options)
+    program = built(target, tmp_path, "gcc", tmp_path / "threads.c", *options)
     done = subprocess.run(
         [str(program), str(pool.folder)], input=IMAGE.tobytes(), capture_output=True, check=False, timeout=120
     )

@@ -14,7 +14,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="run a pool: serve it, ask the server, see it under load",
         description="A pool holds SubNets that share one file of weights (rule pool). While it runs, the most accurate "
         "member that meets the deadline now is active. These commands run a pool with ncnn's Python wheel on this "
-        "machine; autotailor-runner serve is the same in C++, for devices.",
+        "machine, or on a device with autotailor-serve, which is the same in C++ (serve --device).",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in (serve, ask, demo):

@@ -1,9 +1,11 @@
-"""``autotailor runtime serve POOL``: serves a pool until it is stopped."""
+"""``autotailor runtime serve POOL [--device NAME]``: serves a pool, here or on a device, until it is stopped."""
 
 from __future__ import annotations
 
 import argparse
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
 
@@ -14,9 +16,17 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "serve",
         help="serve a pool on a socket",
         description="Serves a pool until a client stops it, or until it is interrupted. Programs ask it through "
-        "autotailor.runtime.Client.",
+        "autotailor.runtime.Client. With --device the pool is sent to a device and served there by autotailor-serve; "
+        "clients of this computer ask it as they would without --device, and nothing is left running there.",
     )
     add_pool(parser)
+    parser.add_argument(
+        "--device",
+        nargs="+",
+        metavar=("NAME", "KEY=VALUE"),
+        help="serve on this device, a file of conf/device, with overrides as in a run: device.cores=[0]",
+    )
+    parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration of --device (conf)")
     add_address(parser, "--listen", "where to listen")
     parser.add_argument(
         "--deadline-ms",
@@ -36,7 +46,17 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         PoolError: the pool cannot be read, or the address cannot be used.
+        ConfigError: the device is unknown, or an override is invalid.
+        DeviceError: the device cannot be used.
     """
+    if options.device:
+        _serve_there(options)
+    else:
+        _serve_here(options)
+
+
+def _serve_here(options: argparse.Namespace) -> None:
+    """Serves with ncnn's Python wheel."""
     from autotailor.runtime import Service
     from autotailor.runtime.wire import Address, Server
 
@@ -55,3 +75,23 @@ def run(options: argparse.Namespace) -> None:
         )
         server.run()
     print("stopped", flush=True)
+
+
+def _serve_there(options: argparse.Namespace) -> None:
+    """Serves on a device."""
+    from autotailor import config
+    from autotailor.commands.runtime import remote
+    from autotailor.commands.runtime.interruption import Interruption
+    from autotailor.profiling.device import DeviceConfig
+    from autotailor.runtime.wire import Address
+
+    name, *overrides = options.device
+    section = config.compose(config.conf_folder(options.conf), None, name, overrides)["device"]
+    words = ["--quantile", str(options.quantile), "--rate", str(options.rate)]
+    if options.deadline_ms is not None:
+        words += ["--deadline-ms", str(options.deadline_ms)]
+    device, address = DeviceConfig.from_section(section), Address.parse(address_of(options))
+    with Interruption():
+        with suppress(KeyboardInterrupt):
+            remote.serve(pool_folder(options.pool), device, address, words)
+        print("stopped", flush=True)

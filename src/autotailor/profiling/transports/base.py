@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autotailor.profiling.errors import OverdueError
+from autotailor.profiling.errors import DeviceError, OverdueError
 
 
 class Deadline:
@@ -35,6 +35,26 @@ class Deadline:
     def of(cls, timeout: float | Deadline | None) -> Deadline | None:
         """Turns seconds into a deadline that counts from now; hands on a deadline, or None, as it is."""
         return cls(timeout) if isinstance(timeout, int | float) else timeout
+
+
+class Stream(ABC):
+    """A connection to a port of a device. Its methods do and raise what those of a blocking socket do."""
+
+    @abstractmethod
+    def settimeout(self, seconds: float | None) -> None:
+        """Sets for how long ``sendall`` and ``recv`` wait before they raise TimeoutError; None waits for ever."""
+
+    @abstractmethod
+    def sendall(self, data: bytes) -> None:
+        """Sends all of the data; raises OSError."""
+
+    @abstractmethod
+    def recv(self, most: int) -> bytes:
+        """At least one byte and at most so many; none where the other side has ended the connection; raises OSError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the connection; safe to call twice."""
 
 
 class Transport(ABC):
@@ -75,6 +95,19 @@ class Transport(ABC):
     def keep(self, source: Path) -> str:
         """Copies a program to where later runs find it again, verifies the copy, and returns the copy's path."""
 
+    def keep_all(self, directory: Path, names: Sequence[str], label: str) -> str:
+        """Copies files to where later runs find those again that have not changed, and verifies the copies.
+
+        Args:
+            directory: where the files are on this computer.
+            names: the files' names below it.
+            label: of these files; another call with the label replaces them.
+
+        Returns:
+            A folder on the device that holds all of the files, until ``cleanup``.
+        """
+        return self.share(directory, names, label)
+
     @abstractmethod
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
         """Makes files readable for commands on the device until ``cleanup``.
@@ -110,6 +143,18 @@ class Transport(ABC):
             OverdueError: the command took longer than ``timeout``.
             DeviceError: the device stays away.
         """
+
+    def dial(self, port: int) -> Stream:
+        """Connects to a port of the device's loopback interface. It is tried once.
+
+        Raises:
+            TransientError: the device is away; trying again can help.
+            DeviceError: nobody listens at the port, or the transport does not lead to ports.
+        """
+        raise DeviceError(
+            f"the transport {type(self).__name__} does not lead to ports of the device: give it the method `dial` "
+            "(docs/extending/transport.md), or start the program on the device by hand"
+        )
 
     @abstractmethod
     def pull(self, name: str, target: Path) -> None:

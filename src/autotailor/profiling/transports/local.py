@@ -6,6 +6,7 @@ import os
 import platform
 import selectors
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import psutil
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
-from autotailor.profiling.transports.base import Deadline, Transport, overdue
+from autotailor.profiling.transports.base import Deadline, Stream, Transport, overdue
 from autotailor.profiling.transports.lines import LineSplitter
 
 CHUNK = 2**16
@@ -26,6 +27,26 @@ LOOK = 0.5
 """Seconds between two looks at a process that prints nothing."""
 MOST_ERRORS = 2**16
 """Bytes at the end of the error stream from which the last lines are read."""
+
+
+class LocalStream(Stream):
+    """A socket of this computer."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._connection.settimeout(seconds)
+
+    def sendall(self, data: bytes) -> None:
+        self._connection.sendall(data)
+
+    def recv(self, most: int) -> bytes:
+        return self._connection.recv(most)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 class LocalTransport(Transport):
@@ -81,6 +102,10 @@ class LocalTransport(Transport):
         """The file itself: commands on this computer can run it where it is."""
         return str(source)
 
+    def keep_all(self, directory: Path, names: Sequence[str], label: str) -> str:
+        """The directory itself: commands on this computer can read it where it is."""
+        return str(directory.resolve())
+
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
         """The directory itself: commands on this computer can read it where it is."""
         return str(directory.resolve())
@@ -106,6 +131,16 @@ class LocalTransport(Transport):
             errors.seek(max(0, end - MOST_ERRORS))
             self.last_error = "\n".join(errors.read().splitlines()[-5:])
         return code
+
+    def dial(self, port: int) -> Stream:
+        """A socket."""
+        try:
+            return LocalStream(socket.create_connection(("127.0.0.1", port)))
+        except OSError as error:
+            raise DeviceError(
+                f"device {self.device.name}: nobody listens at port {port} ({error.strerror or error}): has the "
+                "program ended?"
+            ) from error
 
     def _follow(
         self,

@@ -21,6 +21,7 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.background import background_loop
+from autotailor.profiling.transports.base import Stream
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.shell import refusal
 from autotailor.profiling.transports.remote.transport import RemoteTransport
@@ -62,6 +63,40 @@ class Peer(asyncssh.SSHClient):
     def has_spoken(self) -> bool:
         """Whether an SSH server has sent its version, with which it greets."""
         return self.connection is not None and bool(self.connection.get_extra_info("server_version"))
+
+
+class SshStream(Stream):
+    """A connection through an SSH server."""
+
+    def __init__(self, reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]) -> None:
+        self._reader, self._writer = reader, writer
+        self._seconds: float | None = None
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    def sendall(self, data: bytes) -> None:
+        async def send() -> None:
+            self._writer.write(data)
+            await self._writer.drain()
+
+        self._wait(send())
+
+    def recv(self, most: int) -> bytes:
+        return bytes(self._wait(self._reader.read(most)))
+
+    def close(self) -> None:
+        background_loop().call_soon_threadsafe(self._writer.close)
+
+    def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        future = asyncio.run_coroutine_threadsafe(work, background_loop())
+        try:
+            return future.result(self._seconds)
+        except (asyncssh.Error, CancelledError) as error:
+            raise ConnectionResetError(str(error) or "the connection is closed") from error
+        except BaseException:
+            future.cancel()
+            raise
 
 
 class SshLink(Link):
@@ -154,6 +189,22 @@ class SshLink(Link):
     def fetch(self, path: str, target: Path) -> None:
         size = self._run(f"wc -c < {quote(path)}", self.patience.answer).stdout.strip()
         self._transfer(f"cat {quote(path)}", int(size) if size.isdigit() else 0, stdout=target)
+
+    def dial(self, port: int) -> Stream:
+        with self._errors(f"the connection to {self.where} broke", "is it still on, and on this network?"):
+            if self._connection is None:
+                raise ConnectionError("the connection is closed")
+            opening = self._connection.open_connection("127.0.0.1", port, encoding=None)
+            try:
+                return SshStream(*self._wait(_awaited(opening), self.patience.answer))
+            except asyncssh.ChannelOpenError as error:
+                if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
+                    remedy = "its SSH server forbids it: set `AllowTcpForwarding yes` in the board's sshd_config"
+                else:
+                    remedy = "has the program there ended?"
+                raise DeviceError(
+                    f"device {self.name}: port {port} there cannot be reached ({error.reason}): {remedy}"
+                ) from error
 
     def _transfer(self, command: str, size: int, **redirected: Any) -> None:
         done = self._run(command, self.patience.answer + size / SLOWEST, **redirected)

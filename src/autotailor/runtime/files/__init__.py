@@ -2,7 +2,7 @@
 
 from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, WEIGHTS, File, Index, Member
 from autotailor.runtime.files.network import load_member
-from autotailor.runtime.files.opened import OpenPool, open_pool
+from autotailor.runtime.files.opened import OpenPool, open_pool, whole_pool
 from autotailor.runtime.files.pieces import Norms, Piece, Slice, Tag, parse_pieces, pieces_text
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "open_pool",
     "parse_pieces",
     "pieces_text",
+    "whole_pool",
 ]

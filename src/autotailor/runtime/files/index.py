@@ -104,6 +104,17 @@ class Index:
     norms: File
     members: tuple[Member, ...]
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all files below the folder of the pool that a device reads, this one first."""
+        own = (f"{MEMBERS}/{member.name}.{kind}" for member in self.members for kind in ("param", "slices"))
+        return (INDEX, WEIGHTS, NORMS, *own)
+
+    @property
+    def largest_input(self) -> tuple[int, int, int]:
+        """Shape of the largest input that a member has."""
+        return max((member.shape for member in self.members), key=math.prod)
+
     def text(self) -> str:
         """The file."""
         options = "".join(f" {name}={int(value)}" for name, value in self.options)

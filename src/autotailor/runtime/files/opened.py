@@ -69,6 +69,15 @@ class OpenPool:
         return sum(4 * _count(piece) for piece in self.pieces(member))
 
 
+def whole_pool(folder: str | Path) -> OpenPool:
+    """Opens a pool whose files are all there; raises PoolError as ``open_pool`` does, also for a member's files."""
+    pool = open_pool(folder)
+    for member in pool.index.members:
+        pool.param(member)
+        pool.pieces(member)
+    return pool
+
+
 def open_pool(folder: str | Path, check: bool = True) -> OpenPool:
     """Opens a pool.
 

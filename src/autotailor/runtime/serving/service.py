@@ -24,8 +24,7 @@ from autotailor.runtime.serving.counters import Counters, prometheus
 from autotailor.runtime.serving.engine import Engine
 from autotailor.runtime.serving.sensors import Sensors
 from autotailor.runtime.serving.settings import Settings
-from autotailor.runtime.wire.bodies import FLOAT, REQUEST, Flag, Reply, Request
-from autotailor.runtime.wire.frames import SPARE_BYTES
+from autotailor.runtime.wire.bodies import Flag, Reply, Request, most_request_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -103,12 +102,12 @@ class Service:
     @property
     def most_bytes(self) -> int:
         """Bytes that the body of a request may have."""
-        return math.prod(self.largest_input) * FLOAT.itemsize + REQUEST.size + SPARE_BYTES
+        return most_request_bytes(self.largest_input)
 
     @property
     def largest_input(self) -> tuple[int, int, int]:
         """Shape of the largest input that a member has."""
-        return max((member.shape for member in self._members), key=math.prod)
+        return self._pool.index.largest_input
 
     def infer(self, request: Request) -> Reply:
         """Runs the active member on a picture.

@@ -3,6 +3,7 @@
 from autotailor.runtime.wire.address import Address
 from autotailor.runtime.wire.bodies import Flag, Reply, Request
 from autotailor.runtime.wire.client import Client
+from autotailor.runtime.wire.relay import Relay
 from autotailor.runtime.wire.server import Backend, Server
 
-__all__ = ["Address", "Backend", "Client", "Flag", "Reply", "Request", "Server"]
+__all__ = ["Address", "Backend", "Client", "Flag", "Relay", "Reply", "Request", "Server"]

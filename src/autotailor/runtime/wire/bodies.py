@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.runtime.errors import PoolError
+from autotailor.runtime.wire.frames import SPARE_BYTES
 
 Picture = npt.NDArray[np.float32]
 
@@ -68,6 +69,11 @@ class Request:
         check_deadline(deadline)
         picture = np.frombuffer(body, dtype=FLOAT, offset=REQUEST.size).reshape(shape)
         return cls(picture.astype(np.float32, copy=False), deadline)
+
+
+def most_request_bytes(largest_input: tuple[int, int, int]) -> int:
+    """Bytes that the body of a request may have: the largest picture, and some to spare."""
+    return math.prod(largest_input) * FLOAT.itemsize + REQUEST.size + SPARE_BYTES
 
 
 def check_deadline(deadline_ms: float) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from autotailor.runtime.errors import PoolError
+from autotailor.runtime.errors import PoolError, ServerLostError
 from autotailor.runtime.wire.address import Address
 from autotailor.runtime.wire.bodies import Picture, Reply, Request, json_body
-from autotailor.runtime.wire.frames import REPLY, Frame, Kind, receive
+from autotailor.runtime.wire.frames import REPLY, Connection, Frame, FramingError, Kind, receive
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 TIMEOUT_S = 60.0
@@ -29,20 +29,26 @@ class Client:
     A failed request raises ``PoolError`` with the server's words, and the connection stays usable.
     """
 
-    def __init__(self, address: str | Address, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, address: str | Address, timeout_s: float = TIMEOUT_S, connection: Connection | None = None
+    ) -> None:
         """Connects.
 
         Args:
             address: ``unix:PATH``, ``tcp:PORT`` or a path.
             timeout_s: seconds to wait for an answer.
+            connection: to the server, made already; the client closes it, and the address only names the server.
 
         Raises:
             PoolError: the address is none, or no server answers there.
         """
-        self.address = address if isinstance(address, Address) else Address.parse(address)
         self._timeout_s = timeout_s
-        self._connection = self.address.connect(timeout_s)
         self._numbers = itertools.count(1)
+        if connection is None:
+            address = address if isinstance(address, Address) else Address.parse(address)
+            connection = address.connect(timeout_s)
+        self.address = address
+        self._connection = connection
 
     def __enter__(self) -> Client:
         return self
@@ -54,6 +60,10 @@ class Client:
         """Ends the connection."""
         self._connection.close()
 
+    def ask(self, request: Request) -> Reply:
+        """The answer to a request; raises as ``infer`` does."""
+        return Reply.unpack(self._ask(Kind.INFER, request.pack()))
+
     def infer(self, picture: Picture, deadline_ms: float = 0.0) -> Reply:
         """Runs a picture ``[C, H, W]``, normalised, at the size of the input of one member.
 
@@ -64,8 +74,7 @@ class Client:
         Raises:
             PoolError: the server refused the request, or the connection failed.
         """
-        request = Request(np.asarray(picture, dtype=np.float32), deadline_ms)
-        return Reply.unpack(self._ask(Kind.INFER, request.pack()))
+        return self.ask(Request(np.asarray(picture, dtype=np.float32), deadline_ms))
 
     def status(self) -> dict[str, Any]:
         """What runs: members, the active one, what the monitor knows, settings."""
@@ -97,17 +106,20 @@ class Client:
             answer = self._answer()
         except TimeoutError as error:
             self.close()  # the answer may still come, and would be taken for that of the next request
-            raise PoolError(f"{self.address}: no answer within {self._timeout_s} s") from error
+            raise ServerLostError(f"{self.address}: no answer within {self._timeout_s} s") from error
         except OSError as error:
-            raise PoolError(f"{self.address}: the connection failed ({error.strerror or error})") from error
+            raise ServerLostError(f"{self.address}: the connection failed ({error.strerror or error})") from error
         if answer.kind == Kind.ERROR:
             raise PoolError(answer.body.decode(errors="replace"))
         if (answer.kind, answer.id) != (kind + REPLY, number):
-            raise PoolError(f"{self.address}: the answer {answer.kind} of request {answer.id} was not asked for")
+            raise ServerLostError(f"{self.address}: the answer {answer.kind} of request {answer.id} was not asked for")
         return answer.body
 
     def _answer(self) -> Frame:
-        frame = receive(self._connection, MOST_ANSWER_BYTES, self._timeout_s, self._timeout_s)
+        try:
+            frame = receive(self._connection, MOST_ANSWER_BYTES, self._timeout_s, self._timeout_s)
+        except FramingError as error:
+            raise ServerLostError(f"{self.address}: {error}") from error
         if frame is None:
-            raise PoolError(f"{self.address}: the server has ended the connection")
+            raise ServerLostError(f"{self.address}: the server has ended the connection")
         return frame

@@ -9,10 +9,10 @@ next frame begins: the server answers with an error and ends the connection.
 
 from __future__ import annotations
 
-import socket
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 from autotailor.runtime.errors import PoolError
 
@@ -34,6 +34,22 @@ class Kind(IntEnum):
     SET = 4
     STOP = 5
     ERROR = 255
+
+
+class Connection(Protocol):
+    """What frames travel through: a socket, or what does and raises the same."""
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        """Sets for how long the other methods wait before they raise TimeoutError."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Sends all of the data; raises OSError."""
+
+    def recv(self, most: int, /) -> bytes:
+        """At least one byte; none where the other side has ended the connection; raises OSError."""
+
+    def close(self) -> None:
+        """Ends the connection."""
 
 
 class FramingError(PoolError):
@@ -59,7 +75,7 @@ def error_frame(number: int, message: str) -> Frame:
 
 
 def receive(
-    connection: socket.socket, most: int, patience_s: float | None = None, wait_s: float | None = None
+    connection: Connection, most: int, patience_s: float | None = None, wait_s: float | None = None
 ) -> Frame | None:
     """The next frame; None where the other side has ended the connection between two frames.
 
@@ -88,7 +104,7 @@ def receive(
     return Frame(kind, number, _exactly(connection, length))
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+def _exactly(connection: Connection, count: int) -> bytes:
     """The next ``count`` bytes; memory grows with what has come, not with what was announced."""
     parts = bytearray()
     while len(parts) < count:

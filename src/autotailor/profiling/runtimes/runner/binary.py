@@ -1,4 +1,4 @@
-"""Finds the compiled runner that a device needs, where ``make runner`` or ``autotailor runner`` leaves it."""
+"""Finds the compiled programs for devices where ``make runner``, ``make serve`` or ``autotailor runner`` leave them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from autotailor.project import places
 
 FOLDER = places.runner_builds()
 NAME = "autotailor-runner"
+SERVER = "autotailor-serve"
 AARCH64 = ("aarch64", "arm64")
 VARIABLES = {"host": "AUTOTAILOR_RUNNER", "aarch64": "AUTOTAILOR_RUNNER_AARCH64"}
 """Targets of ``src/runner/build.py``, each with the environment variable that names another binary."""
@@ -36,6 +37,17 @@ def runner_binary(device: str, hardware: Mapping[str, Any]) -> Path:
     if not os.access(path, os.X_OK):
         raise DeviceError(
             f"device {device}: the compiled runner is missing at {path}: build it with: {places.RUNNER_COMMAND}"
+        )
+    return path
+
+
+def server_binary(device: str, hardware: Mapping[str, Any]) -> Path:
+    """The path of what serves pools on a device; raises DeviceError as ``runner_binary`` does."""
+    target = runner_target(device, hardware)
+    path = (FOLDER / target / SERVER).resolve()
+    if not os.access(path, os.X_OK):
+        raise DeviceError(
+            f"device {device}: {SERVER} is missing at {path}: build it with: {places.serve_command(target)}"
         )
     return path
 

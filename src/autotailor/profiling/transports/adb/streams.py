@@ -11,15 +11,18 @@ import base64
 import binascii
 import re
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from adb_shell import constants
 from adb_shell.adb_device import AdbDevice
 from adb_shell.adb_message import AdbMessage
-from adb_shell.exceptions import AdbCommandFailureException
+from adb_shell.exceptions import AdbCommandFailureException, AdbTimeoutError, TcpTimeoutException
 from adb_shell.hidden_helpers import _AdbTransactionInfo
 
 from autotailor.profiling.errors import DeviceError, TransientError
+from autotailor.profiling.transports.base import Stream
 
 ENCODERS = {
     "base64": "base64",
@@ -76,6 +79,91 @@ class NoticingAdbDevice(AdbDevice):  # type: ignore[misc]
                 raise AdbCommandFailureException("the ADB daemon has no service for files (sync:)")
             raise ServiceRefusedError(service)
         return info
+
+
+class AdbStream(Stream):
+    """A connection through an ADB daemon.
+
+    The daemon acknowledges each message before it takes the next one. What the other side sends in the meantime is kept
+    for ``recv``.
+
+    Args:
+        device: connected.
+        service: of the daemon, ``tcp:PORT``.
+        broken: exceptions that mean a broken connection.
+        give_up: closes the device, after whatever has ended an exchange in its middle.
+        seconds: for the daemon to open the connection.
+
+    Raises:
+        ServiceRefusedError: nobody listens at the port, or the daemon does not lead there.
+    """
+
+    def __init__(
+        self,
+        device: NoticingAdbDevice,
+        service: str,
+        broken: tuple[type[Exception], ...],
+        give_up: Callable[[], None],
+        seconds: float,
+    ) -> None:
+        self._device, self._broken, self._give_up = device, broken, give_up
+        self._info = device._open(service.encode(), seconds, seconds, None)
+        self._arrived = bytearray()
+        self._has_ended = False
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._info.transport_timeout_s = seconds
+        self._info.read_timeout_s = float("inf") if seconds is None else seconds
+
+    def sendall(self, data: bytes) -> None:
+        for start in range(0, len(data), self._device.most_bytes):
+            if self._has_ended:
+                raise BrokenPipeError("the other side has ended the connection")
+            self._send(constants.WRTE, data[start : start + self._device.most_bytes])
+            while self._take([constants.OKAY, constants.WRTE, constants.CLSE]) == constants.WRTE:
+                pass
+
+    def recv(self, most: int) -> bytes:
+        while not self._arrived and not self._has_ended:
+            self._take([constants.WRTE, constants.CLSE])
+        data = bytes(self._arrived[:most])
+        del self._arrived[:most]
+        return data
+
+    def close(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            with suppress(OSError):
+                self._send(constants.CLSE)
+
+    def _take(self, expected: list[bytes]) -> bytes:
+        """Takes the daemon's next message of this connection; returns what kind of message it is."""
+        with self._errors():
+            command, _, _, data = self._device._io_manager.read(expected, self._info)
+        if command == constants.WRTE:
+            self._arrived += data
+            self._send(constants.OKAY)
+        if command == constants.CLSE:
+            self._has_ended = True
+        return bytes(command)
+
+    def _send(self, command: bytes, data: bytes = b"") -> None:
+        with self._errors():
+            message = AdbMessage(command, self._info.local_id, self._info.remote_id, data)
+            self._device._io_manager.send(message, self._info)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._has_ended = True
+            self._give_up()
+            if isinstance(error, AdbTimeoutError | TcpTimeoutException):
+                raise TimeoutError(str(error)) from error
+            if isinstance(error, self._broken) and not isinstance(error, OSError):
+                raise ConnectionResetError(str(error)) from error
+            raise
 
 
 def framed(script: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import secrets
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -18,10 +19,17 @@ from adb_shell.transport.base_transport import BaseTransport
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
 from autotailor.profiling.transports.adb.keys import signer
-from autotailor.profiling.transports.adb.streams import NoticingAdbDevice, ServiceRefusedError, framed, unframed
+from autotailor.profiling.transports.adb.streams import (
+    AdbStream,
+    NoticingAdbDevice,
+    ServiceRefusedError,
+    framed,
+    unframed,
+)
 from autotailor.profiling.transports.adb.tcp import WholeBufferTcp
 from autotailor.profiling.transports.adb.usb import open_usb, usb_fault
 from autotailor.profiling.transports.address import split_address
+from autotailor.profiling.transports.base import Stream
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.shell import refusal
 from autotailor.profiling.transports.remote.transport import RemoteTransport
@@ -152,6 +160,23 @@ class AdbLink(Link):
     def fetch(self, path: str, target: Path) -> None:
         with self._errors("lost") as timeouts:
             self._open_device.pull(path, str(target), **timeouts)
+
+    def dial(self, port: int) -> Stream:
+        with self._errors("lost"):
+            device = self._open_device
+            try:
+                return AdbStream(device, f"tcp:{port}", BROKEN, partial(self._give_up, device), self.patience.answer)
+            except ServiceRefusedError as error:
+                raise DeviceError(
+                    f"device {self.name}: the ADB daemon at {self.where} does not lead to port {port}: has the program "
+                    "there ended?"
+                ) from error
+
+    def _give_up(self, device: NoticingAdbDevice) -> None:
+        """Closes a connection; a newer one stays."""
+        if device is self._device:
+            self._device = None
+        device.close()
 
     @property
     def _open_device(self) -> NoticingAdbDevice:

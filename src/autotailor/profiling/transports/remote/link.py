@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotailor.profiling.transports.base import Stream
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -71,3 +73,7 @@ class Link(ABC):
     @abstractmethod
     def fetch(self, path: str, target: Path) -> None:
         """Copies a file of the device to this computer."""
+
+    @abstractmethod
+    def dial(self, port: int) -> Stream:
+        """Connects to a port of the device's loopback interface."""

@@ -94,6 +94,24 @@ for f in *-{name}; do [ "$f" = {kept} ] || rm -f "$f"; done
 """
 """Moves a program that arrived whole to the folder where later runs find it; removes the program's other versions."""
 
+LACKING = """
+cd {folder} 2>/dev/null
+for f in $(echo {digests}); do
+  if [ -f "$f" ]; then set -- $(sha256sum "$f"); else set -- none; fi
+  [ "$1" = "$f" ] || echo "$f"
+done
+"""
+"""Prints the hashes of those files that the folder does not hold whole under their hashes."""
+
+MOVE = "mkdir -p {folder} && cd {folder} && {{ [ ! -f {path} ] || mv -f {path} {name}; }} && [ -f {name} ]"
+"""Moves a file that arrived whole to another folder."""
+
+LINK = "mkdir -p $(dirname {path}) && ln -sf {target} {path} || exit 1\n"
+"""Makes a file of this session that is another file."""
+
+PRUNE = 'cd {folder} || exit 0\nfor f in *; do case {digests} in *" $f "*) ;; *) rm -rf "$f" ;; esac; done'
+"""Removes the files of a folder that are not among those wanted; the list begins and ends with a space."""
+
 DIGEST = "cd {folder} && sha256sum {name}"
 
 START = """

@@ -91,13 +91,14 @@ class RemoteShell:
             reraise=True,
         )
         try:
-            result: Result = retrying(self._act, action)
+            result: Result = retrying(self.act, action)
             return result
         except TransientError as error:
             tried = f"tried {retrying.statistics['attempt_number']} times in {time.monotonic() - started:.0f} s"
             raise UnreachableError(f"{error} ({tried})") from error
 
-    def _act(self, action: Callable[[], Result]) -> Result:
+    def act(self, action: Callable[[], Result]) -> Result:
+        """Connects if needed, and performs an action once; raises TransientError where trying again can help."""
         try:
             if not self.link.is_open:
                 self.link.open()
@@ -119,7 +120,7 @@ class RemoteShell:
     def attempt_once(self, script: str) -> None:
         """Runs a script that tidies up. A device that is away is left as it is, because the next run tidies, too."""
         try:
-            self._act(partial(self.output, script))
+            self.act(partial(self.output, script))
         except DeviceError as error:
             logger.warning("%s: this run's folder stays on the device, and the next run removes it", error)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError
-from autotailor.profiling.transports.base import Deadline, Transport, overdue
+from autotailor.profiling.transports.base import Deadline, Stream, Transport, overdue
 from autotailor.profiling.transports.lines import LineSplitter
 from autotailor.profiling.transports.remote import facts, runs, scripts
 from autotailor.profiling.transports.remote.link import Link, Patience
@@ -159,6 +159,24 @@ class RemoteTransport(Transport):
             self.shell.checked(script, f"cannot keep {source.name}")
         return f"{folder}/{kept}"
 
+    def keep_all(self, directory: Path, names: Sequence[str], label: str) -> str:
+        # Kept files are named by their hashes. The folder of names is made last, of links, and is this session's: so it
+        # is never half of one version and half of another.
+        kept, digests = f"{self.folder.rpartition('/')[0]}/{KEPT}/{label}", [_sha256(directory / n) for n in names]
+        wanted = dict(zip(digests, names, strict=True))
+        said = self.shell.ask(fill(scripts.LACKING, folder=kept, digests=" ".join(wanted)))
+        for digest in said.split():
+            if digest in wanted:
+                path = self.push(directory / wanted[digest], f"{label}.new/{digest}")
+                self.shell.checked(fill(scripts.MOVE, path=path, folder=kept, name=digest), f"cannot keep {path}")
+        folder = f"{self.folder}/{label}"
+        links = [
+            fill(scripts.LINK, target=f"{kept}/{d}", path=f"{folder}/{n}") for d, n in zip(digests, names, strict=True)
+        ]
+        self.shell.checked("".join(links), f"cannot make the folder {folder}")
+        self.shell.ask(fill(scripts.PRUNE, folder=kept, digests=f" {' '.join(wanted)} "))
+        return folder
+
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:
         for name in names:
             self.push(directory / name, f"{folder}/{name}")
@@ -208,6 +226,9 @@ class RemoteTransport(Transport):
         if result != 0:
             self._check_room(self.base, ROOM_LEFT, "the results")
         return 128 - result if result > 128 else result
+
+    def dial(self, port: int) -> Stream:
+        return self.shell.act(partial(self.link.dial, port))
 
     def rescue(self, path: str) -> str:
         return self.shell.checked(

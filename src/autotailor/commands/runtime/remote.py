@@ -1,0 +1,167 @@
+"""A pool on another device: it is sent there, served there by ``autotailor-serve``, and asked from here.
+
+The server on the device listens on a port of the device's loopback interface. This process listens where a server of
+this computer would, and hands each request on through the device's transport. So clients need not know where the pool
+runs, and nothing runs on the device longer than this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from autotailor.profiling.device import DeviceConfig
+from autotailor.profiling.errors import DeviceError, OverdueError, TransientError
+from autotailor.profiling.host.lock import DeviceLock
+from autotailor.profiling.runtimes.runner.binary import server_binary
+from autotailor.profiling.transports import Transport, open_transport
+from autotailor.profiling.transports.base import Deadline
+from autotailor.runtime.errors import PoolError, ServerLostError
+from autotailor.runtime.files import Index, whole_pool
+from autotailor.runtime.wire import Address, Client, Relay, Server
+from autotailor.runtime.wire.bodies import most_request_bytes
+
+logger = logging.getLogger(__name__)
+
+STARTING_S = 120.0
+"""Seconds within which the server on the device must listen: it reads the whole pool first."""
+ENDING_S = 10.0
+"""Seconds within which a server that does not answer any more must have ended."""
+LOOK_S = 5.0
+"""Seconds between two looks whether the server still answers."""
+LISTENING = re.compile(r"serving .* at tcp:(\d+)")
+
+
+class StoppedError(Exception):
+    """A client has stopped the server."""
+
+
+def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequence[str]) -> None:
+    """Serves a pool on a device until a client stops it. Nothing that runs is left there, whatever ends this.
+
+    Args:
+        folder: of the pool.
+        device: the device's configuration.
+        address: where clients of this computer connect.
+        options: of ``autotailor-serve``.
+
+    Raises:
+        PoolError: the pool is not whole, was made for another device, or the address cannot be used.
+        DeviceError: the device cannot be used, or the server there has ended.
+    """
+    index = whole_pool(folder).index
+    if index.device != device.name:
+        raise PoolError(
+            f"{folder}: the pool was made for the device {index.device}, and its latencies are not those of "
+            f"{device.name}: make one with `snakemake --config model={index.model} device={device.name} -- pool`, or "
+            f"add device.name={index.device} where both devices are of one kind"
+        )
+    transport = open_transport(device)
+    with _held(device, transport):
+        Remote(folder, index, device, transport).serve(address, options)
+
+
+class Remote:
+    """A pool on a device that this process holds.
+
+    Args:
+        folder: of the pool.
+        index: of the pool.
+        device: the device's configuration.
+        transport: to the device.
+    """
+
+    def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport) -> None:
+        self._folder, self._index, self._device, self._transport = folder, index, device, transport
+        self._port = 0
+
+    def serve(self, address: Address, options: Sequence[str]) -> None:
+        """Serves until a client stops the server."""
+        program = server_binary(self._device.name, self._transport.probe())
+        largest = most_request_bytes(self._index.largest_input)
+        deadline = Deadline(STARTING_S)
+        with Relay(self._connect, largest) as relay, Server(relay, address) as server:
+
+            def on_line(line: str) -> None:
+                if found := LISTENING.fullmatch(line):
+                    self._port = int(found[1])
+                    self._hand_on(relay, server)
+                    deadline.renew(ENDING_S)
+
+            print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
+            command = [self._transport.keep(program), self._push(), "--tcp", "0", *options]
+            deadline.renew(STARTING_S)
+            try:
+                code = self._transport.run(command, on_line, deadline)
+            except StoppedError:
+                return
+            except OverdueError as error:
+                raise DeviceError(
+                    f"device {self._device.name}: {program.name} there does not serve, and was stopped: is the device "
+                    "busy, or short of memory?"
+                ) from error
+        raise DeviceError(
+            f"device {self._device.name}: {program.name} ended with exit code {code}: "
+            f"{self._transport.last_error or 'it gave no reason'}; start it again with `autotailor runtime serve`"
+        )
+
+    def _push(self) -> str:
+        """The pool's folder on the device."""
+        return self._transport.keep_all(self._folder, self._index.files, f"pool-{self._index.model}")
+
+    def _connect(self) -> Client:
+        where = f"device {self._device.name}"
+        return Client(where, connection=self._transport.dial(self._port))
+
+    def _hand_on(self, relay: Relay, server: Server) -> None:
+        """Hands requests on until the server on the device is gone; raises StoppedError where a client says stop."""
+        try:
+            deadline_ms = relay.status()["settings"]["deadline_ms"]
+            server.start()
+            print(
+                f"serving {len(self._index.members)} members of {self._folder} on {self._device.name} at "
+                f"{server.address}; deadline {deadline_ms:.3g} ms",
+                flush=True,
+            )
+            was_away = False
+            while not server.stopped.wait(LOOK_S):
+                error = _silence(relay)
+                if isinstance(error, DeviceError) and not isinstance(error, TransientError):
+                    return
+                if error and not was_away:
+                    logger.warning("%s: clients get errors until the device answers again", error)
+                was_away = error is not None
+            raise StoppedError
+        finally:  # from here on no client uses the transport
+            server.close()
+            relay.close()
+
+
+def _silence(relay: Relay) -> BaseException | None:
+    """Why the server does not answer, also not through a new connection; None where it does."""
+    for _ in range(2):
+        try:
+            relay.status()
+            return None
+        except ServerLostError as error:
+            found = error.__cause__ or error
+    return found
+
+
+@contextmanager
+def _held(device: DeviceConfig, transport: Transport) -> Iterator[None]:
+    """Holds a device, so that nothing is measured there while a pool runs."""
+    lock = DeviceLock(transport.identity, device.name)
+    if not lock.try_acquire():
+        raise DeviceError(f"device {device.name} is in use by {lock.holder() or 'another process'}: end that first")
+    try:
+        transport.check()
+        if user := transport.claim():
+            raise DeviceError(f"device {device.name} is in use by {user}: end that first")
+        yield
+    finally:
+        transport.cleanup()
+        lock.release()
