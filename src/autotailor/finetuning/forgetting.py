@@ -30,17 +30,28 @@ FACTOR = 4.0
 LARGEST = "largest_accuracy"  # column of the panel
 
 
-def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: float) -> None:
-    """Warns where the largest SubNet is clearly worse than the original network after training.
+def has_forgotten(known: BoolArray, now: BoolArray, groups: npt.ArrayLike) -> bool:
+    """Whether the largest SubNet is clearly worse than the original network: by ``POINTS`` and by ``ERRORS``.
 
     Args:
         known: whether the original network is right, for each image of the validation set ``[n]``.
         now: whether the largest SubNet is right, for the same images ``[n]``.
         groups: number of the base image of each image ``[n]``.
-        lr: highest learning rate of the training.
     """
     drop, error = accuracy_drop(known, now, groups)
-    if drop > POINTS and drop > ERRORS * error:
+    return drop > POINTS and drop > ERRORS * error
+
+
+def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: float) -> None:
+    """Warns where the largest SubNet has forgotten what the original network knows (``has_forgotten``).
+
+    Args:
+        known: whether the original network is right, as for ``has_forgotten``.
+        now: whether the largest SubNet is right.
+        groups: number of the base image of each image.
+        lr: highest learning rate of the training.
+    """
+    if has_forgotten(known, now, groups):
         logger.warning(
             "finetune: the largest SubNet is right for %.1f %% of the validation images, the original network for "
             "%.1f %%: it forgot while it learned to share its weights; %s, or train for more epochs",

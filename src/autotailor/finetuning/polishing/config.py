@@ -19,7 +19,7 @@ NOT_OURS = {
 """Parameters of other trainings that the section ``polish`` does not have, with the reason."""
 BEST, ORIGINAL = "best", "original"
 TEACHERS = (BEST, LARGEST, ORIGINAL)
-"""Who can teach: the largest SubNet, the original network, or the one that is right for more validation images."""
+"""Who can teach: the largest SubNet, the original network, or the latter only where the former has forgotten."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class PolishConfig(LoopConfig):
         epochs: of all rounds together; it follows from ``rounds``.
         rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
         workers: SubNets that are trained side by side; results do not depend on their number.
-        teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the one of both that is
-            right for more images of the validation set.
+        teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the largest SubNet
+            unless it is clearly worse than the original network on the validation set (``forgetting.has_forgotten``).
         distillation: from the teacher.
         calibration: of the BatchNorm statistics that each training begins with.
     """

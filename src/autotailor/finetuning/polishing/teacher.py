@@ -1,7 +1,7 @@
 """Who teaches the SubNets that get weights of their own.
 
-Weight sharing may cost the largest SubNet a part of what the original network knew, or gain it some accuracy. Both
-networks answer the validation set, and the better one teaches.
+The largest SubNet teaches, unless sharing its weights has cost it a part of what the original network knew: then the
+original network does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.forgetting import has_forgotten
 from autotailor.finetuning.polishing.config import BEST, PolishConfig
 from autotailor.ir.supernet import SuperNet
 
@@ -31,7 +32,7 @@ def choose_teacher(
         net: the trained SuperNet.
         original: the SuperNet as compiled, whose largest SubNet is the original network.
         data: the splits; the validation set is used where ``config.teacher`` is ``best``.
-        config: of the polishing. The largest SubNet teaches where both networks are right equally often.
+        config: of the polishing.
         device: that trains.
     """
     largest = _teacher(net, "the largest SubNet", device)
@@ -41,16 +42,14 @@ def choose_teacher(
     if config.teacher != BEST:
         return known
     with deterministic(config.threads, device):
-        ours, theirs = (
-            percent(correctness(each.network, data.validation, each.resolution)) for each in (largest, known)
-        )
-    found = largest if ours >= theirs else known
+        now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
+    found = known if has_forgotten(before, now, data.validation.groups) else largest
     logger.info(
         "polish: %s teaches; of the validation images, the largest SubNet is right for %.1f %%, "
         "the original network for %.1f %%",
         found.name,
-        ours,
-        theirs,
+        percent(now),
+        percent(before),
     )
     return found
 
