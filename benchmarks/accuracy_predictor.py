@@ -31,11 +31,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from evaluated.continuous import with_losses
-from evaluated.network import Network
+from evaluated.network import VARIANT, Network
 from evaluated.predictors import Predictor, boosting, designed, network_singles, ours, perceptron, single_drops
 from evaluated.scores import scores, top
 from rich.console import Console
 from rich.table import Table
+from sampled.variants import VARIANTS
 
 from autotailor.ir.space.subnet import SubNet
 from autotailor.prediction.design import DRAWN
@@ -115,6 +116,7 @@ def main() -> None:
     parser.add_argument("--pool", type=int, default=1600, help="random SubNets to learn from")
     parser.add_argument("--splits", type=int, default=10, help="draws from the pool")
     parser.add_argument("--continuous", action="store_true", help="learn from cross entropies as well")
+    parser.add_argument("--variant", choices=VARIANTS, default=VARIANT, help="of the training, as in sampling.py")
     parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration, such as workers=1")
     parser.add_argument("--directory", type=Path, default=Path("sampling"))
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
@@ -123,7 +125,7 @@ def main() -> None:
     for model in arguments.models:
         for seed in arguments.seeds:
             sizes, overrides = (arguments.held_out, arguments.pool), tuple(arguments.overrides)
-            network = Network(arguments.directory.resolve(), model, seed, *sizes, overrides)
+            network = Network(arguments.directory.resolve(), model, seed, *sizes, overrides, arguments.variant)
             found += rows(network, arguments.evaluations, arguments.splits, arguments.continuous)
     table = summary(pd.DataFrame(found))
     table.to_csv(arguments.csv, index=False, float_format="%.4f")
