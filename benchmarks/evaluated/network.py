@@ -18,7 +18,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.prediction import Outcomes
 from autotailor.prediction.outcomes import BoolArray
 
-STRATEGY = "alternating"
+VARIANT = "alternating"
 JOURNAL = "accuracy_predictor"
 
 
@@ -33,6 +33,7 @@ class Network:
         held_out: random SubNets that every predictor is judged by.
         pool: further random SubNets, which predictors learn from.
         overrides: of the configuration.
+        variant: of its training, a name in ``sampled/variants.py``.
     """
 
     directory: Path
@@ -41,12 +42,13 @@ class Network:
     held_out: int
     pool: int
     overrides: tuple[str, ...] = ()
+    variant: str = VARIANT
     _answers: dict[str, dict[str, BoolArray]] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> Run:
         """Its training."""
-        return Run(self.directory, self.model, STRATEGY, self.seed, self.overrides, 0)
+        return Run(self.directory, self.model, self.variant, self.seed, self.overrides, 0)
 
     @cached_property
     def net(self) -> SuperNet:
