@@ -7,7 +7,8 @@ from the same pretrained network of a seed. Each variant is judged by the accura
 
 - 200 fixed SubNets of the model's own space, as many for each resolution and third of that resolution's range,
 - the largest and the smallest SubNet,
-- the SubNet for half of the latency, which is chosen as in the pipeline (sensitivities, search, candidates).
+- the SubNets for 25, 35, 50, 65 and 80 % of the latency, which are chosen as in the pipeline (sensitivities, search,
+  candidates): ``half`` is that for 50 %, ``front`` the mean of the five.
 
 Latency is predicted from ``--lut``; without it, MACs stand for latency. Differences are paired with the first variant,
 seed by seed; their standard errors are over seeds. Each finished training, SubNet and variant is kept in

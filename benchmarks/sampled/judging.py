@@ -20,7 +20,8 @@ from sampled.training import Row, Run, compiled
 
 PANEL = 200
 PARTS = ("low", "middle", "high")
-BUDGET = "50%"
+BUDGETS = ("25%", "35%", "50%", "65%", "80%")
+HALF = "50%"
 
 
 class Judge:
@@ -44,8 +45,9 @@ class Judge:
         cost, own = self._cost(net), compiled(self._run, self._run.space)
         drawn = list(panel(own, self._cost(own)).items())[: self._run.subnets]
         cells = {transfer(subnet, net): cell for subnet, cell in drawn}
-        smallest, half = transfer(own.smallest(), net), self._half(net, cost)
-        subnets = [*cells, net.largest(), smallest, half]
+        smallest, chosen = transfer(own.smallest(), net), self._chosen(net, cost)
+        half = chosen[HALF]
+        subnets = [*cells, net.largest(), smallest, *chosen.values()]
         accuracy = {
             id_: found.accuracy
             for id_, found in sensitivity.measure_accuracies(
@@ -67,6 +69,7 @@ class Judge:
             "largest": accuracy[net.largest().id],
             "smallest": accuracy[smallest.id],
             "half": accuracy[half.id],
+            "front": float(np.mean([accuracy[subnet.id] for subnet in chosen.values()])),
             "half_share": float(cost.predict(half.to_array())[0] / cost.predict(net.largest().to_array())[0]),
         }
         artifacts.write_json(self._run.result, row)
@@ -78,17 +81,18 @@ class Judge:
         device = profiling.DeviceConfig.from_section(self._run.configuration["device"])
         return net.latency(profiling.LUT.read(self._lut).latencies(), profiling.fusion_rules(device))
 
-    def _half(self, net: SuperNet, cost: Metric) -> SubNet:
-        """The SubNet that the pipeline would export for half of the largest SubNet's latency, by validation."""
+    def _chosen(self, net: SuperNet, cost: Metric) -> dict[str, SubNet]:
+        """The SubNets that the pipeline would export for shares of the largest SubNet's latency, by validation."""
         folder, data = self._run.folder, self._run.data
         config = search.SearchConfig.from_section(self._run.configuration["search"])
-        predicted = learnt_accuracy(net, data, self._config, config, cost, [BUDGET], folder)
+        predicted = learnt_accuracy(net, data, self._config, config, cost, list(BUDGETS), folder)
         objectives = search.Objectives(predicted, cost)
         measure = partial(
             sensitivity.measure_accuracies, net, data, config=self._config, journal=folder / "candidates.jsonl"
         )
         front = search.search(objectives, config).front
-        return search.choose(objectives, front, [BUDGET], measure, config).subnets["budget_01"]
+        chosen = search.choose(objectives, front, list(BUDGETS), measure, config).subnets
+        return {budget: chosen[f"budget_{number:02d}"] for number, budget in enumerate(BUDGETS, 1)}
 
 
 def transfer(subnet: SubNet, net: SuperNet) -> SubNet:

@@ -5,13 +5,17 @@ from __future__ import annotations
 TAUGHT_BY_THE_ORIGINAL = "finetune.teacher=null"
 ONE = ("finetune=mixed", TAUGHT_BY_THE_ORIGINAL)
 
+TAUGHT_BY_THE_LARGEST = ("finetune=mixed", "finetune.teacher=largest")
+LARGER = ("model.space.resolution=[20,24,32]", "model.space.width=[0.25,0.5,0.75,1.0]")
+
 VARIANTS: dict[str, tuple[str, ...]] = {
     "alternating": ("finetune=alternating", TAUGHT_BY_THE_ORIGINAL),
     "one": ONE,
     "one 1:1:2": (*ONE, "finetune.sampling.smallest=0.25"),
     "one macs": (*ONE, "finetune.sampling.between=macs"),
-    "one taught by the largest": ("finetune=mixed", "finetune.teacher=largest"),
-    "one larger space": (*ONE, "model.space.resolution=[20,24,32]", "model.space.width=[0.25,0.5,0.75,1.0]"),
+    "one taught by the largest": TAUGHT_BY_THE_LARGEST,
+    "one larger space": (*ONE, *LARGER),
+    "one larger space taught by the largest": (*TAUGHT_BY_THE_LARGEST, *LARGER),
     "one 1:1:8": (*ONE, "finetune.sampling.largest=0.1", "finetune.sampling.smallest=0.1"),
 }
 """Name to the overrides of the configuration. The first variant is the one that others are compared with.
