@@ -62,6 +62,10 @@ class TinyRun:
         return autotailor.compile(network(), networks.SPACES["resnet"], name="tiny", resolution=32)
 
     @property
+    def compiled(self) -> SuperNet:
+        return self.net
+
+    @property
     def untrained(self) -> SuperNet:
         return self.net
 

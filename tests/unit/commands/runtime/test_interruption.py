@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from autotailor.commands.runtime.interruption import NUMBERS, Interruption
+
+
+@pytest.fixture(autouse=True)
+def not_ignored() -> Iterator[None]:
+    """The tests themselves may run under nohup or in the background, where some signals are ignored."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in NUMBERS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
