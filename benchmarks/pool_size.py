@@ -5,9 +5,10 @@
     OMP_NUM_THREADS=1 python benchmarks/pool_size.py resnet50 --keep pools    # leaves pools/resnet50
 
 Weights are random, because their values do not change the size: every member has statistics of its own, calibrated on
-random images. Members are those that the rule ``pool`` would choose from a front of random SubNets, with MACs for the
-latency and their logarithm for the accuracy. With ``--largest`` the front ends in the unmodified network, as fronts of
-real runs do; else in the largest SubNet of the sample. Every member is compared with the SuperNet before it counts.
+random images. Accuracies are invented: they grow with the logarithm of MACs. Members are those that the rule ``pool``
+would choose from a front of random SubNets, with MACs for the latency. With ``--largest`` the front ends in the
+unmodified network, as fronts of real runs do; else in the largest SubNet of the sample. Every member is compared with
+the SuperNet before it counts.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ CONF = Path(__file__).parents[1] / "conf"
 SAMPLE = 500
 IMAGES = 4
 SLOWDOWN = 4.0
+LARGEST, PER_FACTOR_E = 70.0, 5.0
+"""Invented accuracy of the largest member, percent, and points for each factor e of MACs."""
 
 
 class RandomImages:
@@ -91,7 +94,11 @@ def measure(name: str, count: int, precision: str, *, largest: bool, keep: Path 
         export = exporter(
             net, net.module().eval(), random_data(side), CalibrationConfig(IMAGES, IMAGES), Path(folder) / "members"
         )
-        facts = [Facts(0.0, None, False, m, None, None, None, (m, 0.0, 0.0), 1.0, None) for m in macs]
+        accuracy = LARGEST + PER_FACTOR_E * np.log(np.array(macs) / max(macs))
+        facts = [
+            Facts(float(a), None, False, m, None, None, None, (m, 0.0, 0.0), 1.0, None)
+            for a, m in zip(accuracy, macs, strict=True)
+        ]
         exported = [export(subnet) for subnet in subnets]
         tolerance = 1e-4 if precision == "fp32" else 1e-1
         origin = Origin(name, "none", 1, {}, precision, tolerance)
