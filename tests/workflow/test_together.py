@@ -77,6 +77,7 @@ def test_a_killed_process_is_named_and_the_next_run_goes_on(tmp_path: Path) -> N
     assert list(history["epoch"]) == list(range(6))
 
 
+@pytest.mark.sweep  # test_processes.py of the units terminates in each run of the tests
 def test_a_terminated_rule_stops_both_processes_at_one_step(tmp_path: Path) -> None:
     command, first = [*BY_HAND, "--config", TWO], tmp_path / "first.txt"
     status = run(command, tmp_path, first, lambda rule: os.kill(rule, signal.SIGTERM), after="epoch 1 of 6")
