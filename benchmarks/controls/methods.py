@@ -19,6 +19,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, evaluate, percent
 from autotailor.data.splits import EvaluationSet
 from autotailor.finetuning import ScaledConfig, train_scaled
+from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.polishing import polish
 from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
@@ -86,7 +87,7 @@ class Methods:
     def polished(self, contest: Contest, lr: float, workdir: Path) -> Outcome:
         """(2) The winner of the race for a budget, trained with weights of its own."""
         run, name = self._run, "budget"
-        config = replace(run.polish, lr=lr)
+        config = replace(run.polish, lr=lr, teacher=LARGEST)
         chosen, races = polish(
             run.net, run.compiled, run.data, {name: contest.subnets}, contest.accuracies, config, workdir
         )

@@ -17,7 +17,7 @@ from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.forgetting import has_forgotten
-from autotailor.finetuning.polishing.config import BEST, PolishConfig
+from autotailor.finetuning.polishing.config import ORIGINAL, PolishConfig
 from autotailor.ir.supernet import SuperNet
 
 logger = logging.getLogger(__name__)
@@ -35,12 +35,12 @@ def choose_teacher(
         config: of the polishing.
         device: that trains.
     """
+    if config.teacher == ORIGINAL:
+        return _teacher(original, "the original network", device)
     largest = _teacher(net, "the largest SubNet", device)
     if config.teacher == LARGEST:
         return largest
     known = _teacher(original, "the original network", device)
-    if config.teacher != BEST:
-        return known
     with deterministic(config.threads, device):
         now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
     found = known if has_forgotten(before, now, data.validation.groups) else largest
