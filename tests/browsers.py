@@ -47,6 +47,22 @@ def opened(browser: Browser, path: Path, width: int = 1280, **options: Any) -> I
     assert not wrong
 
 
+def nothing_hinders(page: Page, width: int, charts: str) -> None:
+    """Asserts that axe-core finds nothing serious, and that the page and its charts are no wider than the window.
+
+    Args:
+        page: open in a window of this width.
+        width: of the window, pixels.
+        charts: selector of the charts.
+    """
+    assert barriers(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for chart in page.locator(charts).all():
+        box = chart.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width
+
+
 def barriers(page: Page) -> list[str]:
     """What axe-core finds serious or critical, with the elements that it is about."""
     found = Axe().run(page).response["violations"]
