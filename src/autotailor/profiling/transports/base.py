@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from autotailor.profiling.errors import DeviceError, OverdueError
 
@@ -37,22 +37,18 @@ class Deadline:
         return cls(timeout) if isinstance(timeout, int | float) else timeout
 
 
-class Stream(ABC):
-    """A connection to a port of a device. Its methods do and raise what those of a blocking socket do."""
+class Stream(Protocol):
+    """A connection to a port of a device: a blocking socket, or what does and raises the same."""
 
-    @abstractmethod
-    def settimeout(self, seconds: float | None) -> None:
+    def settimeout(self, seconds: float | None, /) -> None:
         """Sets for how long ``sendall`` and ``recv`` wait before they raise TimeoutError; None waits for ever."""
 
-    @abstractmethod
-    def sendall(self, data: bytes) -> None:
+    def sendall(self, data: bytes, /) -> None:
         """Sends all of the data; raises OSError."""
 
-    @abstractmethod
-    def recv(self, most: int) -> bytes:
+    def recv(self, most: int, /) -> bytes:
         """At least one byte and at most so many; none where the other side has ended the connection; raises OSError."""
 
-    @abstractmethod
     def close(self) -> None:
         """Ends the connection; safe to call twice."""
 

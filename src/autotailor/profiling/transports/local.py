@@ -29,26 +29,6 @@ MOST_ERRORS = 2**16
 """Bytes at the end of the error stream from which the last lines are read."""
 
 
-class LocalStream(Stream):
-    """A socket of this computer."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def settimeout(self, seconds: float | None) -> None:
-        self._connection.settimeout(seconds)
-
-    def sendall(self, data: bytes) -> None:
-        self._connection.sendall(data)
-
-    def recv(self, most: int) -> bytes:
-        return self._connection.recv(most)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 class LocalTransport(Transport):
     """Runs commands as child processes, pinned to the configured cores."""
 
@@ -135,12 +115,14 @@ class LocalTransport(Transport):
     def dial(self, port: int) -> Stream:
         """A socket."""
         try:
-            return LocalStream(socket.create_connection(("127.0.0.1", port)))
+            connection = socket.create_connection(("127.0.0.1", port))
         except OSError as error:
             raise DeviceError(
                 f"device {self.device.name}: nobody listens at port {port} ({error.strerror or error}): has the "
                 "program ended?"
             ) from error
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
     def _follow(
         self,
