@@ -188,7 +188,6 @@ def test_new_operators_are_visited_for_a_least_time(
     assert visits == {feature.id: 3 for feature in first} | {feature.id: 2 for feature in second}  # half of the time
 
 
-@pytest.mark.sweep  # half a minute
 def test_the_least_time_is_no_more_than_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
 ) -> None:
