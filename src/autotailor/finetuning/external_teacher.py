@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from autotailor.accuracy.calibration import resolution_of
 from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.pretraining import check_network
 from autotailor.ir.errors import GraphError
+from autotailor.ir.supernet import SuperNet
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,12 @@ class Teacher:
     network: nn.Module
     resolution: int
     name: str = "the original network"
+
+    @classmethod
+    def largest_of(cls, net: SuperNet, device: torch.device, name: str = "the original network") -> Teacher:
+        """The largest SubNet of a SuperNet, on a device; before any training it is the original network."""
+        network = net.build(net.largest(), logits=True).eval().requires_grad_(False).to(device)
+        return cls(network, resolution_of(net.largest()), name)
 
 
 class Renormalised(nn.Module):

@@ -81,12 +81,11 @@ def finetune(
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
     device = resolve(config.accelerator)
-    teacher = net.build(net.largest(), logits=True).eval().requires_grad_(False).to(device)
-    resolution = resolution_of(net.largest())
-    check_network(teacher, data, resolution)
+    original = Teacher.largest_of(net, device)
+    check_network(original.network, data, original.resolution)
     with deterministic(config.threads, device):
-        known = question(teacher, data, resolution, config.accept_chance)
-        teaching = _teacher(teacher, resolution, data, config, device)
+        known = question(original.network, data, original.resolution, config.accept_chance)
+        teaching = _teacher(original, data, config, device)
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net, device)
     if config.sort:
@@ -110,17 +109,15 @@ def finetune(
     metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
     with deterministic(config.threads, device):
         metrics["original_validation_accuracy"] = percent(known)
-        metrics["original_test_accuracy"] = percent(correctness(teacher, data.test, resolution))
+        metrics["original_test_accuracy"] = percent(correctness(original.network, data.test, original.resolution))
     metrics |= training_metrics(history, data, config.batch_size)
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 
 
-def _teacher(
-    original: torch.nn.Module, resolution: int, data: DataSplits, config: FinetuneConfig, device: torch.device
-) -> Teacher:
+def _teacher(original: Teacher, data: DataSplits, config: FinetuneConfig, device: torch.device) -> Teacher:
     """The original network, or the one that the configuration names, after the same check of its accuracy."""
     if config.teacher is None or config.teacher == LARGEST:
-        return Teacher(original, resolution)
+        return original
     found = load_teacher(config.teacher, data, device)
     question(found.network, data, found.resolution, config.accept_chance, found.name)
     return found

@@ -10,7 +10,6 @@ import logging
 
 import torch
 
-from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data.splits import DataSplits
@@ -36,11 +35,11 @@ def choose_teacher(
         device: that trains.
     """
     if config.teacher == ORIGINAL:
-        return _teacher(original, "the original network", device)
-    largest = _teacher(net, "the largest SubNet", device)
+        return Teacher.largest_of(original, device)
+    largest = Teacher.largest_of(net, device, "the largest SubNet")
     if config.teacher == LARGEST:
         return largest
-    known = _teacher(original, "the original network", device)
+    known = Teacher.largest_of(original, device)
     with deterministic(config.threads, device):
         now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
     found = known if has_forgotten(before, now, data.validation.groups) else largest
@@ -52,8 +51,3 @@ def choose_teacher(
         percent(before),
     )
     return found
-
-
-def _teacher(net: SuperNet, name: str, device: torch.device) -> Teacher:
-    network = net.build(net.largest(), logits=True).eval().requires_grad_(False).to(device)
-    return Teacher(network, resolution_of(net.largest()), name)
