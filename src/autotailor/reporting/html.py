@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +58,8 @@ def render(inputs: ReportInputs) -> str:
     """The report's HTML."""
     tables = Tables(inputs)
     marker = Marker(tables)
-    environment = Environment(
-        loader=PackageLoader("autotailor.reporting", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     compared = derived_columns.comparison(tables)
-    template = environment.get_template("report.html")
+    template = _environment().get_template("report.html")
     return template.render(
         inputs=inputs,
         tables=tables,
@@ -94,6 +88,18 @@ def render(inputs: ReportInputs) -> str:
         cost=tables.cost,
         variables=Markup(style_variables()),
         library=chart.library(),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """Compiles each template once."""
+    return Environment(
+        loader=PackageLoader("autotailor.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

@@ -7,7 +7,8 @@ import html.parser
 import json
 import math
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class Artifacts:
 
     def __init__(self, inputs: ReportInputs, folder: Path) -> None:
         self.inputs, self.tables, self.folder = inputs, Tables(inputs), folder
-        self.frames: dict[str, pd.DataFrame] = {}
+        self.read: dict[str, dict[str, list[dict[Hashable, Any]]]] = {}
 
     def expected(self, mark: Mark) -> str:
         """What a mark must say."""
@@ -93,19 +94,19 @@ class Artifacts:
             for key in data["path"].split("/"):
                 value = value[key]
             return as_shown(value, data["format"])
-        frame = self.frame(data["source"])
-        rows = frame.loc[[data["row"]]]
-        assert len(rows) == 1, f"{data} names {len(rows)} rows"
-        return as_shown(rows.iloc[0][data["column"]], data["format"])
+        (row,) = self.rows(data["source"])[data["row"]]
+        return as_shown(row[data["column"]], data["format"])
 
-    def frame(self, name: str) -> pd.DataFrame:
-        """A table under the columns that name its rows."""
-        if name not in self.frames:
+    def rows(self, name: str) -> dict[str, list[dict[Hashable, Any]]]:
+        """The rows of a table under the columns that name each of them."""
+        if name not in self.read:
             keys = KEYS[Path(name).stem]
             frame = pd.read_csv(self.folder / name, dtype=dict.fromkeys(keys, str))
-            frame.index = frame[[key for key in keys if key in frame]].fillna("").agg("|".join, axis=1)
-            self.frames[name] = frame
-        return self.frames[name]
+            names = frame[[key for key in keys if key in frame]].fillna("").agg("|".join, axis=1)
+            self.read[name] = defaultdict(list)
+            for row_name, row in zip(names, frame.to_dict("records"), strict=True):
+                self.read[name][row_name].append(row)
+        return self.read[name]
 
     def check(self, page: Page) -> int:
         """Checks every mark that names an artifact; answers how many there were."""

@@ -102,8 +102,9 @@ def embedded(name: str, parts: Sequence[Part], description: str) -> Markup:
 
 def _cell(identity: str, part: Part, description: str) -> Markup:
     label = f"{description}: {part.title}" if part.title else description
-    static = configured(part.chart.properties(width=WIDTH * part.width))
-    live = configured(part.chart.properties(width="container"))
+    specification = configured(part.chart)
+    static = {**specification, "width": WIDTH * part.width}
+    live = {**specification, "width": "container"}
     return Markup(
         '<div><p class="chart-title" aria-hidden="true">{title}</p>'
         '<div class="chart" id="{identity}" role="img" aria-label="{label}">{svg}</div>'
