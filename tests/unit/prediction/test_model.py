@@ -9,6 +9,7 @@ from autotailor.ir.space.subnet import sample_distinct, stack
 from autotailor.prediction import AccuracyModel, Outcome, Outcomes, fit, learn
 from autotailor.prediction.evidence import MISFIT, TYPICAL
 from autotailor.prediction.favoured import extra_misfit
+from autotailor.prediction.linear import Prior
 from autotailor.statistics import kendall_tau
 
 
@@ -86,8 +87,13 @@ def test_the_80_percent_interval_covers_about_80_percent(world, model: AccuracyM
     assert 0.65 < covered.mean() < 0.95
 
 
-def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: AccuracyModel, others) -> None:
-    random = np.random.default_rng(0)
+@pytest.mark.parametrize("uncertain", [0, 1], ids=["score", "rest"])
+def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: AccuracyModel, others, uncertain: int) -> None:
+    """Also where most of the error is that of one part: its prior variances are a hundred times as large."""
+    wide = {name: 100 * value for name, value in model.priors[uncertain].variances.items()}
+    priors = [*model.priors]
+    priors[uncertain] = Prior(model.priors[uncertain].groups, wide)
+    model, random = AccuracyModel(model.observations, tuple(priors)), np.random.default_rng(0)
     rows = stack(others[:40])
     draws = np.array([model.draw(random).linear(rows) for _ in range(300)])
     mean, scatter = draws.mean(axis=0), draws.std(axis=0)
@@ -116,6 +122,9 @@ def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, othe
     after = small.updated(whole)
     assert len(after.observations.indices) == len(small.observations.indices) + 10
     assert after.observations.baseline == whole.baseline
+    assert after.observations.slope == small.observations.slope != whole.slope
+    said = after.observations.parts[0].target[-len(chosen) :]
+    np.testing.assert_allclose(said, small.observations.slope * whole.score)
     truth = 100 / (1 + np.exp(-world.linear(chosen) - whole.baseline))
     before, value = small.metric(whole.reference.right).predict(stack(chosen)), after.predict(stack(chosen))
     assert np.abs(value - truth).mean() < np.abs(before - truth).mean()
