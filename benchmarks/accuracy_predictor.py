@@ -8,8 +8,8 @@ on the validation set. Every predictor is given the single modifications, and be
 - ``single drops``: nothing (paper, eq. 3),
 - ``ours, random``: n random SubNets,
 - ``ours``: a D-optimal choice of n among four times as many random SubNets, or among the whole pool,
-- with ``--continuous``, ``ours, losses``: the same choice, and the mean cross entropies of the evaluated SubNets
-  (``evaluated/continuous.py``),
+- ``answers alone, random`` and ``answers alone``: the same SubNets as the two before, but only right and wrong answers
+  are learnt from, and no losses,
 - ``MLP`` (as in Once-for-All) and ``boosting``: n random SubNets, and 2, 5 and 10 times as many.
 
 Random SubNets are drawn from a pool, ``--splits`` times; a predictor that needs more than the pool has is left out. The
@@ -30,9 +30,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from evaluated.continuous import with_losses
 from evaluated.network import VARIANT, Network
-from evaluated.predictors import Predictor, boosting, designed, network_singles, ours, perceptron, single_drops
+from evaluated.predictors import (
+    Predictor,
+    answers_alone,
+    boosting,
+    designed,
+    network_singles,
+    ours,
+    perceptron,
+    single_drops,
+)
 from evaluated.scores import scores, top
 from rich.console import Console
 from rich.table import Table
@@ -42,12 +50,13 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.prediction.design import DRAWN
 from autotailor.statistics import kendall_tau
 
+MODELS: dict[str, Predictor] = {"ours": ours, "answers alone": answers_alone}
 RIVALS: dict[str, Predictor] = {"MLP": perceptron, "boosting": boosting}
 TIMES = (1, 2, 5, 10)
 KEYS = ["model", "seed", "predictor", "evaluations"]
 
 
-def rows(network: Network, evaluations: Sequence[int], splits: int, continuous: bool) -> Iterator[dict[str, Any]]:
+def rows(network: Network, evaluations: Sequence[int], splits: int) -> Iterator[dict[str, Any]]:
     """Scores of all predictors, one row for each draw of evaluated SubNets."""
     held, pool = network.drawn
     singles = network_singles(network)
@@ -69,12 +78,10 @@ def rows(network: Network, evaluations: Sequence[int], splits: int, continuous: 
             learnt = [pool[i] for i in order[:count]]
             if len(learnt) == count:
                 if count in evaluations:
-                    yield judged("ours, random", ours, learnt)
-                    offered = [pool[i] for i in order[: DRAWN * count]]
-                    chosen = designed(network, offered, count)
-                    yield judged("ours", ours, chosen)
-                    if continuous:
-                        yield judged("ours, losses", with_losses, chosen)
+                    chosen = designed(network, [pool[i] for i in order[: DRAWN * count]], count)
+                    for name, predictor in MODELS.items():
+                        yield judged(f"{name}, random", predictor, learnt)
+                        yield judged(name, predictor, chosen)
                 for name, predictor in RIVALS.items():
                     yield judged(name, predictor, learnt)
 
@@ -115,7 +122,6 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=200)
     parser.add_argument("--pool", type=int, default=1600, help="random SubNets to learn from")
     parser.add_argument("--splits", type=int, default=10, help="draws from the pool")
-    parser.add_argument("--continuous", action="store_true", help="learn from cross entropies as well")
     parser.add_argument("--variant", choices=VARIANTS, default=VARIANT, help="of the training, as in sampling.py")
     parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration, such as workers=1")
     parser.add_argument("--directory", type=Path, default=Path("sampling"))
@@ -126,7 +132,7 @@ def main() -> None:
         for seed in arguments.seeds:
             sizes, overrides = (arguments.held_out, arguments.pool), tuple(arguments.overrides)
             network = Network(arguments.directory.resolve(), model, seed, *sizes, overrides, arguments.variant)
-            found += rows(network, arguments.evaluations, arguments.splits, arguments.continuous)
+            found += rows(network, arguments.evaluations, arguments.splits)
     table = summary(pd.DataFrame(found))
     table.to_csv(arguments.csv, index=False, float_format="%.4f")
     show(table)

@@ -174,7 +174,7 @@ def inherited_accuracies(net: SuperNet, splits: DataSplits, subnets: Sequence[Su
     """Accuracies with inherited weights and recalibrated statistics, percent."""
     module, calibrator = net.module().eval(), Calibrator(splits, CalibrationConfig())
     return [
-        percent(evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)))
+        percent(evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)).right)
         for subnet in subnets
     ]
 

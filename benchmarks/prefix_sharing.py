@@ -29,7 +29,7 @@ from autotailor import config, data
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.config import MEMORY_MB, CalibrationConfig
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import BATCH, BoolArray, evaluate
+from autotailor.accuracy.evaluation import BATCH, evaluate
 from autotailor.accuracy.sharing.groups import groups
 from autotailor.accuracy.sharing.plan import plan
 from autotailor.accuracy.sharing.steps import Steps, steps_of
@@ -40,13 +40,14 @@ from autotailor.data.splits import DataSplits
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Modification
 from autotailor.ir.supernet import SuperNet
+from autotailor.prediction import Outcome
 
 CONF = Path(__file__).parents[1] / "conf"
 NEAR = 0.9
 """SubNets near a budget use at least this share of the budget."""
 LESS = (4, 16, 64)
 """Memory limits in MiB for which the plan is made, beside the default."""
-Found = dict[SubNet, BoolArray]
+Found = dict[SubNet, Outcome]
 
 
 def singles(net: SuperNet) -> list[SubNet]:
@@ -96,8 +97,8 @@ def saved(
             start = time.process_time()
             found[way.__name__] = way(net, subnets, splits, options.calibration)
             seconds[way.__name__].append(time.process_time() - start)
-        for subnet, right in found["alone"].items():
-            assert np.array_equal(right, found["together"][subnet]), f"SubNet {subnet.id} differs"
+        for subnet, outcome in found["alone"].items():
+            assert outcome.packed() == found["together"][subnet].packed(), f"SubNet {subnet.id} differs"
     shares = 1 - np.array(seconds["together"]) / np.array(seconds["alone"])
     return {
         "alone_s": float(np.median(seconds["alone"])),

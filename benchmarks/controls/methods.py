@@ -81,7 +81,7 @@ class Methods:
         module = run.net.module().eval()
         with deterministic(run.finetune.threads):
             statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
-            right = evaluate(module, subnet, run.data.test, statistics)
+            right = evaluate(module, subnet, run.data.test, statistics).right
         return self._of_subnet(subnet, contest.accuracies[subnet.id], right)
 
     def polished(self, contest: Contest, lr: float, workdir: Path) -> Outcome:

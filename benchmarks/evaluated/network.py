@@ -15,8 +15,7 @@ from autotailor import sensitivity
 from autotailor.data.splits import DataSplits
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.ir.supernet import SuperNet
-from autotailor.prediction import Outcomes
-from autotailor.prediction.outcomes import BoolArray
+from autotailor.prediction import Outcome, Outcomes
 
 VARIANT = "alternating"
 JOURNAL = "accuracy_predictor"
@@ -43,7 +42,7 @@ class Network:
     pool: int
     overrides: tuple[str, ...] = ()
     variant: str = VARIANT
-    _answers: dict[str, dict[str, BoolArray]] = field(default_factory=dict)
+    _known: dict[str, dict[str, Outcome]] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> Run:
@@ -66,23 +65,23 @@ class Network:
         found = sample_distinct(self.net.space, self.held_out + self.pool, np.random.default_rng(0))
         return found[: self.held_out], found[self.held_out :]
 
-    def on_validation(self, subnets: Sequence[SubNet]) -> dict[str, BoolArray]:
-        """Right answers on the validation set, which predictors learn from."""
+    def on_validation(self, subnets: Sequence[SubNet]) -> dict[str, Outcome]:
+        """Answers and losses on the validation set, which predictors learn from."""
         return self._evaluate(subnets, "validation")
 
-    def on_test(self, subnets: Sequence[SubNet]) -> dict[str, BoolArray]:
-        """Right answers on the test set, which judges predictors."""
+    def on_test(self, subnets: Sequence[SubNet]) -> dict[str, Outcome]:
+        """Answers and losses on the test set, which judges predictors."""
         return self._evaluate(subnets, "test")
 
     def outcomes(self, subnets: Sequence[SubNet]) -> Outcomes:
         """SubNets as evaluated on the validation set."""
-        right = self.on_validation([self.net.largest(), *subnets])
-        return Outcomes.of(self.net.space, subnets, right, self.data.validation.groups)
+        found = self.on_validation([self.net.largest(), *subnets])
+        return Outcomes.of(self.net.space, subnets, found, self.data.validation.groups)
 
     def test_outcomes(self, subnets: Sequence[SubNet]) -> Outcomes:
         """SubNets as evaluated on the test set."""
-        right = self.on_test([self.net.largest(), *subnets])
-        return Outcomes.of(self.net.space, subnets, right, self.data.test.groups)
+        found = self.on_test([self.net.largest(), *subnets])
+        return Outcomes.of(self.net.space, subnets, found, self.data.test.groups)
 
     def one_hot(self, subnets: Sequence[SubNet]) -> npt.NDArray[np.float64]:
         """Choices as indicators ``[n, modifications]``."""
@@ -97,14 +96,14 @@ class Network:
             ]
         )
 
-    def _evaluate(self, subnets: Sequence[SubNet], split: str) -> dict[str, BoolArray]:
-        """Right answers by SubNet id; the journal is read where an answer is not in memory."""
-        known = self._answers.setdefault(split, {})
+    def _evaluate(self, subnets: Sequence[SubNet], split: str) -> dict[str, Outcome]:
+        """Answers and losses by SubNet id; the journal is read where those of a SubNet are not in memory."""
+        known = self._known.setdefault(split, {})
         if missing := [subnet for subnet in subnets if subnet.id not in known]:
             known.update(self._from_journal(missing, split))
         return {subnet.id: known[subnet.id] for subnet in subnets}
 
-    def _from_journal(self, subnets: Sequence[SubNet], split: str) -> dict[str, BoolArray]:
+    def _from_journal(self, subnets: Sequence[SubNet], split: str) -> dict[str, Outcome]:
         calibration = self.run.configuration["finetune"]["calibration"]
         section = {**self.run.configuration["sensitivity"], "calibration": calibration, "workers": 1}
         config = sensitivity.SensitivityConfig.from_section(section)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.subnet import SubNet, stack
-from autotailor.prediction import Outcomes, d_optimal, fit
+from autotailor.prediction import AccuracyModel, Outcomes, d_optimal, fit, learn
 from autotailor.prediction.functions import groups
 from evaluated.network import Network
 
@@ -36,8 +36,17 @@ def single_drops(network: Network, learnt: Sequence[SubNet], asked: Sequence[Sub
 
 
 def ours(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
-    """The model of ``autotailor.prediction``."""
-    model = fit(network.outcomes(learnt), network.net.macs())
+    """The model of ``autotailor.prediction``, which learns from answers and losses."""
+    return _predicted(fit(network.outcomes(learnt), network.net.macs()), asked)
+
+
+def answers_alone(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
+    """The same model, which learns from right answers and not from losses."""
+    return _predicted(learn(network.outcomes(learnt).observed(None), network.net.macs()), asked)
+
+
+def _predicted(model: AccuracyModel, asked: Sequence[SubNet]) -> Prediction:
+    """Predictions of a model, whose percentages are converted back to log-odds."""
     rows = stack(asked)
     metric, share = model.metric(), model.metric().predict(rows) / 100
     errors = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))

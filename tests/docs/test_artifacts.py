@@ -11,7 +11,7 @@ from autotailor.enumeration import operators
 from autotailor.finetuning.polishing import race
 from autotailor.fleet import best, effort, exports, single
 from autotailor.measurement import comparison
-from autotailor.prediction import storage
+from autotailor.prediction.evaluations import storage
 from autotailor.profiling.networks import validation
 from autotailor.profiling.table import lut
 from autotailor.reporting.inputs import COLUMNS

@@ -1,23 +1,30 @@
-"""Accuracy of networks on an evaluation set, image by image."""
+"""Accuracy of networks on an evaluation set, image by image, and the losses of SubNets."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
+from torch.nn import functional
 
 from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.compute.placement import device_of
+from autotailor.compute.placement import device_of, put
 from autotailor.data.splits import EvaluationSet, check_labels
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet
+from autotailor.prediction.evaluations.outcome import Outcome
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 BATCH = 256
+WORST = 100.0
+"""Nats, about the largest loss of a probability that fp32 can hold. A larger loss, and that of outputs which are no
+numbers, counts as this, so that a few images do not decide about a mean."""
 
 
 def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> BoolArray:
@@ -56,19 +63,51 @@ def _classes(network: nn.Module, images: torch.Tensor, resolution: int) -> torch
     return logits.argmax(dim=1)
 
 
+@torch.no_grad()
 def evaluate(
     module: ElasticModule,
     subnet: SubNet,
     images: EvaluationSet,
     statistics: Statistics | None,
     batch_size: int = BATCH,
-) -> BoolArray:
-    """Whether a SubNet with given BatchNorm statistics classifies each image correctly: bool ``[n]``."""
+) -> Outcome:
+    """Answers and losses of a SubNet with given BatchNorm statistics, image by image.
+
+    Raises:
+        AccuracyError: the module is not elastic.
+        DataError: an image has no label.
+    """
     if not isinstance(module, ElasticModule):
         raise AccuracyError(f"expected an elastic module (SuperNet.module()), not {type(module).__name__}")
-    module.activate(subnet)
+    check_labels(images)
+    module.activate(subnet).eval()
     module.statistics = statistics
-    return correctness(module, images, resolution_of(subnet), batch_size)
+    resolution, device = resolution_of(subnet), device_of(module)
+    found = [
+        judged(module(as_input(batch, device, resolution)), put(labels, device))
+        for batch, labels in images.batches(batch_size)
+    ]
+    return outcome(found)
+
+
+def judged(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Whether the largest logit is the label's, and the cross entropy of the label, where the logits are.
+
+    Args:
+        logits: ``[n, classes]``.
+        labels: ``[n]``, on the same device.
+
+    Returns:
+        Answers bool ``[n]``; losses in nats, at most ``WORST``, float32 ``[n]``.
+    """
+    losses = functional.cross_entropy(logits.float(), labels, reduction="none")
+    return logits.argmax(dim=1) == labels, losses.nan_to_num(nan=WORST).clamp(max=WORST)
+
+
+def outcome(batches: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Outcome:
+    """The outcome of one network from what ``judged`` says of each batch."""
+    right, losses = (torch.cat(parts).cpu().numpy() for parts in zip(*batches, strict=True))
+    return Outcome(right, losses)
 
 
 def percent(right: BoolArray) -> float:

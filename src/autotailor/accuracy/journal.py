@@ -7,20 +7,19 @@ import logging
 import os
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from autotailor.artifacts import atomic
+from autotailor.prediction.evaluations.outcome import Outcome
 
 logger = logging.getLogger(__name__)
-BoolArray = npt.NDArray[np.bool_]
+SCHEMA = 2
+"""Version of a journal's lines; those of the first version, which named no version, held no losses."""
 
 
 class Journal:
-    """Correctness of each image for each SubNet id.
+    """Answers and losses of each SubNet id, image by image.
 
-    The first line holds a fingerprint of everything that the results depend on. A journal with another fingerprint is
-    emptied, with a warning. A last line that was cut off is dropped.
+    The first line holds the version and a fingerprint of everything that the results depend on. A journal with another
+    version or fingerprint is emptied, with a warning. A last line that was cut off is dropped.
 
     Args:
         path: of the file; its folder is made if missing.
@@ -29,43 +28,52 @@ class Journal:
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self.path = path
-        self._known: dict[str, BoolArray] = {}
+        self._known: dict[str, Outcome] = {}
         lines = self._lines(fingerprint)
         with atomic(path) as temporary:
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def _lines(self, fingerprint: str) -> list[str]:
         """The header and the file's valid lines, whose results are remembered."""
-        header = json.dumps({"fingerprint": fingerprint})
+        header = json.dumps({"schema_version": SCHEMA, "fingerprint": fingerprint})
         if not self.path.is_file():
             return [header]
         found = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         if not found or found[0] != header:
-            logger.warning(
-                "%s belongs to another network, data or parameters; all SubNets are evaluated anew", self.path
-            )
+            logger.warning("%s %s; all SubNets are evaluated anew", self.path, _difference(found))
             return [header]
         kept = [header]
         for line in found[1:]:
             try:
                 entry = json.loads(line)
-                packed = np.frombuffer(bytes.fromhex(entry["right"]), dtype=np.uint8)
-                bits = np.unpackbits(packed, count=entry["images"])
-                self._known[str(entry["subnet"])] = bits.astype(np.bool_)
+                outcome = Outcome.unpacked(entry["right"], entry["losses"], entry["images"])
+                self._known[str(entry["subnet"])] = outcome
             except (ValueError, KeyError, TypeError):
                 break
             kept.append(line)
         return kept
 
-    def get(self, subnet: str) -> BoolArray | None:
-        """Correctness ``[n]`` of a SubNet; None where the SubNet has not been evaluated."""
+    def get(self, subnet: str) -> Outcome | None:
+        """Answers and losses of a SubNet; None where the SubNet has not been evaluated."""
         return self._known.get(subnet)
 
-    def add(self, subnet: str, right: BoolArray) -> None:
-        """Appends one SubNet's correctness, and waits until the line is on the disk."""
-        line = json.dumps({"subnet": subnet, "images": len(right), "right": np.packbits(right).tobytes().hex()})
+    def add(self, subnet: str, outcome: Outcome) -> None:
+        """Appends one SubNet's answers and losses, and waits until the line is on the disk."""
+        right, losses = outcome.packed()
+        line = json.dumps({"subnet": subnet, "images": len(outcome.right), "right": right, "losses": losses})
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
             stream.flush()
             os.fsync(stream.fileno())
-        self._known[subnet] = right
+        self._known[subnet] = outcome
+
+
+def _difference(lines: list[str]) -> str:
+    """Why the lines of a journal are not read."""
+    try:
+        header = json.loads(lines[0])
+    except (ValueError, IndexError):
+        header = None
+    if isinstance(header, dict) and header.get("schema_version") != SCHEMA:
+        return "was written by another version of autotailor, in another form"
+    return "belongs to another network, data or parameters"

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 
-import numpy as np
-
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.config import MEMORY_MB
-from autotailor.accuracy.evaluation import BATCH, BoolArray
+from autotailor.accuracy.evaluation import BATCH
 from autotailor.accuracy.sharing.groups import groups
 from autotailor.accuracy.sharing.plan import plan
 from autotailor.accuracy.sharing.steps import Steps, steps_of
@@ -21,6 +19,7 @@ from autotailor.data.splits import EvaluationSet, check_labels
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.space.subnet import SubNet
+from autotailor.prediction.evaluations.outcome import Outcome
 
 
 class Evaluator:
@@ -59,8 +58,8 @@ class Evaluator:
         for view in self._views:
             view.look_at(module)
 
-    def all(self, subnets: Sequence[SubNet]) -> Iterator[tuple[SubNet, BoolArray]]:
-        """Yields each SubNet with its correctness ``[n]``, group by group: SubNets that share much come together.
+    def all(self, subnets: Sequence[SubNet]) -> Iterator[tuple[SubNet, Outcome]]:
+        """Yields each SubNet with its answers and losses, group by group: SubNets that share much come together.
 
         Raises:
             AccuracyError: the network has re-inserted BatchNorm that is not calibrated yet.
@@ -77,7 +76,7 @@ class Evaluator:
         for view in self._views:
             free.put(view)
 
-        def one(group: Sequence[int]) -> list[BoolArray]:
+        def one(group: Sequence[int]) -> list[Outcome]:
             view = free.get()
             try:
                 return self._group(view.eval(), [view.prepare(subnets[i]) for i in group], [steps[i] for i in group])
@@ -88,15 +87,13 @@ class Evaluator:
             for group, found in zip(divided, pool.map(one, divided), strict=True):
                 yield from zip((subnets[i] for i in group), found, strict=True)
 
-    def _group(
-        self, view: ElasticModule, prepared: Sequence[PreparedSubNet], steps: Sequence[Steps]
-    ) -> list[BoolArray]:
-        """Correctness of the SubNets of one group, in their order."""
+    def _group(self, view: ElasticModule, prepared: Sequence[PreparedSubNet], steps: Sequence[Steps]) -> list[Outcome]:
+        """Answers and losses of the SubNets of one group, in their order."""
         calibration = self._calibrator.images_on(self._device)
         largest = max(min(self._batch_size, len(self._images)), *(len(images) for images in calibration))
         visits = plan(grow(steps), self._memory, largest)
         tour = Tour(view, prepared, visits)
         statistics = tour.statistics(calibration)
-        classes = tour.classes((images for images, _ in self._images.batches(self._batch_size)), statistics)
-        by_subnet = {i: found for visit, found in zip(visits, classes, strict=True) for i in visit.subnets}
-        return [np.asarray(by_subnet[i].cpu().numpy() == self._images.labels) for i in range(len(prepared))]
+        outcomes = tour.outcomes(self._images.batches(self._batch_size), statistics)
+        by_subnet = {i: found for visit, found in zip(visits, outcomes, strict=True) for i in visit.subnets}
+        return [by_subnet[i] for i in range(len(prepared))]

@@ -66,10 +66,10 @@ def watch_subnets(
 def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) -> Accuracies:
     subnets = list(dict.fromkeys(members.values()))
     found = torch.zeros(len(subnets), dtype=torch.float64)
-    for subnet, correct in evaluator.all(
+    for subnet, outcome in evaluator.all(
         subnets[group.rank :: group.size]
     ):  # each process evaluates SubNets of its own
-        found[subnets.index(subnet)] = percent(correct)  # the evaluator's order is that of shared prefixes
+        found[subnets.index(subnet)] = percent(outcome.right)  # the evaluator's order is that of shared prefixes
     right = dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
     columns = {f"{name}_accuracy": right[subnet] for name, subnet in members.items()}
     columns[MEAN] = fmean(value for name, value in columns.items() if name.startswith("panel_"))

@@ -239,7 +239,7 @@ def _metrics(
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             statistics = calibrator.statistics(module.eval(), subnet)
             for split, images in (("validation", data.validation), ("test", data.test)):
-                right = evaluate(module, subnet, images, statistics)
+                right = evaluate(module, subnet, images, statistics).right
                 found[f"{name}_{split}_accuracy"] = percent(right)
                 if (name, split) == ("largest", "validation"):
                     warn_if_worse(known, right, images.groups, config.lr)

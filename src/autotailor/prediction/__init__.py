@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
     from autotailor.prediction.design import d_optimal, offer
     from autotailor.prediction.errors import PredictionError
+    from autotailor.prediction.evaluations.observations import Observations
+    from autotailor.prediction.evaluations.outcome import Outcome
+    from autotailor.prediction.evaluations.outcomes import Outcomes
+    from autotailor.prediction.evaluations.storage import read_outcomes, write_outcomes
     from autotailor.prediction.measured import Measured
-    from autotailor.prediction.model import AccuracyModel, fit
-    from autotailor.prediction.observations import Observations
-    from autotailor.prediction.outcomes import Outcomes
+    from autotailor.prediction.model import AccuracyModel, fit, learn
     from autotailor.prediction.rounds import Rounds, evaluate_along_front
-    from autotailor.prediction.storage import read_outcomes, write_outcomes
 
 __all__ = [
     "Accuracy",
@@ -28,12 +29,14 @@ __all__ = [
     "Measured",
     "ModelError",
     "Observations",
+    "Outcome",
     "Outcomes",
     "PredictionError",
     "Rounds",
     "d_optimal",
     "evaluate_along_front",
     "fit",
+    "learn",
     "offer",
     "read_accuracy",
     "read_outcomes",
@@ -47,17 +50,19 @@ _HOMES = {
     "DropError": "autotailor.prediction.accuracy",
     "Measured": "autotailor.prediction.measured",
     "ModelError": "autotailor.prediction.accuracy",
-    "Observations": "autotailor.prediction.observations",
-    "Outcomes": "autotailor.prediction.outcomes",
+    "Observations": "autotailor.prediction.evaluations.observations",
+    "Outcome": "autotailor.prediction.evaluations.outcome",
+    "Outcomes": "autotailor.prediction.evaluations.outcomes",
     "PredictionError": "autotailor.prediction.errors",
     "Rounds": "autotailor.prediction.rounds",
     "d_optimal": "autotailor.prediction.design",
     "offer": "autotailor.prediction.design",
     "evaluate_along_front": "autotailor.prediction.rounds",
     "fit": "autotailor.prediction.model",
+    "learn": "autotailor.prediction.model",
     "read_accuracy": "autotailor.prediction.accuracy_file",
-    "read_outcomes": "autotailor.prediction.storage",
+    "read_outcomes": "autotailor.prediction.evaluations.storage",
     "write_accuracy": "autotailor.prediction.accuracy_file",
-    "write_outcomes": "autotailor.prediction.storage",
+    "write_outcomes": "autotailor.prediction.evaluations.storage",
 }
 __getattr__ = attach(__name__, _HOMES)

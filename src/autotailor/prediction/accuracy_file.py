@@ -1,8 +1,9 @@
 """``accuracy.json``: the prediction of accuracy as terms, and what its standard errors follow from.
 
 A sum of single drops keeps the squares of its standard errors, terms as well. A model that learnt from evaluations
-keeps its observations and variances: one row of choices and two numbers for each evaluated SubNet. They are less than a
-covariance of all weights would be, and the model that is read is the one that was written.
+keeps its observations and variances: one row of choices, and two numbers for each part of the log-odds, for each
+evaluated SubNet. They are less than a covariance of all weights would be, and the model that is read is the one that
+was written. A file from before losses were learnt from has the log-odds in one part, beside the choices.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, smallest, stack
 from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
 from autotailor.prediction.errors import PredictionError
-from autotailor.prediction.functions import groups
-from autotailor.prediction.model import AccuracyModel
-from autotailor.prediction.observations import Observations
+from autotailor.prediction.evaluations.observations import Observations, Part
+from autotailor.prediction.functions import Group
+from autotailor.prediction.linear import Prior
+from autotailor.prediction.model import AccuracyModel, functions
 
 LINKS = {link.name: link for link in (IDENTITY, LOGIT)}
 DROPS, EVALUATIONS = "drops", "evaluations"
@@ -78,13 +80,19 @@ def _error(error: DropError | ModelError) -> dict[str, Any]:
     seen = error.model.observations
     return {
         "from": EVALUATIONS,
-        "variances": dict(error.model.variances),
         "baseline": seen.baseline,
         "shared": seen.shared,
         "level": seen.level,
         "subnets": seen.indices.tolist(),
-        "target": seen.target.tolist(),
-        "independent": seen.independent.tolist(),
+        "slope": seen.slope,
+        "parts": [
+            {
+                "variances": dict(prior.variances),
+                "target": part.target.tolist(),
+                "independent": part.independent.tolist(),
+            }
+            for part, prior in zip(seen.parts, error.model.priors, strict=True)
+        ],
     }
 
 
@@ -94,16 +102,29 @@ def _read_error(found: Mapping[str, Any], cost: Metric) -> DropError | ModelErro
         return DropError(variance)
     if found["from"] != EVALUATIONS:
         raise ValueError(f"an error from {found['from']!r}, expected {DROPS!r} or {EVALUATIONS!r}")
-    rows, target, own = (np.array(found[key]) for key in ("subnets", "target", "independent"))
-    if rows.shape != (len(target), len(cost.space)) or own.shape != target.shape:
-        raise ValueError(f"{len(target)} evaluated SubNets with choices {list(rows.shape)}")
+    kept = found.get("parts", [found])
+    rows, slope = np.array(found["subnets"]), found.get("slope")
+    parts = tuple(_read_part(each, rows, len(cost.space)) for each in kept)
+    if len(parts) != (1 if slope is None else 2):
+        raise ValueError(f"{len(parts)} parts of the log-odds with the slope {slope}")
     levels = (float(found[key]) for key in ("shared", "level", "baseline"))
-    seen = Observations(cost.space, rows.astype(np.int64), target.astype(float), own.astype(float), *levels)
+    seen = Observations(cost.space, rows.astype(np.int64), parts, None if slope is None else float(slope), *levels)
+    offered = zip(kept, functions(seen, cost), strict=True)
+    return ModelError(AccuracyModel(seen, tuple(_read_prior(each, groups) for each, groups in offered)))
+
+
+def _read_part(found: Mapping[str, Any], rows: np.ndarray, variables: int) -> Part:
+    target, own = (np.array(found[key], dtype=np.float64) for key in ("target", "independent"))
+    if rows.shape != (len(target), variables) or own.shape != target.shape:
+        raise ValueError(f"{len(target)} evaluated SubNets with choices {list(rows.shape)}")
+    return Part(target, own)
+
+
+def _read_prior(found: Mapping[str, Any], groups: tuple[Group, ...]) -> Prior:
     variances = {str(name): float(value) for name, value in found["variances"].items()}
-    model = AccuracyModel(seen, groups(cost.space, seen.drops(), cost), variances)
-    if unknown := sorted({group.name for group in model.groups} - set(variances)):
+    if unknown := sorted({group.name for group in groups} - set(variances)):
         raise ValueError(f"the variance of {unknown[0]} is missing")
-    return ModelError(model)
+    return Prior(groups, variances)
 
 
 def _sum(metric: Metric) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Every function is a sum of terms, so that the weighted sum is a sum of terms again, which a search can eliminate:
 
 * ``offset``: 1 for every SubNet. The largest SubNet alone lies off what training has seen.
-* ``drops``: the sum of single drops (paper, eq. 3); its weight is 1 before any evaluation.
+* ``drops``: the sum of single drops (paper, eq. 3); its weight is 1 before any evaluation, unless another is named.
 * ``drops_by_resolution``: the same sum, with another weight at each resolution.
 * ``sizes``: for each kind of variable, how far its variables are from the unmodified choice altogether.
 * ``sizes_by_resolution``: the same, with another weight at each resolution.
@@ -56,13 +56,14 @@ class Group:
         return values
 
 
-def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric) -> tuple[Group, ...]:
+def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: float = 1.0) -> tuple[Group, ...]:
     """The groups of a space that have functions.
 
     Args:
         space: of the SuperNet.
         drops: variable to the value of each of its choices alone, 0 for the unmodified choice.
         cost: the metric whose terms say which variables may be coupled.
+        mean: prior mean of the weight of the sum of single drops.
     """
     free = [variable for variable in space if len(variable.choices) > 1]
     pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, cost)]
@@ -73,7 +74,7 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric) -> tuple
     joint = {pair: _joint(*pair) for pair in pairs}
     found = [
         Group("offset", ((Term((), np.ones(())),),)),
-        Group("drops", (tuple(single),), 1.0),
+        Group("drops", (tuple(single),), mean),
         Group("drops_by_resolution", _by_resolution(space, [tuple(single)], pairs)),
         Group("sizes", tuple(sizes)),
         Group("sizes_by_resolution", _by_resolution(space, sizes, pairs)),

@@ -1,19 +1,22 @@
-"""A Bayesian linear model of accuracy: a sum of terms with a standard error for every SubNet.
+"""Accuracy of all SubNets from evaluations of some: a sum of terms with a standard error for every SubNet.
 
-Log-odds against the largest SubNet are a weighted sum of functions (``autotailor.prediction.functions``) and a misfit,
-which is independent from SubNet to SubNet and larger for those that training favours
-(``autotailor.prediction.favoured``). Weights and misfit are Gaussian; their prior variances maximise the
-evidence. The posterior mean is a sum of terms, and so is every draw from the posterior: an exact front of either can be
-found by elimination. Drawing a front and evaluating it is Thompson sampling (Baptista and Poloczek, 2018, for such
-models).
+Log-odds against the largest SubNet are the sum of one or two parts (``autotailor.prediction.evaluations.outcomes``),
+and a Bayesian linear model (``autotailor.prediction.linear``) learns each. What a score of losses says of the log-odds
+has little noise; the rest of them corrects it. All parts are observed on the same SubNets, and then the sum of the
+models is what a model of all parts at once would predict, up to the correlation of their noise: means and variances add
+up. The prior variances of each part maximise its evidence.
+
+The posterior mean is a sum of terms, and so is every draw from the posterior: an exact front of either can be found by
+elimination. Drawing a front and evaluating it is Thompson sampling (Baptista and Poloczek, 2018, for such models).
 
 The drops of single modifications are the prior mean, and evaluations as well. They have no part in the evidence,
-because they would confirm the mean that is made of them, and every variance would come out too small.
+because they would confirm the mean that is made of them, and every variance would come out too small. The prior mean of
+what log-odds are beside a score is 0, because single drops of it are mostly noise of right answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,12 +26,14 @@ import numpy.typing as npt
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.link import LOGIT, points_of_log_odds
 from autotailor.ir.space.metric import FloatArray, Metric, Term
-from autotailor.ir.space.subnet import IntArray
-from autotailor.prediction.evidence import MISFIT, maximise
+from autotailor.prediction.evaluations.noise import log_odds
+from autotailor.prediction.evaluations.observations import Observations, Part
+from autotailor.prediction.evaluations.outcome import BoolArray
+from autotailor.prediction.evaluations.outcomes import Outcomes
+from autotailor.prediction.evidence import maximise
 from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.functions import Group, groups
-from autotailor.prediction.observations import Observations
-from autotailor.prediction.outcomes import BoolArray, Outcomes, log_odds
+from autotailor.prediction.linear import LinearModel, Prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +42,11 @@ class AccuracyModel:
 
     Attributes:
         observations: the evaluations.
-        groups: of functions.
-        variances: prior variance of each group's weights, and of the misfit, in squared log-odds.
+        priors: of each part of the observations.
     """
 
     observations: Observations
-    groups: tuple[Group, ...]
-    variances: Mapping[str, float]
+    priors: tuple[Prior, ...]
 
     def metric(self, reference: BoolArray | None = None) -> Metric:
         """The posterior mean of accuracy in percent, a sum of terms with the link ``logit``.
@@ -60,11 +63,7 @@ class AccuracyModel:
 
     def draw(self, random: np.random.Generator) -> Metric:
         """A draw from the posterior of the weights, as a metric like ``metric``."""
-        weights = self._mean + np.sqrt(self._scale) * random.standard_normal(len(self._mean))
-        spread = np.sqrt(self._own)
-        seen = self._columns @ weights + spread * random.standard_normal(len(spread))
-        correction = np.linalg.solve(self._total, self.observations.target - seen)
-        return self._metric(weights + self._scale * (self._columns.T @ correction))
+        return self._metric([part.draw(random) for part in self.parts])
 
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
         """Accuracy for choice indices ``[n, variables]``: ``[n]``, percent.
@@ -72,8 +71,8 @@ class AccuracyModel:
         Unlike ``metric``, the mean of a SubNet that was evaluated includes its own misfit.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        linear = self._features(array) @ self._mean + self._cross(array) @ self._solved
-        return LOGIT.value(linear + self.observations.baseline)
+        linear = sum(part.mean(array) for part in self.parts)
+        return LOGIT.value(np.asarray(linear + self.observations.baseline))
 
     def standard_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
         """Standard error of ``predict``, relative to the largest SubNet's accuracy: ``[n]``, points.
@@ -84,13 +83,13 @@ class AccuracyModel:
                 error includes what is common to all SubNets on the evaluated images.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        variance = self._variance(array, self._cross(array))
+        variance = sum(part.variance(array) for part in self.parts)
         common = 0.0 if same_images else self.observations.shared
-        return _points(self.predict(array), variance + common)
+        return _points(self.predict(array), np.asarray(variance + common))
 
-    def updated(self, later: Observations) -> AccuracyModel:
-        """The model after further evaluations, with the same prior variances (``Observations.updated``)."""
-        return replace(self, observations=self.observations.updated(later))
+    def updated(self, later: Outcomes) -> AccuracyModel:
+        """The model after further evaluations, with the same priors and slope (``Observations.updated``)."""
+        return replace(self, observations=self.observations.updated(later.observed(self.observations.slope)))
 
     def metric_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
         """Standard error of ``metric``: ``[n]``, points.
@@ -103,68 +102,30 @@ class AccuracyModel:
                 error includes the level of all SubNets, the largest one included.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
+        variance = sum(part.variance_without_own(array) for part in self.parts)
         level = 0.0 if same_images else self.observations.level
-        terms = (self._features(array) * self._scale) @ self._columns.T
-        return _points(self._mean_metric.predict(array), self._variance(array, terms) + level)
+        return _points(self._mean_metric.predict(array), np.asarray(variance + level))
 
-    def _variance(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
-        """Posterior variance of log-odds ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""
-        prior = np.square(self._features(subnets)) @ self._scale + self._misfit(subnets)
-        variance = prior - np.einsum("ij,ij->i", cross, np.linalg.solve(self._total, cross.T).T)
-        return np.asarray(np.maximum(variance, 0.0))
-
-    def _features(self, subnets: IntArray) -> FloatArray:
-        space = self.observations.space
-        return np.concatenate([group.columns(space, subnets) for group in self.groups], axis=1)
-
-    def _cross(self, subnets: IntArray) -> FloatArray:
-        """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
-        same = (subnets[:, None, :] == self.observations.indices[None]).all(axis=2)
-        own = self._misfit(subnets)[:, None] * same
-        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + own)
-
-    def _misfit(self, subnets: IntArray) -> FloatArray:
-        """Variance of the misfit of each SubNet ``[n]``."""
-        return self.variances[MISFIT] + extra_misfit(self.observations.space, subnets)
+    @cached_property
+    def parts(self) -> tuple[LinearModel, ...]:
+        """The model of each part of the log-odds."""
+        seen = self.observations
+        return tuple(
+            LinearModel(seen.space, seen.indices, part, prior)
+            for part, prior in zip(seen.parts, self.priors, strict=True)
+        )
 
     @cached_property
     def _mean_metric(self) -> Metric:
-        return self._metric(self._mean + self._scale * (self._columns.T @ self._solved))
+        return self._metric([part.weights for part in self.parts])
 
-    @cached_property
-    def _columns(self) -> FloatArray:
-        return self._features(self.observations.indices)
-
-    @cached_property
-    def _mean(self) -> FloatArray:
-        return np.concatenate([np.full(len(group.functions), group.mean) for group in self.groups])
-
-    @cached_property
-    def _scale(self) -> FloatArray:
-        return np.concatenate([np.full(len(g.functions), self.variances[g.name]) for g in self.groups])
-
-    @cached_property
-    def _total(self) -> FloatArray:
-        """Prior covariance of the targets ``[m, m]``."""
-        return np.asarray((self._columns * self._scale) @ self._columns.T + np.diag(self._own))
-
-    @cached_property
-    def _own(self) -> FloatArray:
-        """Variance that each target has for itself, misfit and noise ``[m]``."""
-        return self._misfit(self.observations.indices) + self.observations.independent
-
-    @cached_property
-    def _solved(self) -> FloatArray:
-        return np.asarray(np.linalg.solve(self._total, self.observations.target - self._columns @ self._mean))
-
-    def _metric(self, weights: FloatArray) -> Metric:
-        """The weighted sum of all functions, with one term for each set of variables and gate."""
+    def _metric(self, weights: Iterable[FloatArray]) -> Metric:
+        """The sum of all parts with given weights, with one term for each set of variables and gate."""
         tables: dict[tuple[tuple[str, ...], Gate | None], FloatArray] = {}
-        functions = [function for group in self.groups for function in group.functions]
-        for weight, function in zip(weights, functions, strict=True):
-            for term in function:
+        for part, own in zip(self.parts, weights, strict=True):
+            for term in part.terms(own):
                 key = (term.variables, term.gate)
-                tables[key] = tables.get(key, 0.0) + weight * term.table
+                tables[key] = tables.get(key, 0.0) + term.table
         constant = self.observations.baseline + float(tables.pop(((), None), 0.0))
         terms = tuple(
             Term(variables, table, gate, " and ".join(variables)) for (variables, gate), table in tables.items()
@@ -178,7 +139,7 @@ def _points(percent: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
-    """Fits the model.
+    """Fits the model to answers and losses.
 
     Args:
         outcomes: evaluations, among them each single modification of the largest SubNet.
@@ -187,12 +148,29 @@ def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
     Raises:
         PredictionError: a single modification was not evaluated.
     """
-    seen = outcomes.observations
-    found = groups(seen.space, seen.drops(), cost)
+    return learn(outcomes.observations, cost)
+
+
+def learn(seen: Observations, cost: Metric) -> AccuracyModel:
+    """Fits the model to what is read of evaluations; arguments and errors as of ``fit``."""
+    offered = functions(seen, cost)
+    priors = (_prior(seen, part, found) for part, found in zip(seen.parts, offered, strict=True))
+    return AccuracyModel(seen, tuple(priors))
+
+
+def functions(seen: Observations, cost: Metric) -> list[tuple[Group, ...]]:
+    """The functions of each part, in groups; arguments and errors as of ``fit``."""
+    means = [1.0, *[0.0] * (len(seen.parts) - 1)]
+    return [
+        groups(seen.space, seen.drops(part.target), cost, mean) for part, mean in zip(seen.parts, means, strict=True)
+    ]
+
+
+def _prior(seen: Observations, part: Part, offered: tuple[Group, ...]) -> Prior:
+    """The prior of one part, with the variances that maximise the evidence of whole SubNets."""
     whole = seen.is_whole
-    columns = {group.name: group.columns(seen.space, seen.indices[whole]) for group in found}
-    expected = sum(group.mean * columns[group.name].sum(axis=1) for group in found)
+    columns = {group.name: group.columns(seen.space, seen.indices[whole]) for group in offered}
+    expected = sum(group.mean * columns[group.name].sum(axis=1) for group in offered)
     kernels = {name: values @ values.T for name, values in columns.items()}
-    own = seen.independent[whole] + extra_misfit(seen.space, seen.indices[whole])
-    variances = maximise(kernels, seen.target[whole] - expected, own)
-    return AccuracyModel(seen, found, variances)
+    own = part.independent[whole] + extra_misfit(seen.space, seen.indices[whole])
+    return Prior(offered, maximise(kernels, part.target[whole] - expected, own))

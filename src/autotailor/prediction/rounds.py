@@ -18,13 +18,14 @@ import numpy as np
 
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray, SubNet
+from autotailor.prediction.evaluations.outcome import Outcome
+from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.model import AccuracyModel, fit
-from autotailor.prediction.outcomes import BoolArray, Outcomes
 
 Best = Callable[[Metric], IntArray]
 """From a metric of accuracy to choice indices of the most accurate SubNet at each budget ``[budgets, variables]``."""
-Evaluate = Callable[[Sequence[SubNet]], Mapping[str, BoolArray]]
-"""Evaluates SubNets: id to right answers ``[images]``."""
+Evaluate = Callable[[Sequence[SubNet]], Mapping[str, Outcome]]
+"""Evaluates SubNets: id to answers and losses."""
 
 DRAWS = 8  # in each round
 

@@ -12,7 +12,7 @@ import pandas as pd
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.fingerprint import fingerprint
-from autotailor.accuracy.journal import BoolArray, Journal
+from autotailor.accuracy.journal import Journal
 from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.compute.accelerator import resolve
 from autotailor.data.excerpt import share_of
@@ -22,9 +22,10 @@ from autotailor.ir.space.subnet import SubNet, largest, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.accuracy import Accuracy, DropError
+from autotailor.prediction.evaluations.outcome import Outcome
+from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.measured import Measured
 from autotailor.prediction.model import AccuracyModel
-from autotailor.prediction.outcomes import Outcomes
 from autotailor.progress.bars import track
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
@@ -74,15 +75,15 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
         (v.name, choice): base.transform(Modification(v.name, choice)) for v in net.space for choice in v.choices
     }
     images = learnt_from(data, config)
-    right = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
-    groups = images.groups
+    found = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
+    groups, right = images.groups, found[base.id].right
     rows = [
-        (variable, choice, *accuracy_drop(right[base.id], right[subnet.id], groups))
+        (variable, choice, *accuracy_drop(right, found[subnet.id].right, groups))
         for (variable, choice), subnet in singles.items()
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"choice": object})
     frame["choice"] = pd.Series([row[1] for row in rows], dtype=object)  # integers stay integers
-    return Sensitivity(frame, *accuracy(right[base.id], groups))
+    return Sensitivity(frame, *accuracy(right, groups))
 
 
 def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric:
@@ -167,15 +168,15 @@ def measure_accuracies(
     """
     images, base = data.validation, largest(net.space)
     reference = [] if model is None else [base]
-    right = evaluate(net, data, images, dict.fromkeys([*reference, *subnets]), config, journal, "candidates")
-    alone = {subnet: Measured.alone(*accuracy(right[subnet.id], images.groups)) for subnet in subnets}
+    found = evaluate(net, data, images, dict.fromkeys([*reference, *subnets]), config, journal, "candidates")
+    alone = {subnet: Measured.alone(*accuracy(found[subnet.id].right, images.groups)) for subnet in subnets}
     others = [subnet for subnet in subnets if subnet != base]
     if model is not None and others:
-        after = model.updated(Outcomes.of(net.space, others, right, images.groups).observations)
+        after = model.updated(Outcomes.of(net.space, others, found, images.groups))
         values, errors = after.predict(stack(others)), after.standard_errors(stack(others), same_images=True)
         for subnet, value, error in zip(others, values, errors, strict=True):
             alone[subnet] = replace(alone[subnet], posterior=float(value), posterior_error=float(error))
-    return {subnet.id: found for subnet, found in alone.items()}
+    return {subnet.id: measured for subnet, measured in alone.items()}
 
 
 def evaluate(
@@ -186,8 +187,8 @@ def evaluate(
     config: SensitivityConfig,
     path: Path,
     title: str,
-) -> dict[str, BoolArray]:
-    """Right answers of SubNets, image by image, after recalibration; SubNets in the journal are not evaluated again.
+) -> dict[str, Outcome]:
+    """Answers and losses of SubNets after recalibration; SubNets in the journal are not evaluated again.
 
     Args:
         net: the SuperNet.
@@ -199,7 +200,7 @@ def evaluate(
         title: what the evaluations are for; a journal is not read for another title.
 
     Returns:
-        Id of each SubNet to whether it is right about each image ``[n]``.
+        Id of each SubNet to its answers and losses, image by image.
     """
     wanted = {subnet.id: subnet for subnet in subnets}
     if any(subnet.space != net.space for subnet in wanted.values()):
@@ -216,7 +217,7 @@ def evaluate(
     with deterministic(config.threads, device):
         calibrator = Calibrator(data, config.calibration)
         evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size, config.memory_mb)
-        for subnet, right in track(evaluator.all(missing), description=title, total=len(missing)):
-            journal.add(subnet.id, right)
+        for subnet, outcome in track(evaluator.all(missing), description=title, total=len(missing)):
+            journal.add(subnet.id, outcome)
     found = {id_: journal.get(id_) for id_ in wanted}
-    return {id_: right for id_, right in found.items() if right is not None}
+    return {id_: outcome for id_, outcome in found.items() if outcome is not None}

@@ -14,8 +14,9 @@ from autotailor.ir.space.link import points_of_log_odds
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
 from autotailor.ir.supernet import SuperNet
+from autotailor.prediction.evaluations.outcome import BoolArray, Outcome
+from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.model import AccuracyModel
-from autotailor.prediction.outcomes import BoolArray, Outcomes
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
 from autotailor.sensitivity.measurement import Sensitivity, evaluate, predicted_accuracy
@@ -59,18 +60,18 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    right = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
-    groups = data.test.groups
-    predicted, errors = _predicted(net, predictor, subnets, right[base.id])
-    own = _own_errors(net, subnets, right, groups)
+    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
+    groups, right = data.test.groups, found[base.id].right
+    predicted, errors = _predicted(net, predictor, subnets, right)
+    own = _own_errors(net, subnets, found, groups)
     rows = [
         (
             subnet.id,
             subnet.to_json(),
             float(value),
             float(error),
-            accuracy(right[subnet.id], groups)[0],
-            accuracy_drop(right[base.id], right[subnet.id], groups)[1],
+            accuracy(found[subnet.id].right, groups)[0],
+            accuracy_drop(right, found[subnet.id].right, groups)[1],
             own.get(subnet, 0.0),
         )
         for subnet, value, error in zip(subnets, predicted, errors, strict=True)
@@ -91,11 +92,11 @@ def _predicted(
 
 
 def _own_errors(
-    net: SuperNet, subnets: Sequence[SubNet], right: Mapping[str, BoolArray], groups: npt.NDArray[np.int64]
+    net: SuperNet, subnets: Sequence[SubNet], found: Mapping[str, Outcome], groups: npt.NDArray[np.int64]
 ) -> dict[SubNet, float]:
     """The part of each measurement's standard error that a SubNet has for itself, points; not of the largest one."""
     if not set(subnets) - {net.largest()}:
         return {}
-    outcomes = Outcomes.of(net.space, subnets, right, groups)
+    outcomes = Outcomes.of(net.space, subnets, found, groups)
     errors = points_of_log_odds(100.0 * outcomes.right.mean(axis=1)) * np.sqrt(outcomes.independent)
     return dict(zip(outcomes.subnets, errors.tolist(), strict=True))

@@ -39,11 +39,10 @@ class TestCalibration:
         module = finetuned.net.module().eval()
         subnet = finetuned.net.largest()
         statistics = accuracy.Calibrator(tiny, accuracy.CalibrationConfig(32, 16)).statistics(module, subnet)
-        right = accuracy.evaluate(module, subnet, tiny.test, statistics)
-        assert right.shape == (40,)
-        assert right.dtype == bool
+        found = accuracy.evaluate(module, subnet, tiny.test, statistics)
+        assert found.right.shape == found.losses.shape == (40,)
         broken = {name: (mean + 50, variance) for name, (mean, variance) in statistics.items()}
-        assert accuracy.evaluate(module, subnet, tiny.test, broken).mean() <= 0.5
+        assert accuracy.evaluate(module, subnet, tiny.test, broken).right.mean() <= 0.5
         with pytest.raises(accuracy.AccuracyError, match="elastic module"):
             accuracy.evaluate(fresh(), subnet, tiny.test, statistics)  # type: ignore[arg-type]
 

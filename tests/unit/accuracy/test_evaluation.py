@@ -1,4 +1,4 @@
-"""Which images are right, against PyTorch without this package."""
+"""Which images are right, and what their losses are, against PyTorch without this package."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from torch import nn
 
 import autotailor
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.accuracy.evaluation import correctness, evaluate, percent
+from autotailor.accuracy.evaluation import WORST, correctness, evaluate, judged, percent
 from autotailor.data import DataSplits
+from autotailor.data.errors import DataError
+from autotailor.data.splits import TensorEvaluationSet
 
 
 class Corner(nn.Module):
@@ -56,9 +58,37 @@ def test_a_subnet_is_evaluated_at_its_resolution_with_its_statistics(
         module(sized)
     statistics = collector.statistics()
     with torch.no_grad():
-        expected = plain_net.build(subnet, statistics)(sized).argmax(1) == labels
-    assert evaluate(module, subnet, tiny.validation, statistics).tolist() == expected.tolist()
+        logits = plain_net.build(subnet, statistics, logits=True)(sized)
+    found = evaluate(module, subnet, tiny.validation, statistics)
+    assert found.right.tolist() == (logits.argmax(1) == labels).tolist()
+    expected = F.cross_entropy(logits.double(), labels, reduction="none")
+    np.testing.assert_allclose(found.losses, expected, rtol=1e-4, atol=1e-6)
     assert module.active == subnet
+
+
+def test_losses_are_those_of_pytorch_in_fp64() -> None:
+    random = torch.Generator().manual_seed(0)
+    logits = 8 * torch.randn(200, 7, generator=random)
+    labels = torch.randint(7, (200,), generator=random)
+    right, losses = judged(logits, labels)
+    assert right.tolist() == (logits.argmax(1) == labels).tolist()
+    assert losses.dtype == torch.float32
+    np.testing.assert_allclose(losses, F.cross_entropy(logits.double(), labels, reduction="none"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("logit", [float("nan"), float("inf"), -1e30], ids=str)
+def test_outputs_that_are_no_numbers_have_the_worst_loss(logit: float) -> None:
+    logits = torch.tensor([[0.0, logit, 0.0], [0.0, 3.0, 0.0]])
+    _, losses = judged(logits, torch.tensor([1, 1]))
+    assert losses[0] == WORST
+    assert losses[1] == pytest.approx(-np.log(np.exp(3) / (np.exp(3) + 2)), rel=1e-5)
+
+
+def test_images_without_labels_are_refused(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
+    images = next(tiny.validation.batches(40))[0]
+    unlabelled = TensorEvaluationSet(images, np.full(40, -1), np.arange(40))
+    with pytest.raises(DataError, match="40 of 40 images have no label"):
+        evaluate(plain_net.module(), plain_net.largest(), unlabelled, None)
 
 
 def test_a_module_that_is_not_elastic_is_refused(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:

@@ -19,7 +19,7 @@ CALIBRATION = CalibrationConfig(images=32, batch_size=16)
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("memory_mb", [0, 1, 1024])
-def test_neither_workers_nor_memory_change_what_is_right(
+def test_neither_workers_nor_memory_change_answers_and_losses(
     plain_net: autotailor.SuperNet, tiny: DataSplits, workers: int, memory_mb: int
 ) -> None:
     module, calibrator = plain_net.module().eval(), Calibrator(tiny, CALIBRATION)
@@ -30,10 +30,11 @@ def test_neither_workers_nor_memory_change_what_is_right(
     found = list(evaluator.all(subnets))
     assert module.active == before
     assert sorted(subnet.id for subnet, _ in found) == sorted(subnet.id for subnet in subnets)
-    for subnet, right in found:
+    for subnet, outcome in found:
         expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet), batch_size=16)
-        assert right.dtype == np.bool_
-        assert right.tolist() == expected.tolist()
+        assert (outcome.right.dtype, outcome.losses.dtype) == (np.bool_, np.float32)
+        assert outcome.right.tolist() == expected.right.tolist()
+        assert outcome.losses.tobytes() == expected.losses.tobytes()
 
 
 def test_an_evaluator_follows_the_weights(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
@@ -46,10 +47,11 @@ def test_an_evaluator_follows_the_weights(plain_net: autotailor.SuperNet, tiny: 
             parameter.mul_(torch.randn_like(parameter))
     evaluator.look_at(module)
     after = dict(evaluator.all(subnets))
-    assert any((before[s] != after[s]).any() for s in subnets)
-    for subnet, right in after.items():
+    assert all((before[s].losses != after[s].losses).any() for s in subnets)
+    for subnet, outcome in after.items():
         expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet))
-        assert right.tolist() == expected.tolist()
+        assert outcome.right.tolist() == expected.right.tolist()
+        assert outcome.losses.tobytes() == expected.losses.tobytes()
 
 
 def test_no_subnets_are_evaluated_at_once(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:

@@ -12,8 +12,7 @@ import autotailor
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
 from autotailor.ir.space.variable import Modification
-from autotailor.prediction import Outcomes
-from autotailor.prediction.outcomes import BoolArray
+from autotailor.prediction import Outcome, Outcomes
 
 IMAGES, COPIES = 2000, 4
 
@@ -47,13 +46,17 @@ class World:
         small = rows[:, self.net.space.positions["resolution"]] != self.net.space["resolution"].default
         return np.asarray(total * np.where(small, 2.0, 1.0))
 
-    def evaluate(self, subnets: Sequence[SubNet]) -> dict[str, BoolArray]:
-        """Right answers by SubNet id; all SubNets find the same base images hard, and differ a little by themselves."""
+    def evaluate(self, subnets: Sequence[SubNet]) -> dict[str, Outcome]:
+        """Outcomes by SubNet id; all SubNets find the same base images hard, and differ a little by themselves.
+
+        An image is right where the margin of its label is positive, and its loss is that of two classes.
+        """
         hard = np.random.default_rng(1).logistic(0.0, 1.0, IMAGES // COPIES).repeat(COPIES)
         found = {}
         for subnet, linear in zip(subnets, self.linear(subnets), strict=True):
             own = np.random.default_rng(int(subnet.id, 16) % 2**32)
-            found[subnet.id] = 2.5 + linear + own.normal(0.0, 0.05) + hard + own.normal(0.0, 0.4, IMAGES) > 0
+            margin = 2.5 + linear + own.normal(0.0, 0.05) + hard + own.normal(0.0, 0.4, IMAGES)
+            found[subnet.id] = Outcome(margin > 0, np.logaddexp(0.0, -margin).astype(np.float32))
         return found
 
     def singles(self) -> list[SubNet]:

@@ -11,7 +11,16 @@ import pytest
 from autotailor.artifacts import read_json, write_json
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import sample_distinct, stack
-from autotailor.prediction import Accuracy, DropError, PredictionError, fit, read_accuracy, write_accuracy
+from autotailor.prediction import (
+    Accuracy,
+    DropError,
+    Outcomes,
+    PredictionError,
+    fit,
+    learn,
+    read_accuracy,
+    write_accuracy,
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +87,11 @@ def test_a_prediction_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"target": [0.0]}, "1 evaluated SubNets"),
-        ({"variances": {}}, "variance of choices is missing"),
+        ({"subnets": [[0]]}, r"evaluated SubNets with choices \[1, 1\]"),
+        ({"slope": None}, "2 parts of the log-odds with the slope None"),
         ({"baseline": 0.0}, "another prediction than its terms"),
     ],
-    ids=["rows", "variances", "baseline"],
+    ids=["rows", "slope", "baseline"],
 )
 def test_evaluations_that_do_not_fit_are_refused(
     world, learnt: Accuracy, tmp_path: Path, change: dict[str, object], message: str
@@ -92,3 +101,38 @@ def test_evaluations_that_do_not_fit_are_refused(
     changed(tmp_path / "a.json", error={**kept, **change})
     with pytest.raises(PredictionError, match=message):
         read_accuracy(tmp_path / "a.json", world.cost)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target": [0.0]}, "1 evaluated SubNets"),
+        ({"variances": {}}, "variance of choices is missing"),
+        ({"independent": None}, "no prediction of accuracy for this space"),
+    ],
+    ids=["rows", "variances", "noise"],
+)
+def test_a_part_that_does_not_fit_is_refused(
+    world, learnt: Accuracy, tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    write_accuracy(tmp_path / "a.json", learnt)
+    kept = read_json(tmp_path / "a.json")["error"]
+    first, second = kept["parts"]
+    changed(tmp_path / "a.json", error={**kept, "parts": [first, {**second, **change}]})
+    with pytest.raises(PredictionError, match=message):
+        read_accuracy(tmp_path / "a.json", world.cost)
+
+
+def test_a_file_from_before_losses_were_learnt_from_is_read(world, rows: np.ndarray, tmp_path: Path) -> None:
+    """It holds the one part of the log-odds beside the choices of the SubNets, and no slope."""
+    model = learn(world.outcomes(5).observed(None), world.cost)
+    write_accuracy(tmp_path / "a.json", Accuracy.learnt(model))
+    kept = read_json(tmp_path / "a.json")["error"]
+    (part,) = kept.pop("parts")
+    del kept["slope"]
+    changed(tmp_path / "a.json", error={**kept, **part})
+    found = read_accuracy(tmp_path / "a.json", world.cost).model
+    np.testing.assert_array_equal(found.predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(found.metric_errors(rows), model.metric_errors(rows))
+    later = Outcomes.of(world.net.space, world.singles(), world.evaluate(world.singles()), world.groups)
+    np.testing.assert_array_equal(found.updated(later).predict(rows), model.updated(later).predict(rows))

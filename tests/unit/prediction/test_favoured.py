@@ -7,9 +7,9 @@ import pytest
 
 from autotailor.ir.space.subnet import sample_distinct, smallest, stack
 from autotailor.ir.space.variable import Space
-from autotailor.prediction import Outcomes, fit
+from autotailor.prediction import Outcome, Outcomes, fit
+from autotailor.prediction.evaluations.noise import log_odds
 from autotailor.prediction.favoured import VARIANCE, extra_misfit, favoured
-from autotailor.prediction.outcomes import log_odds
 from gated_space import SPACE
 
 
@@ -35,25 +35,25 @@ def others(world):
     return sample_distinct(world.net.space, 200, np.random.default_rng(99))
 
 
-def lifted(right: np.ndarray) -> np.ndarray:
-    """More right answers, by about half a unit of log-odds."""
+def lifted(outcome: Outcome) -> Outcome:
+    """More right answers, by about half a unit of log-odds, and losses that are smaller by as much."""
+    right = outcome.right.copy()
     share = 1 / (1 + np.exp(-log_odds(right.sum(), len(right)) - 0.5))
-    found = right.copy()
-    found[np.flatnonzero(~right)[: round(share * len(right)) - int(right.sum())]] = True
-    return found
+    right[np.flatnonzero(~outcome.right)[: round(share * len(right)) - int(outcome.right.sum())]] = True
+    return Outcome(right, outcome.losses * np.float32(np.exp(-0.35)))
 
 
 def test_a_favoured_subnet_does_not_lead_other_predictions_astray(
     world, others, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = favoured(world.net.space)
-    right = {id_: lifted(each) for id_, each in world.evaluate(small).items()}
-    outcomes = world.outcomes(16).with_more(small, right)
+    better = {id_: lifted(each) for id_, each in world.evaluate(small).items()}
+    outcomes = world.outcomes(16).with_more(small, better)
     model = fit(outcomes, world.cost)
     found = model.predict(stack(small))
     truth, rows = world.linear(others), stack(others)
     off, error = np.std(model.metric().linear(rows) - truth), model.metric_errors(stack(small)).min()
-    np.testing.assert_allclose(found, [100 * each.mean() for each in right.values()], atol=2.0)
+    np.testing.assert_allclose(found, [100 * each.right.mean() for each in better.values()], atol=2.0)
     monkeypatch.setattr("autotailor.prediction.favoured.VARIANCE", 0.0)
     usual = fit(outcomes, world.cost)
     assert np.std(usual.metric().linear(rows) - truth) > 1.05 * off

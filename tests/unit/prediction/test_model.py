@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from autotailor.ir.space.subnet import sample_distinct, stack
-from autotailor.prediction import AccuracyModel, Outcomes, fit
+from autotailor.prediction import AccuracyModel, Outcome, Outcomes, fit, learn
 from autotailor.prediction.evidence import MISFIT, TYPICAL
+from autotailor.prediction.favoured import extra_misfit
+from autotailor.prediction.linear import Prior
 from autotailor.statistics import kendall_tau
 
 
@@ -23,8 +25,13 @@ def others(world, model: AccuracyModel):
     return [subnet for subnet in drawn if subnet not in known]
 
 
+def misfit(model: AccuracyModel) -> float:
+    """Variance of the misfit of all parts together."""
+    return sum(prior.variances[MISFIT] for prior in model.priors)
+
+
 def measured(world, subnets) -> np.ndarray:
-    return np.array([100 * right.mean() for right in world.evaluate(subnets).values()])
+    return np.array([100 * found.right.mean() for found in world.evaluate(subnets).values()])
 
 
 def test_the_metric_is_the_prediction_of_subnets_without_evaluation(model: AccuracyModel, others) -> None:
@@ -46,8 +53,8 @@ def test_the_prediction_of_an_evaluated_subnet_includes_its_measurement(world, m
 
 def test_an_evaluation_lowers_the_standard_error(world, model: AccuracyModel, others) -> None:
     before = model.standard_errors(stack(others[:5]), same_images=True)
-    more = world.outcomes(60).with_more(others[:5], world.evaluate(others[:5])).observations
-    after = AccuracyModel(more, model.groups, model.variances).standard_errors(stack(others[:5]), same_images=True)
+    more = world.outcomes(60).with_more(others[:5], world.evaluate(others[:5])).observed(model.observations.slope)
+    after = AccuracyModel(more, model.priors).standard_errors(stack(others[:5]), same_images=True)
     assert (after < before).all()
     assert (model.standard_errors(stack(others[:5])) > before).all()
 
@@ -61,7 +68,7 @@ def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: A
     evaluated = model.observations.indices
     share = model.metric().predict(evaluated) / 100
     own = model.metric_errors(evaluated, same_images=True) / (100 * share * (1 - share))
-    assert (own > np.sqrt(model.variances[MISFIT])).all()
+    assert (own > np.sqrt(misfit(model))).all()
 
 
 def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyModel, others) -> None:
@@ -75,42 +82,51 @@ def test_the_80_percent_interval_covers_about_80_percent(world, model: AccuracyM
     errors = model.standard_errors(stack(others), same_images=True)
     found = measured(world, others)
     share = found / 100
-    noise = 100 * share * (1 - share) * np.sqrt(np.median(model.observations.independent))
+    noise = 100 * share * (1 - share) * np.sqrt(np.median(world.outcomes(60).independent))
     covered = np.abs(found - model.predict(stack(others))) < 1.2816 * np.hypot(errors, noise)
     assert 0.65 < covered.mean() < 0.95
 
 
-def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: AccuracyModel, others) -> None:
-    random = np.random.default_rng(0)
+@pytest.mark.parametrize("uncertain", [0, 1], ids=["score", "rest"])
+def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: AccuracyModel, others, uncertain: int) -> None:
+    """Also where most of the error is that of one part: its prior variances are a hundred times as large."""
+    wide = {name: 100 * value for name, value in model.priors[uncertain].variances.items()}
+    priors = [*model.priors]
+    priors[uncertain] = Prior(model.priors[uncertain].groups, wide)
+    model, random = AccuracyModel(model.observations, tuple(priors)), np.random.default_rng(0)
     rows = stack(others[:40])
     draws = np.array([model.draw(random).linear(rows) for _ in range(300)])
     mean, scatter = draws.mean(axis=0), draws.std(axis=0)
     assert (np.abs(mean - model.metric().linear(rows)) < 5 * scatter / np.sqrt(300)).all()
     share = model.predict(rows) / 100
     error = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
-    np.testing.assert_allclose(scatter, np.sqrt(error**2 - model.variances[MISFIT]), rtol=0.2)
+    np.testing.assert_allclose(scatter, np.sqrt(error**2 - misfit(model)), rtol=0.2)
 
 
 def test_single_drops_have_no_part_in_the_evidence(world) -> None:
     """The drops are the prior mean, so that the evidence would find the mean to be right and the errors to be small."""
     outcomes = world.outcomes(0)
     assert not outcomes.observations.is_whole.any()
-    assert fit(outcomes, world.cost).variances == pytest.approx(TYPICAL)
+    for prior in fit(outcomes, world.cost).priors:
+        assert prior.variances == pytest.approx(TYPICAL)
 
 
 def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, others) -> None:
     """A model that has learnt from a quarter of the images, and SubNets that are measured on all of them."""
     quarter = np.arange(len(world.groups)) % 16 < 4
     known, chosen = [*world.singles(), *others[:30]], others[20:40]
-    few = {id_: right[quarter] for id_, right in world.evaluate(known).items()}
+    evaluated = world.evaluate(known).items()
+    few = {id_: Outcome(each.right[quarter], each.losses[quarter]) for id_, each in evaluated}
     small = fit(Outcomes.of(world.net.space, known, few, world.groups[quarter]), world.cost)
-    right = world.evaluate([world.net.largest(), *chosen])
-    whole = Outcomes.of(world.net.space, chosen, right, world.groups)
-    after = small.updated(whole.observations)
+    whole = Outcomes.of(world.net.space, chosen, _with_largest(world, chosen), world.groups)
+    after = small.updated(whole)
     assert len(after.observations.indices) == len(small.observations.indices) + 10
     assert after.observations.baseline == whole.baseline
+    assert after.observations.slope == small.observations.slope != whole.slope
+    said = after.observations.parts[0].target[-len(chosen) :]
+    np.testing.assert_allclose(said, small.observations.slope * whole.score)
     truth = 100 / (1 + np.exp(-world.linear(chosen) - whole.baseline))
-    before, value = small.metric(whole.reference).predict(stack(chosen)), after.predict(stack(chosen))
+    before, value = small.metric(whole.reference.right).predict(stack(chosen)), after.predict(stack(chosen))
     assert np.abs(value - truth).mean() < np.abs(before - truth).mean()
     errors = after.standard_errors(stack(chosen), same_images=True)
     assert (errors < small.standard_errors(stack(chosen), same_images=True)).all()
@@ -118,12 +134,70 @@ def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, othe
 
 def test_the_luckiest_of_many_are_drawn_to_what_other_subnets_say(world, model: AccuracyModel, others) -> None:
     rows = others[:60]
-    after = model.updated(Outcomes.of(world.net.space, rows, _with_largest(world, rows), world.groups).observations)
+    after = model.updated(Outcomes.of(world.net.space, rows, _with_largest(world, rows), world.groups))
     value, found = after.predict(stack(rows)), measured(world, rows)
     lucky = np.argsort(found - model.metric().predict(stack(rows)))[-10:]
-    assert (value[lucky] < found[lucky]).all()
+    assert value[lucky].mean() < found[lucky].mean()  # of a single one, its losses can say that it is even better
     assert (value[lucky] > model.metric().predict(stack(rows))[lucky]).all()
 
 
 def _with_largest(world, subnets):
     return world.evaluate([world.net.largest(), *subnets])
+
+
+def test_losses_improve_the_order_over_answers_alone(world, others) -> None:
+    outcomes, truth, rows = world.outcomes(8), world.linear(others), stack(others)
+    with_losses, without = fit(outcomes, world.cost), learn(outcomes.observed(None), world.cost)
+    tau, alone = (kendall_tau(each.metric().linear(rows), truth) for each in (with_losses, without))
+    assert tau > alone + 0.02, (tau, alone)
+    error, before = (np.std(each.metric().linear(rows) - truth) for each in (with_losses, without))
+    assert error < 0.9 * before, (error, before)
+
+
+def test_the_prior_is_the_single_drops_of_the_score_and_none_of_the_rest(world, model: AccuracyModel) -> None:
+    said, rest = ({group.name: group for group in prior.groups} for prior in model.priors)
+    assert (said["drops"].mean, rest["drops"].mean) == (1.0, 0.0)
+    outcomes = world.outcomes(60)
+    alone = ~outcomes.observations.is_whole
+    drops = said["drops"].columns(world.net.space, outcomes.indices[alone])[:, 0]
+    np.testing.assert_allclose(drops, outcomes.slope * outcomes.score[alone])
+
+
+def test_mean_and_error_are_those_of_a_gaussian_by_brute_force(world) -> None:
+    """The joint Gaussian of asked and evaluated SubNets is written out for each part, and conditioned as a whole."""
+    outcomes = world.outcomes(20)
+    model = fit(outcomes, world.cost)
+    asked = stack([*sample_distinct(world.net.space, 7, np.random.default_rng(4)), *outcomes.subnets[-3:]])
+    seen, n = model.observations, len(asked)
+    both = np.concatenate([asked, seen.indices])
+    mean, variance = np.zeros(n), np.zeros(n)
+    for part, prior in zip(seen.parts, model.priors, strict=True):
+        prior_mean, covariance = np.zeros(len(both)), np.zeros((len(both), len(both)))
+        for group in prior.groups:
+            columns = group.columns(world.net.space, both)
+            prior_mean += group.mean * columns.sum(axis=1)
+            covariance += prior.variances[group.name] * columns @ columns.T
+        same = (both[:, None] == both[None]).all(axis=2)
+        covariance += same * (prior.variances[MISFIT] + extra_misfit(world.net.space, both))[:, None]
+        observed = covariance[n:, n:] + np.diag(part.independent)
+        gain = covariance[:n, n:] @ np.linalg.inv(observed)
+        mean += prior_mean[:n] + gain @ (part.target - prior_mean[n:])
+        variance += np.diag(covariance[:n, :n] - gain @ covariance[n:, :n])
+    percent = 100 / (1 + np.exp(-mean - seen.baseline))
+    np.testing.assert_allclose(model.predict(asked), percent, rtol=1e-6)
+    errors = percent * (1 - percent / 100) * np.sqrt(variance)
+    np.testing.assert_allclose(model.standard_errors(asked, same_images=True), errors, rtol=1e-5)
+
+
+def test_a_draw_is_a_sum_of_tables_of_the_same_scopes_as_the_mean(world, model: AccuracyModel, others) -> None:
+    draw, rows = model.draw(np.random.default_rng(2)), stack(others)
+    assert [(term.variables, term.gate) for term in draw.terms] == [(t.variables, t.gate) for t in model.metric().terms]
+    space = world.net.space
+    total = np.full(len(rows), draw.constant)
+    for number, subnet in enumerate(others):
+        choices = dict(zip((v.name for v in space), subnet.indices, strict=True))
+        for term in draw.terms:
+            if subnet.opens(term.gate):
+                total[number] += term.table[tuple(choices[name] for name in term.variables)]
+    np.testing.assert_allclose(draw.linear(rows), total)
+    np.testing.assert_allclose(draw.predict(rows), 100 / (1 + np.exp(-total)))

@@ -10,7 +10,7 @@ import pytest
 import autotailor
 from autotailor.ir.space.subnet import sample_distinct
 from autotailor.ir.space.variable import Modification
-from autotailor.prediction import Accuracy, ModelError, Outcomes, fit
+from autotailor.prediction import Accuracy, ModelError, Outcome, Outcomes, fit
 from autotailor.runs.metrics import accuracy_of
 
 
@@ -19,8 +19,8 @@ def test_an_accuracy_that_was_learnt_has_the_standard_error_of_the_model(finishe
     net, random = run.net, np.random.default_rng(0)
     singles = [net.largest().transform(Modification(v.name, c)) for v in net.space for c in v.choices]
     subnets = [net.largest(), *singles, *sample_distinct(net.space, 10, random)]
-    right = {subnet.id: random.random(200) < 0.9 for subnet in subnets}
-    model = fit(Outcomes.of(net.space, subnets, right, np.arange(200)), net.macs())
+    found = {s.id: Outcome(random.random(200) < 0.9, random.random(200).astype(np.float32)) for s in subnets}
+    model = fit(Outcomes.of(net.space, subnets, found, np.arange(200)), net.macs())
     learnt = accuracy_of(Accuracy.learnt(model), run.score)
     estimate = learnt.estimate(net.smallest())
     assert isinstance(learnt.error, ModelError)

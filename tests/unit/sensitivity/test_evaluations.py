@@ -12,6 +12,7 @@ import autotailor
 import tiny_data
 from autotailor import prediction, sensitivity
 from autotailor.accuracy import CalibrationConfig, side_by_side
+from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.prediction import Outcomes
 from autotailor.sensitivity import SensitivityConfig, evaluations
 from autotailor.sensitivity.evaluations import singles
@@ -56,7 +57,7 @@ def test_the_same_images_are_right_as_in_the_sensitivities(
     resnet_net: autotailor.SuperNet, outcomes: Outcomes, journal: Path
 ) -> None:
     measured = sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, journal)
-    assert 100 * outcomes.reference.mean() == pytest.approx(measured.baseline)
+    assert 100 * outcomes.reference.right.mean() == pytest.approx(measured.baseline)
 
 
 def test_a_second_run_evaluates_nothing_again(
@@ -69,6 +70,7 @@ def test_a_second_run_evaluates_nothing_again(
     again = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), CONFIG, journal)
     assert again.subnets == outcomes.subnets
     np.testing.assert_array_equal(again.right, outcomes.right)
+    np.testing.assert_array_equal(again.losses, outcomes.losses)
 
 
 def test_without_further_evaluations_the_singles_remain(resnet_net: autotailor.SuperNet, journal: Path) -> None:
@@ -84,7 +86,7 @@ def test_predictions_of_the_model_are_compared_on_the_test_set(
     table = sensitivity.validate_accuracy(resnet_net, data, model, subnets, CONFIG, tmp_path / "j")
     right = sensitivity.evaluate(
         resnet_net, data, data.test, [resnet_net.largest()], CONFIG, tmp_path / "other", "largest"
-    )[resnet_net.largest().id]
+    )[resnet_net.largest().id].right
     expected = model.metric(right).predict(np.stack([subnet.to_array() for subnet in subnets]))
     np.testing.assert_allclose(table.predicted, expected)
     rows = np.stack([subnet.to_array() for subnet in subnets])
@@ -92,9 +94,44 @@ def test_predictions_of_the_model_are_compared_on_the_test_set(
     assert not np.allclose(table.predicted, model.metric(~right).predict(np.stack([s.to_array() for s in subnets])))
 
 
+def test_evaluations_lead_through_files_to_posteriors_of_candidates(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, tmp_path: Path
+) -> None:
+    """As the rules sensitivity, search and confirm work, one after the other, on the files of the ones before."""
+    net, data, cost = resnet_net, tiny_data.splits(), resnet_net.macs()
+    prediction.write_outcomes(tmp_path / "evaluations.csv", outcomes)
+    images = sensitivity.learnt_from(data, CONFIG)
+    known = prediction.read_outcomes(tmp_path / "evaluations.csv", net.space, images.groups)
+    some = np.stack([subnet.to_array() for subnet in sample_distinct(net.space, 60, np.random.default_rng(1))])
+    rounds = prediction.evaluate_along_front(
+        known,
+        cost,
+        lambda metric: some[[int(np.argmax(metric.predict(some)))]],
+        lambda subnets: sensitivity.evaluate(net, data, images, subnets, CONFIG, tmp_path / "front", "front"),
+        4,
+        0.0,
+        np.random.default_rng(0),
+    )
+    assert rounds.evaluated > 0
+    assert rounds.model.observations.slope is not None
+    prediction.write_accuracy(tmp_path / "accuracy.json", prediction.Accuracy.learnt(rounds.model))
+    model = prediction.read_accuracy(tmp_path / "accuracy.json", cost).model
+    assert model is not None
+    candidates = [SubNet.from_array(net.space, row) for row in some[:3]]
+    found = sensitivity.measure_accuracies(net, data, candidates, CONFIG, tmp_path / "candidates", model)
+    evaluated = sensitivity.evaluate(
+        net, data, images, [net.largest(), *candidates], CONFIG, tmp_path / "again", "again"
+    )
+    after = rounds.model.updated(Outcomes.of(net.space, candidates, evaluated, images.groups))
+    expected = after.predict(some[:3]), after.standard_errors(some[:3], same_images=True)
+    measured = [found[subnet.id] for subnet in candidates]
+    np.testing.assert_allclose([(each.posterior, each.posterior_error) for each in measured], np.transpose(expected))
+    assert all(each.posterior_error > 0 for each in measured)
+
+
 def test_a_part_of_the_images_is_enough(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
     config = replace(CONFIG, images=10, evaluations=0)
     found = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), config, tmp_path / "j")
     assert found.right.shape[1] == 10
     measured = sensitivity.measure(resnet_net, tiny_data.splits(), config, tmp_path / "j")
-    assert 100 * found.reference.mean() == pytest.approx(measured.baseline)
+    assert 100 * found.reference.right.mean() == pytest.approx(measured.baseline)

@@ -13,12 +13,15 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from autotailor.accuracy.calibration import as_input, resolution_of
+from autotailor.accuracy.evaluation import judged, outcome
 from autotailor.accuracy.sharing.plan import Visit
-from autotailor.compute.placement import device_of
+from autotailor.compute.placement import device_of, put
+from autotailor.data.splits import Batch
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.operators.rule import Tensor
+from autotailor.prediction.evaluations.outcome import Outcome
 
 Values = dict[str, Tensor]
 
@@ -53,20 +56,20 @@ class Tour:
         return found
 
     @torch.no_grad()
-    def classes(self, batches: Iterable[Tensor], statistics: Sequence[Statistics]) -> list[Tensor]:
-        """The class that each visit's SubNet gives each image, ``[n]``, where the module is.
+    def outcomes(self, batches: Iterable[Batch], statistics: Sequence[Statistics]) -> list[Outcome]:
+        """Answers and losses of each visit's SubNet, image by image.
 
         Args:
-            batches: of images.
+            batches: of images and their labels.
             statistics: of each visit.
         """
-        found: list[list[Tensor]] = [[] for _ in self._visits]
-        for images in batches:
-            batch = _Batch(self._module, images)
+        found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._visits]
+        for images, labels in batches:
+            batch, known = _Batch(self._module, images), put(labels, device_of(self._module))
             for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
                 self._module.use(prepared).statistics = statistics[number]
-                found[number].append(batch.logits(visit, prepared).argmax(dim=1))
-        return [torch.cat(parts) for parts in found]
+                found[number].append(judged(batch.logits(visit, prepared), known))
+        return [outcome(parts) for parts in found]
 
 
 class _Batch:

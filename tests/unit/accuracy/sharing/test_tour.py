@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 import autotailor
 import networks
@@ -49,7 +50,7 @@ def alone(module: ElasticModule, subnet: SubNet, batches: Sequence[torch.Tensor]
 def check_bits(
     net: autotailor.SuperNet, subnets: Sequence[SubNet], memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> int:
-    """Compares statistics and logits with those of each SubNet alone; returns the most bytes that were kept."""
+    """Compares statistics, logits and losses with those of each SubNet alone; returns the most bytes that were kept."""
     most, logits = 0, dict[str, list[torch.Tensor]]()
     run = module_under_test._Batch.logits
 
@@ -64,20 +65,26 @@ def check_bits(
     monkeypatch.setattr(module_under_test._Batch, "logits", watched)
     module, data = net.module().eval(), tiny_data.splits()
     batches = [images for images, _ in data.validation.batches(16)]
+    labels = torch.from_numpy(data.validation.labels)
     prepared = [module.prepare(subnet) for subnet in subnets]
     visits = plan(grow([steps_of(net.elastic, each) for each in prepared]), memory, 16)
     tour = Tour(module, prepared, visits)
     statistics = tour.statistics(Calibrator(data, CALIBRATION).images_on(torch.device("cpu")))
     logits.clear()
-    classes = tour.classes(batches, statistics)
+    outcomes = tour.outcomes(data.validation.batches(16), statistics)
     fresh = net.module().eval()
-    for visit, found, own in zip(visits, statistics, classes, strict=True):
+    for visit, found, own in zip(visits, statistics, outcomes, strict=True):
         for i in visit.subnets:
             expected, numbers = alone(fresh, subnets[i], batches)
             assert list(found) == list(expected)
             assert all(torch.equal(x, y) for name in found for x, y in zip(found[name], expected[name], strict=True))
             assert torch.equal(torch.cat(logits[subnets[visit.subnets[0]].id]), numbers)
-            assert torch.equal(own, numbers.argmax(1))
+            assert own.right.tolist() == (numbers.argmax(1) == labels).tolist()
+            losses = [
+                functional.cross_entropy(*pair, reduction="none")
+                for pair in zip(numbers.split(16), labels.split(16), strict=True)
+            ]
+            assert own.losses.tobytes() == torch.cat(losses).numpy().tobytes()
     return most
 
 

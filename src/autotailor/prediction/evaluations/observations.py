@@ -1,4 +1,4 @@
-"""What a fit reads of evaluations: one number with its noise for each SubNet, without the answers to single images."""
+"""What a fit reads of evaluations: a few numbers for each SubNet, without the answers to single images."""
 
 from __future__ import annotations
 
@@ -14,28 +14,46 @@ from autotailor.prediction.errors import PredictionError
 
 
 @dataclass(frozen=True, eq=False)
-class Observations:
-    """Log-odds of evaluated SubNets against the largest SubNet, and the variances of their noise.
+class Part:
+    """One of the numbers that add up to the log-odds of a SubNet; a model of its own learns each.
 
-    ``autotailor.prediction.outcomes`` says how each follows from the answers.
+    Attributes:
+        target: the number of each SubNet, relative to the largest SubNet's, ``[n]``.
+        independent: variance over draws of images that each number has for itself ``[n]``.
+    """
+
+    target: FloatArray
+    independent: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Log-odds of evaluated SubNets against the largest SubNet, in parts, and the variances of their noise.
+
+    ``autotailor.prediction.evaluations.outcomes`` says how each follows from answers and losses.
 
     Attributes:
         space: of the SubNets.
         indices: choice indices of the SubNets ``[n, variables]``; distinct, and without the largest SubNet.
-        target: log-odds against the largest SubNet ``[n]``.
-        independent: variance over draws of images that each target has for itself ``[n]``.
-        shared: variance over draws of images that all targets have in common.
+        parts: one, the log-odds themselves; or two, what a score of losses says of the log-odds, and the rest of them.
+        slope: weight of the score in the first of two parts; None for one part.
+        shared: variance of log-odds over draws of images that all SubNets have in common.
         level: the same of the log-odds themselves, which the largest SubNet has in common with all others.
         baseline: log-odds of the largest SubNet.
     """
 
     space: Space
     indices: IntArray
-    target: FloatArray
-    independent: FloatArray
+    parts: tuple[Part, ...]
+    slope: float | None
     shared: float
     level: float
     baseline: float
+
+    @property
+    def log_odds(self) -> FloatArray:
+        """Log-odds against the largest SubNet ``[n]``."""
+        return np.asarray(sum(part.target for part in self.parts))
 
     @property
     def is_whole(self) -> npt.NDArray[np.bool_]:
@@ -46,25 +64,34 @@ class Observations:
         """These observations with later ones, perhaps on other images, in the place of those of the same SubNets.
 
         The log-odds of the largest SubNet, and what all targets have in common, are those of the later images.
+
+        Args:
+            later: with the same slope.
         """
         replaced = {row.tobytes() for row in later.indices}
         kept = np.array([row.tobytes() not in replaced for row in self.indices], dtype=np.bool_)
-        return replace(
-            later,
-            indices=np.concatenate([self.indices[kept], later.indices]),
-            target=np.concatenate([self.target[kept], later.target]),
-            independent=np.concatenate([self.independent[kept], later.independent]),
+        parts = tuple(
+            Part(
+                np.concatenate([old.target[kept], new.target]),
+                np.concatenate([old.independent[kept], new.independent]),
+            )
+            for old, new in zip(self.parts, later.parts, strict=True)
         )
+        return replace(later, indices=np.concatenate([self.indices[kept], later.indices]), parts=parts)
 
-    def drops(self) -> dict[str, FloatArray]:
-        """Variable to the target of each of its choices alone, 0 for the unmodified choice (paper, eq. 2, as log-odds).
+    def drops(self, target: FloatArray | None = None) -> dict[str, FloatArray]:
+        """Variable to the number of each of its choices alone, 0 for the unmodified choice (paper, eq. 2).
+
+        Args:
+            target: a number of each SubNet ``[n]``, such as that of a part; None for the log-odds.
 
         Raises:
             PredictionError: a single modification was not evaluated.
         """
         base = largest(self.space)
         seen = [SubNet.from_array(self.space, row) for row in self.indices]
-        known = {base: 0.0, **dict(zip(seen, self.target.tolist(), strict=True))}
+        values = self.log_odds if target is None else target
+        known = {base: 0.0, **dict(zip(seen, values.tolist(), strict=True))}
         found = {}
         for variable in self.space:
             alone = [base.transform(Modification(variable.name, choice)) for choice in variable.choices]

@@ -1,0 +1,195 @@
+"""What evaluations say: log-odds and scores against the largest SubNet on the same images, and how noisy these are.
+
+With n images, r of them right for a SubNet and b of them right for the largest SubNet, the log-odds are
+
+    y = log((r + 1/2) / (n - r + 1/2)) - log((b + 1/2) / (n - b + 1/2)),
+
+and with the mean cross entropy m of a SubNet and m0 of the largest SubNet, the score is
+
+    c = log(m0) - log(m).
+
+The score has less noise than the log-odds, which are nearly a linear function of it, with a slope k by least squares
+over the evaluated SubNets. So the log-odds are learnt in two parts (``Observations``), y = k c + d: what the score says
+of them, k c, and the rest, d = y - k c. Where all SubNets have the same score, y is learnt in one part.
+
+``noise.py`` says what the effect of an image on each value is, from which the covariance C of SubNets' values follows.
+SubNets share their images, so that one component of C, the same hard images, is common to all of them: the leading
+eigenvector u of C, with its eigenvalue e. ``shared`` is e u², and ``independent`` is diag(C) - e u², what each value
+has for itself.
+
+Only the independent part enters a fit, as a diagonal. A fit that knows the common part explains the misfit of its own
+terms as common noise, and moves its predictions away from all data (Peelle's pertinent puzzle). The common part is
+added to the error of predictions for other images instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.ir.space.metric import FloatArray
+from autotailor.ir.space.subnet import IntArray, SubNet, largest, stack
+from autotailor.ir.space.variable import Space
+from autotailor.prediction.errors import PredictionError
+from autotailor.prediction.evaluations.noise import by_base, common, log_odds, mean_loss, of_answers, of_losses
+from autotailor.prediction.evaluations.observations import Observations, Part
+from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outcome
+
+LEAST_INDEPENDENT = 0.05  # share of a value's variance that it has for itself at the least
+LEAST_RANGE = 1e-6  # of scores from which a slope follows
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Evaluated SubNets, image by image, on one set of images.
+
+    Attributes:
+        space: of the SubNets.
+        subnets: distinct; the largest SubNet is not among them.
+        right: whether each SubNet is right about each image, ``[n, images]``.
+        losses: cross entropy of each SubNet for each image, nats, ``[n, images]``.
+        reference: answers ``[images]`` and losses ``[images]`` of the largest SubNet.
+        groups: base image of each image, ``[images]``.
+    """
+
+    space: Space
+    subnets: tuple[SubNet, ...]
+    right: BoolArray
+    losses: LossArray
+    reference: Outcome
+    groups: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, space: Space, subnets: Sequence[SubNet], found: Mapping[str, Outcome], groups: npt.ArrayLike
+    ) -> Outcomes:
+        """Outcomes of SubNets.
+
+        Args:
+            space: of the SubNets.
+            subnets: any order, repetitions and the largest SubNet included.
+            found: id of a SubNet to its answers and losses; holds the largest SubNet.
+            groups: base image of each image ``[images]``.
+
+        Raises:
+            PredictionError: a SubNet or the largest one was not evaluated, or a number of images differs.
+        """
+        base = largest(space)
+        others = [subnet for subnet in dict.fromkeys(subnets) if subnet != base]
+        if missing := [subnet.id for subnet in (base, *others) if subnet.id not in found]:
+            raise PredictionError(f"{len(missing)} SubNets lack an evaluation, first {missing[0]}; evaluate them first")
+        evaluated = [found[subnet.id] for subnet in (base, *others)]
+        lengths = {len(values) for each in evaluated for values in (each.right, each.losses)}
+        if not others or lengths != {len(np.asarray(groups))}:
+            raise PredictionError(
+                f"expected SubNets besides the largest, all evaluated on {len(np.asarray(groups))} images; found "
+                f"{len(others)} SubNets with {sorted(lengths)} images"
+            )
+        reference, *rest = evaluated
+        right, losses = np.stack([each.right for each in rest]), np.stack([each.losses for each in rest])
+        return cls(space, tuple(others), right, losses, reference, np.asarray(groups))
+
+    @cached_property
+    def indices(self) -> IntArray:
+        """Choice indices ``[n, variables]``."""
+        return stack(self.subnets)
+
+    @property
+    def baseline(self) -> float:
+        """Log-odds of the largest SubNet."""
+        return float(log_odds(self.reference.right.sum(), len(self.reference.right)))
+
+    @cached_property
+    def target(self) -> FloatArray:
+        """Log-odds y against the largest SubNet ``[n]``."""
+        return np.asarray(log_odds(self.right.sum(axis=1), self.right.shape[1]) - self.baseline)
+
+    @cached_property
+    def score(self) -> FloatArray:
+        """Score c against the largest SubNet ``[n]``."""
+        return np.asarray(np.log(mean_loss(self.reference.losses)) - np.log(mean_loss(self.losses)))
+
+    @cached_property
+    def slope(self) -> float | None:
+        """Slope k of log-odds over scores by least squares; None where all SubNets have the same score."""
+        if np.ptp(self.score) < LEAST_RANGE:
+            return None
+        away = self.score - self.score.mean()
+        return float(away @ self.target / (away @ away))
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance C of the log-odds over draws of base images ``[n, n]``."""
+        return np.asarray(self._of_log_odds @ self._of_log_odds.T)
+
+    @cached_property
+    def shared(self) -> FloatArray:
+        """Variance of each SubNet's log-odds that is common to all SubNets ``[n]``."""
+        return _shared(self.covariance)
+
+    @property
+    def level(self) -> float:
+        """Variance that the log-odds of all SubNets have in common, the largest one included: mean over the SubNets."""
+        both = by_base(of_answers(np.concatenate([self.reference.right[None], self.right])), self.groups)
+        return float(np.mean(common(both @ both.T)))
+
+    @property
+    def independent(self) -> FloatArray:
+        """Variance that each SubNet's log-odds have for themselves ``[n]``."""
+        return np.asarray(np.diag(self.covariance) - self.shared)
+
+    @cached_property
+    def observations(self) -> Observations:
+        """What a fit reads of these evaluations, with their own slope."""
+        return self.observed(self.slope)
+
+    def observed(self, slope: float | None) -> Observations:
+        """What a fit reads of these evaluations.
+
+        Args:
+            slope: of log-odds over scores, by which log-odds are divided into parts; None for log-odds in one part.
+        """
+        shared = float(np.mean(self.shared))
+        return Observations(self.space, self.indices, self._parts(slope), slope, shared, self.level, self.baseline)
+
+    def with_more(self, subnets: Sequence[SubNet], found: Mapping[str, Outcome]) -> Outcomes:
+        """These outcomes and those of further SubNets on the same images."""
+        evaluated = zip(self.subnets, self.right, self.losses, strict=True)
+        known = {subnet.id: Outcome(right, losses) for subnet, right, losses in evaluated}
+        known[largest(self.space).id] = self.reference
+        return Outcomes.of(self.space, [*self.subnets, *subnets], {**found, **known}, self.groups)
+
+    def _parts(self, slope: float | None) -> tuple[Part, ...]:
+        if slope is None:
+            return (Part(self.target, self.independent),)
+        said, effects = slope * self.score, slope * self._of_scores
+        return (
+            Part(said, _independent(effects)),
+            Part(self.target - said, _independent(self._of_log_odds - effects)),
+        )
+
+    @cached_property
+    def _of_log_odds(self) -> FloatArray:
+        """Effects of base images on the log-odds ``[n, base images]``."""
+        return by_base(of_answers(self.right) - of_answers(self.reference.right[None]), self.groups)
+
+    @cached_property
+    def _of_scores(self) -> FloatArray:
+        """Effects of base images on the scores ``[n, base images]``."""
+        return by_base(of_losses(self.reference.losses[None]) - of_losses(self.losses), self.groups)
+
+
+def _shared(covariance: FloatArray) -> FloatArray:
+    """Variance that is common to all values with a covariance ``[n, n]``: ``[n]``."""
+    found = common(covariance) if len(covariance) > 1 else np.zeros(1)
+    return np.asarray(np.minimum(found, (1 - LEAST_INDEPENDENT) * np.diag(covariance)))
+
+
+def _independent(effects: FloatArray) -> FloatArray:
+    """Variance that each value has for itself, from the effects of base images ``[n, base images]``: ``[n]``."""
+    covariance = effects @ effects.T
+    return np.asarray(np.diag(covariance) - _shared(covariance))

@@ -1,0 +1,134 @@
+"""A Bayesian linear model of one number of each SubNet: a weighted sum of functions, and a misfit.
+
+The weights w ~ N(m, diag(v)) belong to the functions F (``autotailor.prediction.functions``). The misfit is independent
+from SubNet to SubNet, and larger for those that training favours (``autotailor.prediction.favoured``). With noise of
+the variances D, the observed numbers t ~ N(F m, S) have S = F diag(v) F^T + misfit + D, and the posterior mean of the
+weights is m + diag(v) F^T S^-1 (t - F m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.metric import FloatArray, Term
+from autotailor.ir.space.subnet import IntArray
+from autotailor.ir.space.variable import Space
+from autotailor.prediction.evaluations.observations import Part
+from autotailor.prediction.evidence import MISFIT
+from autotailor.prediction.favoured import extra_misfit
+from autotailor.prediction.functions import Group
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is assumed of one number before any evaluation.
+
+    Attributes:
+        groups: of functions.
+        variances: of each group's weights, and of the misfit, in squared log-odds.
+    """
+
+    groups: tuple[Group, ...]
+    variances: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """One number of SubNets after evaluations of some of them.
+
+    Attributes:
+        space: of the SubNets.
+        indices: choice indices of the evaluated SubNets ``[m, variables]``.
+        part: their numbers, and the variances of the noise.
+        prior: of weights and misfit.
+    """
+
+    space: Space
+    indices: IntArray
+    part: Part
+    prior: Prior
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Posterior mean of the weights ``[functions]``."""
+        return np.asarray(self._mean + self._scale * (self._columns.T @ self._solved))
+
+    def draw(self, random: np.random.Generator) -> FloatArray:
+        """A draw from the posterior of the weights ``[functions]`` (Matheron's rule)."""
+        weights = self._mean + np.sqrt(self._scale) * random.standard_normal(len(self._mean))
+        spread = np.sqrt(self._own)
+        seen = self._columns @ weights + spread * random.standard_normal(len(spread))
+        correction = np.linalg.solve(self._total, self.part.target - seen)
+        return np.asarray(weights + self._scale * (self._columns.T @ correction))
+
+    def terms(self, weights: FloatArray) -> tuple[Term, ...]:
+        """The sum of all functions with given weights, with one term for each set of variables and gate."""
+        tables: dict[tuple[tuple[str, ...], Gate | None], FloatArray] = {}
+        functions = [function for group in self.prior.groups for function in group.functions]
+        for weight, function in zip(weights, functions, strict=True):
+            for term in function:
+                key = (term.variables, term.gate)
+                tables[key] = tables.get(key, 0.0) + weight * term.table
+        return tuple(Term(variables, np.asarray(table), gate) for (variables, gate), table in tables.items())
+
+    def mean(self, subnets: IntArray) -> FloatArray:
+        """Posterior mean for choice indices ``[n, variables]``, with the own misfit of evaluated SubNets: ``[n]``."""
+        return np.asarray(self._features(subnets) @ self._mean + self._cross(subnets) @ self._solved)
+
+    def variance(self, subnets: IntArray) -> FloatArray:
+        """Posterior variance of ``mean`` ``[n]``; a SubNet that was not evaluated has an unknown misfit."""
+        return self._posterior(subnets, self._cross(subnets))
+
+    def variance_without_own(self, subnets: IntArray) -> FloatArray:
+        """Variance of SubNets as if none of them had been evaluated itself: of the weights and of a misfit, ``[n]``."""
+        return self._posterior(subnets, (self._features(subnets) * self._scale) @ self._columns.T)
+
+    def _posterior(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
+        """Posterior variance ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""
+        prior = np.square(self._features(subnets)) @ self._scale + self._misfit(subnets)
+        variance = prior - np.einsum("ij,ij->i", cross, np.linalg.solve(self._total, cross.T).T)
+        return np.asarray(np.maximum(variance, 0.0))
+
+    def _features(self, subnets: IntArray) -> FloatArray:
+        return np.concatenate([group.columns(self.space, subnets) for group in self.prior.groups], axis=1)
+
+    def _cross(self, subnets: IntArray) -> FloatArray:
+        """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
+        same = (subnets[:, None, :] == self.indices[None]).all(axis=2)
+        own = self._misfit(subnets)[:, None] * same
+        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + own)
+
+    def _misfit(self, subnets: IntArray) -> FloatArray:
+        """Variance of the misfit of each SubNet ``[n]``."""
+        return self.prior.variances[MISFIT] + extra_misfit(self.space, subnets)
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        return self._features(self.indices)
+
+    @cached_property
+    def _mean(self) -> FloatArray:
+        return np.concatenate([np.full(len(group.functions), group.mean) for group in self.prior.groups])
+
+    @cached_property
+    def _scale(self) -> FloatArray:
+        return np.concatenate([np.full(len(g.functions), self.prior.variances[g.name]) for g in self.prior.groups])
+
+    @cached_property
+    def _total(self) -> FloatArray:
+        """Prior covariance of the observed numbers ``[m, m]``."""
+        return np.asarray((self._columns * self._scale) @ self._columns.T + np.diag(self._own))
+
+    @cached_property
+    def _own(self) -> FloatArray:
+        """Variance that each observed number has for itself, misfit and noise ``[m]``."""
+        return self._misfit(self.indices) + self.part.independent
+
+    @cached_property
+    def _solved(self) -> FloatArray:
+        return np.asarray(np.linalg.solve(self._total, self.part.target - self._columns @ self._mean))
