@@ -87,7 +87,16 @@ def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
         with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir.resolve())):
             composed = hydra_compose(config_name="config", overrides=list(overrides))
             plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(_no_yaml(error, conf_dir)) from error
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{conf_dir}: {first_line(error)}") from error
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}
+
+
+def _no_yaml(error: yaml.MarkedYAMLError, conf_dir: Path) -> str:
+    """The file, the line and the reason of an error in the form of a file of the configuration."""
+    mark = error.problem_mark or error.context_mark
+    place = f"{mark.name}, line {mark.line + 1}" if mark is not None else str(conf_dir)
+    return f"{place} is no valid YAML: {error.problem or first_line(error)}; correct that line, or the one before it"
