@@ -53,7 +53,11 @@ def check_classes(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
 
     outputs, classes = model.get("num_classes"), datasets.classes(data)
     if outputs is not None and classes is not None and len(classes) != outputs:
-        raise AgreementError(mismatch(str(model.get("source")), outputs, str(data.get("root", data["name"])), classes))
+        told = mismatch(str(model.get("source")), outputs, str(data.get("root", data["name"])), classes)
+        raise AgreementError(
+            f"{told}. The number of outputs is that of model.num_classes: where the network has {len(classes)} outputs "
+            f"and model.num_classes is wrong, set model.num_classes to {len(classes)}"
+        )
 
 
 def mismatch(source: str, outputs: int, place: str, classes: tuple[str, ...]) -> str:

@@ -17,6 +17,7 @@ one, because somebody changed the artifact. Nothing in a record depends on the t
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -37,6 +38,7 @@ FORGOTTEN_SECONDS = 3600.0
 """Age from which a temporary folder counts as left behind."""
 _TEMPORARY = re.compile(r"\.[a-z0-9_]{8}$")  # the suffix that tempfile adds to the prefix
 PROVENANCE = "provenance"
+_UNFINISHED = ("unexpected pos", "PytorchStreamWriter failed")  # how torch.save says that a write came to no end
 
 
 class ArtifactError(AutoTailorError):
@@ -237,3 +239,17 @@ class Provenance:
                 "resumed": list(resumed),
             },
         )
+
+
+def disk_trouble(error: BaseException) -> str:
+    """What a person can do about a disk that is full or that refuses a file; "" for every other error."""
+    if isinstance(error, RuntimeError) and any(said in str(error) for said in _UNFINISHED):  # from a full disk
+        error = OSError(errno.ENOSPC, str(error))
+    if not isinstance(error, OSError):
+        return ""
+    where = error.filename or f"{Path.cwd()} or {tempfile.gettempdir()}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{where}: no space is left there; free some, and give the same command again: what is done is kept"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{where}: cannot be used ({error.strerror}); give access to it, and give the same command again"
+    return ""

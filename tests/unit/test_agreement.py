@@ -47,5 +47,7 @@ def test_another_number_of_classes_is_refused_with_both_numbers() -> None:
         AgreementError, match=r"m\.onnx has 7 outputs, the data digits have 10 classes \(0, 1, 2, 3, 4 \.\.\.\)"
     ):
         check_classes({"source": "m.onnx", "num_classes": 7}, {"name": "digits"})
-    with pytest.raises(AgreementError, match="has 12 outputs"):
+    with pytest.raises(
+        AgreementError, match=r"has 12 outputs.* model\.num_classes is wrong, set model\.num_classes to 10"
+    ):
         config.check(config.compose(CONF, "resnet_digits", "host", ["model.num_classes=12"]))

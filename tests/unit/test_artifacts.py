@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -88,3 +89,29 @@ def test_the_key_follows_sections_and_contents(tmp_path: Path) -> None:
     assert Provenance("finetune", {"epochs": 2}, [compiled]).key != key
     compiled = _rule(tmp_path, "compile", {"space": 2}, [], "compiled.pt")
     assert Provenance("finetune", {"epochs": 1}, [compiled]).key != key
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "no space is left there; free some"),
+        (OSError(errno.ENOSPC, "No space left on device", "results/x.onnx"), "results/x.onnx: no space is left"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "results/x"),
+            "results/x: cannot be used (Permission denied)",
+        ),
+        (
+            RuntimeError("[enforce fail at inline_container.cc:671] . unexpected pos 116416 vs 116304"),
+            "no space is left",
+        ),
+        (OSError(errno.EROFS, "Read-only file system", "luts/x"), "luts/x: cannot be used (Read-only file system)"),
+    ],
+)
+def test_a_disk_that_takes_no_file_is_named_with_the_remedy(error: Exception, told: str) -> None:
+    assert told in artifacts.disk_trouble(error)
+    assert "give the same command again" in artifacts.disk_trouble(error)
+
+
+@pytest.mark.parametrize("error", [ValueError("No space left on device"), FileNotFoundError(errno.ENOENT, "no", "x")])
+def test_other_errors_are_none_of_the_disks(error: Exception) -> None:
+    assert artifacts.disk_trouble(error) == ""

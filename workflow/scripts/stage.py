@@ -227,7 +227,11 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
         launch.tell(error)
         sys.exit(launch.status_of(error))
     except Exception as error:
-        logging.exception("Error in rule %s", snakemake.rule)
+        trouble = artifacts.disk_trouble(error)
+        if trouble:
+            logging.error("Error in rule %s: %s", snakemake.rule, trouble)
+        else:
+            logging.exception("Error in rule %s", snakemake.rule)
         launch.tell(error)
         sys.exit(1)
     finally:

@@ -16,7 +16,7 @@ from hydra import initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
+from hydra.errors import ConfigCompositionException, HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -87,7 +87,26 @@ def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
         with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir.resolve())):
             composed = hydra_compose(config_name="config", overrides=list(overrides))
             plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(_no_yaml(error, conf_dir)) from error
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ConfigError(f"{conf_dir}: {first_line(error)}") from error
+        raise ConfigError(f"{conf_dir}: {_with_cause(error)}") from error
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}
+
+
+def _no_yaml(error: yaml.MarkedYAMLError, conf_dir: Path) -> str:
+    """The file, the line and the reason of an error in the form of a file of the configuration."""
+    mark = error.problem_mark or error.context_mark
+    place = f"{mark.name}, line {mark.line + 1}" if mark is not None else str(conf_dir)
+    return f"{place} is no valid YAML: {error.problem or first_line(error)}; correct that line, or the one before it"
+
+
+def _with_cause(error: Exception) -> str:
+    """The first line of an error, and that of its cause: Hydra says alone that an override does not fit, not why."""
+    if not isinstance(error, ConfigCompositionException) or not isinstance(error.__cause__, OmegaConfBaseException):
+        return first_line(error)
+    return (
+        f"{first_line(error).rstrip('.')}: {first_line(error.__cause__)}. An override changes a value, or keys that a "
+        f"mapping has; write other keys, or a list in the place of a mapping, into the file itself"
+    )

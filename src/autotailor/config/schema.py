@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +32,16 @@ def validate(value: object, schema_path: Path, where: str) -> None:
         raise ConfigError(f"{where}: {_explain(error)}")
 
 
+NAMES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "array": "a list",
+    "object": "a mapping",
+}
+"""Types of JSON as a user calls them; a type that is missing here keeps its own name."""
+
+
 def _explain(error: ValidationError) -> str:
     """One sentence about a mismatch."""
     place = ".".join(str(part) for part in error.absolute_path)
@@ -41,4 +52,16 @@ def _explain(error: ValidationError) -> str:
         return unknown("key", ".".join(filter(None, [place, strange[0]])), strange[0], known)
     if error.validator == "required":
         return f"{place or 'the configuration'}: {error.message}"
+    if error.validator == "anyOf":
+        return f"{place} is {error.instance!r}, but {_alternatives(error)}"
     return f"{place} is {error.instance!r}, but {error.message.removeprefix(repr(error.instance) + ' ')}"
+
+
+def _alternatives(error: ValidationError) -> str:
+    """What a value may be that is none of several alternatives; a value that belongs into a list is shown in one."""
+    schema = error.schema if isinstance(error.schema, Mapping) else {}
+    types = [str(each.get("type")) for each in schema.get("anyOf", [])]
+    wanted = f"has to be {' or '.join(NAMES.get(each, each) for each in types)}"
+    if "array" in types and Draft202012Validator(schema).is_valid([error.instance]):
+        return f"{wanted}; a single value stands in a list as well: {json.dumps([error.instance])}"
+    return wanted

@@ -48,9 +48,9 @@ class Recorder(logging.Handler):
         """
         if record.name.partition(".")[0] not in OWN:
             return
-        text = record.getMessage()
+        text = record.getMessage().removeprefix(f"{self._record.rule}: ")  # whoever shows it names the rule before it
         if logging.WARNING <= record.levelno < logging.ERROR:
-            self._set(warnings=(*self._record.warnings, text))
+            self._set(warnings=tuple(dict.fromkeys((*self._record.warnings, text))))  # the log has each repetition
         else:
             self._set(said=text)
 

@@ -98,7 +98,8 @@ def read_status(folder: Path, model: str | None = None, device: str | None = Non
     except (OSError, ValueError) as error:
         raise ProgressError(
             f"{folder / RUN}: no run has left its progress here; give the folder in which the run was started as "
-            "--folder, or start a run: snakemake --cores all --config model=NAME device=NAME"
+            "--folder, or start a run: autotailor run model=NAME device=NAME, or in a clone snakemake --config "
+            "model=NAME device=NAME. A run that ended before its first stage has said why where it was started"
         ) from error
     alive = _is_alive(content["pid"], content["host"], content["begun"])
     stages = tuple(

@@ -16,6 +16,9 @@ NAMED = 3
 DOUBTFUL = 0.05
 """Relative standard error of a speed-up above which the sentence alone would promise too much."""
 
+COARSE = 2.0
+"""Standard error of a change of accuracy, in points, above which a test set hides losses that a person would mind."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -86,6 +89,8 @@ def _more_accurate(comparison: Comparison, score: Score, whom: str, *, shares_ve
     verb = "" if shares_verb else "is "
     if not change.is_beyond_error(0.0):
         difference = f"{change.value:+.1f}{_plus_minus(change.error)} points".replace("-", "−")
+        if change.error > COARSE:
+            return f" and {verb}as accurate as far as so few test pictures can tell ({difference})"
         return f" and {verb}as accurate within the error of the test set ({difference})"
     points = f"{abs(change.value):.1f}" if abs(change.value) >= 0.05 else f"{abs(change.value):.2f}"
     joined, comparative = ("and", "more") if change.value > 0 else ("but", "less")
@@ -112,9 +117,22 @@ def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
         )
     if comparison.accuracy_column != "accuracy_measured":
         found.append(f"The {score.name} is predicted, and not measured on the test set.")
+    elif score != AGREEMENT and (coarse := _coarse(comparison)):
+        found.append(coarse)
     if score.meaning:
         found.append(score.meaning)
     return found
+
+
+def _coarse(comparison: Comparison) -> str:
+    """That the test set hides losses that a person would mind; "" where it does not, or the change is beyond it."""
+    change = comparison.accuracy_change(comparison.featured)
+    if not change.error > COARSE or change.is_beyond_error(0.0):
+        return ""
+    return (
+        f"The test set has too few pictures to tell less than {2 * change.error:.0f} points of accuracy from none. "
+        "Test the SubNet on more pictures before it replaces your network."
+    )
 
 
 def _missed(comparison: Comparison) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,11 @@ def test_a_model_may_choose_its_own_data_and_an_override_still_wins(tmp_path: Pa
         path.write_text(text)
     assert config.compose(tmp_path, "mine", "here")["data"] == {"name": "theirs"}
     assert config.compose(tmp_path, "mine", "here", ["data=ours"])["data"] == {"name": "ours"}
+
+
+def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
+    shutil.copytree(CONF, tmp_path / "conf")
+    path = tmp_path / "conf" / "model" / "mine.yaml"
+    path.write_text("model:\n  name: mine\n   source: models/mine.onnx\n")
+    with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))}, line 3 is no valid YAML: mapping values"):
+        config.compose(tmp_path / "conf", "mine", "host")

@@ -37,6 +37,12 @@ def test_an_override_of_something_unknown_lists_what_exists(override: str, messa
         config.compose(CONF, "resnet_digits", "host", [override])
 
 
+def test_an_override_that_does_not_fit_is_told_why_and_where_to_write_it() -> None:
+    told = r"blocks': Key 'InvertedResidul' is not in struct.* into the file itself"
+    with pytest.raises(ConfigError, match=told):
+        config.compose(CONF, "resnet50", "macs", ["model.space.blocks={InvertedResidul:{expand_ratio:[1.0]}}"])
+
+
 @pytest.mark.parametrize(
     ("text", "overrides"),
     [

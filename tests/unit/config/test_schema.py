@@ -18,6 +18,21 @@ def test_a_value_of_the_wrong_type_is_named() -> None:
         config.validate(composed, SCHEMAS / "conf.schema.yaml", "conf")
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("50%", r"budgets is '50%', but .* a whole number or a list; .* in a list as well: \[\"50%\"\]$"),
+        (3.5, r"budgets is 3\.5, but has to be a whole number or a list; .*: \[3\.5\]$"),
+        (True, r"budgets is True, but has to be a whole number or a list$"),
+    ],
+)
+def test_a_value_that_is_none_of_several_types_is_told_them(value: object, told: str) -> None:
+    composed = config.compose(CONF, "resnet_digits", "host", [])
+    composed["export"]["budgets"] = value
+    with pytest.raises(ConfigError, match=told):
+        config.validate(composed, SCHEMAS / "conf.schema.yaml", "conf")
+
+
 def test_unknown_config_keys_list_the_known_ones() -> None:
     known = "cluster, device, keep, lut, model, overrides"
     with pytest.raises(ConfigError, match=rf"unknown key 'devise'. Did you mean 'device'\? Known: {known}"):

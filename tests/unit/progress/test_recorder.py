@@ -23,6 +23,7 @@ def test_a_finished_rule_has_its_result_its_warnings_and_its_last_step(log: Path
     logging.getLogger("autotailor.x").info("epoch %d of 2", 1)
     logging.getLogger("foreign").info("of a library")
     logging.getLogger("py.warnings").warning("deprecated, says a library")
+    logging.getLogger("autotailor.x").warning("finetune: careful")  # each display names the rule itself
     logging.getLogger("autotailor.x").warning("careful")
     assert list(track([7, 8], "steps")) == [7, 8]
     running.finish("largest 96 %")

@@ -119,4 +119,6 @@ def test_json_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_without_a_run_the_message_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--folder", str(tmp_path)]) == 1
-    assert "start a run: snakemake --cores all" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "start a run: autotailor run model=NAME" in told
+    assert "A run that ended before its first stage has said why where it was started" in told

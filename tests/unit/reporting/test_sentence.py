@@ -49,6 +49,11 @@ def summary(
             "(−0.8 ±0.6 points).",
         ),
         (
+            {"change": -8.3, "accuracy_error": 5.0, "accuracy_change_standard_error": [4.0, 4.3, None]},
+            "is 2.0 times as fast as your network on `host` and as accurate as far as so few test pictures can tell "
+            "(−8.3 ±4.3 points).",
+        ),
+        (
             {"change": -0.8, "accuracy_error": 0.4, "accuracy_change_standard_error": [0.1, 0.2, None]},
             "is 2.0 times as fast as your network on `host` but 0.8 points less accurate.",
         ),
@@ -73,6 +78,7 @@ def summary(
             "much faster and worse",
             "a little faster",
             "as accurate",
+            "few pictures",
             "worse beyond the paired error",
         ),
         *("slower", "as fast"),
@@ -96,11 +102,15 @@ def test_the_sentence_says(case: dict[str, Any], said: str) -> None:
         ),
         ({"latency_error": 0.06}, "The measurements are noisy: 2.0 ±0.3 times as fast"),
         (
+            {"change": -8.3, "accuracy_change_standard_error": [4.0, 4.3, None]},
+            "too few pictures to tell less than 9 points of accuracy from none",
+        ),
+        (
             {"budget_met": [None, False, None], "budget_ms": [None, 0.4, None]},
             "1 of 1 budgets is missed when measured: `budget_01` by 25.0 %.",
         ),
     ],
-    ids=["latencies not measured", "accuracies not measured", "cannot be judged", "noisy", "missed"],
+    ids=["latencies not measured", "accuracies not measured", "cannot be judged", "noisy", "few pictures", "missed"],
 )
 def test_what_weakens_the_sentence_is_told(case: dict[str, Any], caveat: str) -> None:
     (found,) = answer(summary(**case), "host").caveats

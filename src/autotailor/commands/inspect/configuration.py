@@ -63,8 +63,19 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
 
 
 def _origin(net: SuperNet, options: argparse.Namespace) -> str:
-    named = ("--data", options.data), ("--weights", options.weights)
-    asked = [part for option, value in named if value is not None for part in (option, str(value))]
+    """A comment with the command that writes the same file again."""
+    given = {
+        "--data": options.data,
+        "--weights": options.weights,
+        "--resolution": options.resolution,
+        "--batch-norm": None if options.batch_norm == "auto" else options.batch_norm,
+        "--mean": options.mean,
+        "--std": options.std,
+    }
+    asked = ["--random-weights"] if options.random_weights else []
+    for option, value in given.items():
+        if value is not None:
+            asked += [option, *(str(each) for each in (value if isinstance(value, list) else [value]))]
     command = shlex.join(["python", "-m", "autotailor", "inspect", options.source, *asked, "--yaml"])
     found = f"{net.space.num_modifications} modifications, {net.space.num_distinct:.3g} SubNets"
     return f"# From `{command}`: {found}.".replace("\n", "?")

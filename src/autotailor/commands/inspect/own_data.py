@@ -108,7 +108,8 @@ def read_own_data(folder: Path) -> OwnData:
     if labels and len(own.classes) < 2:
         raise DataError(
             f"data {name}: {folder} has one class, {own.classes[0]}; name the folder that holds one folder per class, "
-            f"at least two"
+            f"at least two. Pictures without labels: name a folder with no folders in it, or set data.root and "
+            f"data.labels: false in the model's file by hand"
         )
     return own
 

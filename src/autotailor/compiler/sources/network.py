@@ -12,6 +12,9 @@ from autotailor.compiler.library import quiet, reason
 from autotailor.factory import find_factory
 from autotailor.ir.errors import GraphError
 
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
+"""Endings of files that hold weights."""
+
 
 def create_network(source: str, *, pretrained: bool = True, num_classes: int | None = None) -> nn.Module:
     """A module from ``timm:NAME`` or ``module:factory``.
@@ -32,9 +35,25 @@ def create_network(source: str, *, pretrained: bool = True, num_classes: int | N
         )
     prefix, _, rest = source.partition(":")
     if not rest:
-        raise GraphError(f"source {source!r}: expected a path ending in .onnx, timm:NAME, or module:factory")
+        raise GraphError(
+            f"source {source!r}: expected a path ending in .onnx, timm:NAME, or module:factory{_hint(source)}"
+        )
     make = _call_factory if prefix != "timm" else _create_timm
     return make(prefix, rest, pretrained, num_classes)
+
+
+def _hint(source: str) -> str:
+    """What to write instead, for files of weights and of code, which are often given as a source."""
+    name = source.removesuffix(".tar")
+    if name.endswith(CHECKPOINTS):
+        return (
+            f". A checkpoint holds weights and not the network that they belong to: give that network as the source, "
+            f"and the file as its weights (model.weights: {source} in the configuration, --weights {source} of inspect)"
+        )
+    if name.endswith(".py"):
+        module = source.removesuffix(".py").replace("/", ".").lstrip(".")
+        return f". Name the function in the file that makes the network, as {module}:FUNCTION"
+    return ""
 
 
 def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -> nn.Module:

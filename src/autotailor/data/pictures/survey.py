@@ -11,6 +11,7 @@ from autotailor.data.errors import DataError
 from autotailor.data.examination import listed
 from autotailor.data.files.contents import Content
 from autotailor.data.pictures.layout import Layout
+from autotailor.data.pictures.listing import is_picture
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
             f"Repair them or take them out of the folder; nothing was trained yet"
         )
     _warn_of_others(name, layout)
+    _warn_of_strays(name, layout)
     _warn_of_copies(name, layout, contents)
 
 
@@ -44,11 +46,30 @@ def _warn_of_others(name: str, layout: Layout) -> None:
     if others:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({count})" for suffix, count in _suffixes(others).most_common(5))
         logger.warning(
-            "data %s: %d files are left out, no pictures by their suffix: %s; convert those that count",
+            "data %s: %d %s left out, no pictures by their suffix: %s; convert those that count",
             name,
             len(others),
+            "file is" if len(others) == 1 else "files are",
             kinds,
         )
+
+
+def _warn_of_strays(name: str, layout: Layout) -> None:
+    """Warns of pictures that lie beside the folders of classes, because they belong to no class and are left out."""
+    labelled = [listing.folder for listing in layout.parts.values() if listing.classes]
+    strays = [str(path) for folder in labelled for path in sorted(folder.iterdir()) if _is_stray(path)]
+    if strays:
+        logger.warning(
+            "data %s: %s beside the folders of the classes, and %s left out; move what counts into its class:\n%s",
+            name,
+            f"{len(strays):,} {'picture lies' if len(strays) == 1 else 'pictures lie'}",
+            "is" if len(strays) == 1 else "are",
+            listed(strays),
+        )
+
+
+def _is_stray(path: Path) -> bool:
+    return is_picture(path.name) and not path.name.startswith(".") and path.is_file()
 
 
 def _suffixes(paths: Sequence[Path]) -> Counter[str]:
@@ -70,6 +91,7 @@ def _warn_of_copies(name: str, layout: Layout, contents: Sequence[Content]) -> N
                 parts.append(f"{other} and {path}")
     for pairs, what in ((classes, "in two classes"), (parts, "in two of train, val and test")):
         if pairs:
+            lie = "picture lies" if len(pairs) == 1 else "pictures lie"
             logger.warning(
-                "data %s: %d pictures lie %s; remove one of each pair:\n%s", name, len(pairs), what, listed(pairs)
+                "data %s: %d %s %s; remove one of each pair:\n%s", name, len(pairs), lie, what, listed(pairs)
             )

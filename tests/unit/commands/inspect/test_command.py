@@ -146,6 +146,12 @@ def test_random_weights_need_no_network(capsys: pytest.CaptureFixture[str]) -> N
     [
         (["nowhere.onnx"], "ONNX file nowhere.onnx does not exist"),
         (["resnet50"], "expected a path ending in .onnx, timm:NAME, or module:factory"),
+        (
+            ["models/mine.pth"],
+            "give that network as the source, and the file as its weights (model.weights: models/mine",
+        ),
+        (["best.pth.tar"], "--weights best.pth.tar of inspect"),
+        (["code/nets.py"], "Name the function in the file that makes the network, as code.nets:FUNCTION"),
         (["timm:resnet5O"], "timm has no model 'resnet5O'; similar names"),
         (["no.such.module:make"], "module no.such.module cannot be imported"),
         (["autotailor.zoo:ZooError"], "has no attribute 'ZooError'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -111,6 +112,7 @@ def test_mean_and_deviation_that_are_given_win(
     given = ["--mean", 0.5, 0.4, 0.3, "--std", 0.2, 0.25, 0.3]
     out = inspect(capsys, model, "--data", photos, "--yaml", *given)[1]
     assert "given with --mean and --std" in out
+    assert f"{shlex.quote(str(photos))} --mean 0.5 0.4 0.3 --std 0.2 0.25 0.3 --yaml`" in out.splitlines()[1]
     section = composed(tmp_path, out)["data"]
     assert (section["mean"], section["std"]) == ([0.5, 0.4, 0.3], [0.2, 0.25, 0.3])  # type: ignore[index]
 
@@ -130,6 +132,7 @@ def test_a_timm_network_keeps_its_own_preprocessing(
     whole = composed(tmp_path, out)
     known, section = timm.get_pretrained_cfg("mobilenetv4_conv_small_035"), whole["data"]
     assert "timm's for mobilenetv4_conv_small_035" in out
+    assert "--resolution 64 --yaml`" in out.splitlines()[1]
     for key, value in (("mean", list(known.mean)), ("std", list(known.std)), ("interpolation", known.interpolation)):
         assert section[key] == value  # type: ignore[index]
     assert section["crop"] == known.crop_pct  # type: ignore[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import autotailor
 from autotailor.compiler.rewrites.global_pools import with_global_pools
 from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Graph, Node
+from autotailor.profiling.runtimes.ncnn.claims import blob_shapes
+from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from onnx_text import model_of
 from reference import assert_reads, assert_same
 
@@ -21,14 +24,17 @@ SIDE = 32
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
-def pooled(pool: str, channels: int = 16) -> onnx.ModelProto:
-    """A strided convolution to a map of 8x8 pixels, one pooling, and a classifier of so many numbers."""
+def pooled(pool: str, channels: int = 16, axes: Sequence[int] = ()) -> onnx.ModelProto:
+    """A strided convolution to a map of 8x8 pixels, one pooling over its axes, and a classifier of so many numbers."""
     rng = np.random.default_rng(0)
     weights = {
         "stem": rng.standard_normal((16, 3, 3, 3)).astype(np.float32),
         "head": rng.standard_normal((5, channels)).astype(np.float32),
     }
-    body = f"t = Conv <pads = [1, 1, 1, 1], strides = [4, 4]> (x, stem)  p = {pool} (t)"
+    if axes:
+        weights["axes"] = np.array(axes, dtype=np.int64)
+    reads = "t, axes" if axes else "t"
+    body = f"t = Conv <pads = [1, 1, 1, 1], strides = [4, 4]> (x, stem)  p = {pool} ({reads})"
     return model_of(f"{body}  f = Flatten (p)  y = Gemm <transB = 1> (f, head)", weights, shape=(1, 3, SIDE, SIDE))
 
 
@@ -105,3 +111,20 @@ def test_the_networks_of_the_onnx_wheel_take_smaller_images(name: str) -> None:
     net = autotailor.compile(LIGHT / f"{name}.onnx")
     assert len(net.space["resolution"].choices) > 1
     assert net.shapes(net.smallest())[net.graph.output] == (1, 1000)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_maximum_over_all_pixels_is_global_pooling_that_ncnn_runs(keepdims: int, tmp_path: Path) -> None:
+    model = pooled(f"ReduceMax <keepdims = {keepdims}>", axes=(-1, 2))
+    net = assert_same(model, space={"resolution": [16]})
+    assert "GlobalMaxPool" in {node.kind for node in net.graph.nodes}
+    assert "ReduceMax" not in {node.kind for node in net.graph.nodes}
+    net.export_onnx(net.smallest(), tmp_path / "small.onnx")
+    param = tmp_path / "small.param"
+    run_pnnx(tmp_path / "small.onnx", param, tmp_path / "small.bin")
+    assert blob_shapes(param, (3, 16, 16))["out0"] == (5,)
+
+
+def test_a_maximum_over_one_axis_stays() -> None:
+    net = assert_same(pooled("ReduceMax <keepdims = 1>", channels=128, axes=(3,)))
+    assert "ReduceMax" in {node.kind for node in net.graph.nodes}

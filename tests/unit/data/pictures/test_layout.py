@@ -20,7 +20,7 @@ def test_files_that_are_no_pictures_by_their_name_are_left_out_aloud(
     with caplog.at_level(logging.WARNING):
         splits = data.load(section(root))
     assert splits.num_classes == 2
-    assert "1 files are left out, no pictures by their suffix: .txt (1)" in caplog.text
+    assert "1 file is left out, no pictures by their suffix: .txt (1)" in caplog.text
 
 
 def test_a_class_called_train_is_a_class(root: Path) -> None:

@@ -82,7 +82,7 @@ def test_equal_pictures_in_two_classes_or_parts_are_told(root: Path, caplog: pyt
     (root / "dog" / "9.png").write_bytes((root / "cat" / "1.png").read_bytes())
     with caplog.at_level(logging.WARNING):
         data.verify(section(root))
-    assert re.search(r"1 pictures lie in two classes; remove one .*:\n.*cat/1.png and .*dog/9.png", caplog.text)
+    assert re.search(r"1 picture lies in two classes; remove one .*:\n.*cat/1.png and .*dog/9.png", caplog.text)
     caplog.clear()
     (root / "dog" / "9.png").unlink()
     for part in ("train", "val"):
@@ -107,3 +107,11 @@ def test_a_name_of_any_bytes_can_be_printed_and_logged(root: Path) -> None:
     with pytest.raises(data.DataError, match=r"udcff\.jpg is empty") as raised:
         data.verify(section(root))
     str(raised.value).encode("utf-8")
+
+
+def test_pictures_beside_the_folders_of_classes_are_told(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (root / "astray.jpg").write_bytes(encoded(photo(7), "JPEG"))
+    (root / ".hidden.jpg").write_bytes(b"")
+    data.verify(section(root))
+    assert "1 picture lies beside the folders of the classes, and is left out" in caplog.text
+    assert f"\n  {root / 'astray.jpg'}" in caplog.text

@@ -110,8 +110,22 @@ class NcnnRuntime(InPlaceRuntime):
         ncnn_runner.configure(net, self.settings())
         param, weights = directory / PARAM, directory / WEIGHTS
         if not param.exists() or net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
+            strange = _strange_layers(param) if param.exists() else []
+            if strange:
+                raise ProfilingError(
+                    f"ncnn has no layer {' or '.join(strange)}: pnnx, its converter, does not know this operator, and "
+                    f"left it as it is; write the network without it, or take another runtime (device.runtime)"
+                )
             raise ProfilingError(f"{directory}: ncnn cannot load {PARAM} and {WEIGHTS}; convert the network again")
         return np.stack([_forward(net, image, directory) for image in images])
+
+
+def _strange_layers(param: Path) -> list[str]:
+    """Types of layers in a ``.param`` that ncnn does not have."""
+    import ncnn
+
+    kinds = {line.split()[0] for line in param.read_text(encoding="utf-8").splitlines()[2:] if line.strip()}
+    return sorted(kind for kind in kinds if ncnn.layer_to_index(kind) < 0)
 
 
 def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.NDArray[np.float32]:

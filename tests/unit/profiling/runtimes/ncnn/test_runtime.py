@@ -177,3 +177,10 @@ def test_a_broken_onnx_file_is_said_to_be(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_text("no network")
     with pytest.raises(ProfilingError, match="pnnx cannot convert"):
         open_runtime(DEVICE).convert(tmp_path / "model.onnx", tmp_path / "out")
+
+
+def test_a_layer_that_ncnn_does_not_have_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model.ncnn.param").write_text("7767517\n2 2\nInput in0 0 1 in0\nReduceMin m 1 1 in0 out0\n")
+    (tmp_path / "model.ncnn.bin").write_bytes(b"")
+    with pytest.raises(ProfilingError, match=r"^ncnn has no layer ReduceMin: pnnx, .*take another runtime"):
+        NcnnRuntime(DEVICE).run(tmp_path, np.zeros((1, 3, 8, 8), np.float32))
