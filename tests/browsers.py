@@ -48,7 +48,7 @@ def opened(browser: Browser, path: Path, width: int = 1280, **options: Any) -> I
 
 
 def nothing_hinders(page: Page, width: int, charts: str) -> None:
-    """Asserts that axe-core finds nothing serious, and that the page and its charts are no wider than the window.
+    """Asserts that axe-core finds nothing serious, and that page, charts and captions are no wider than the window.
 
     Args:
         page: open in a window of this width.
@@ -57,8 +57,8 @@ def nothing_hinders(page: Page, width: int, charts: str) -> None:
     """
     assert barriers(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for chart in page.locator(charts).all():
-        box = chart.bounding_box()
+    for part in (*page.locator(charts).all(), *page.locator("caption span:visible").all()):
+        box = part.bounding_box()
         assert box is not None
         assert box["x"] + box["width"] <= width
 

@@ -181,7 +181,7 @@ def _remedy(folder: Path, state: str) -> str:
     return f"{again} (The locks of the killed run are removed by it.)" if locked else again
 
 
-DOCUMENTS = "docs/troubleshooting.md lists the messages."
+DOCUMENTS = "docs/troubleshooting.md in the sources of autotailor lists the messages."
 
 
 def _is_alive(pid: int, host: str, begun: float) -> bool:

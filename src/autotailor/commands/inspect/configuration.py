@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, preprocessing
+from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
 
 if TYPE_CHECKING:
     from autotailor.ir.supernet import SuperNet
@@ -55,11 +55,16 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         "defaults: [{override /data: folder}]  # conf/data/folder.yaml: all keys of the data and their defaults",
         "",
         *class_lines(own.classes),
-        *data_lines(own, prepared, measured, side),
+        *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),
         "",
         *SPACE,
     ]
     return "\n".join(lines) + "\n" + _dump({"model": model_section(net, options)})
+
+
+def _side_is_assumed(options: argparse.Namespace) -> bool:
+    """Whether neither the source nor an option says for how large pictures the network is."""
+    return options.resolution is None and not options.source.endswith(".onnx") and not is_of_timm(options.source)
 
 
 def _origin(net: SuperNet, options: argparse.Namespace) -> str:

@@ -114,13 +114,19 @@ def read_own_data(folder: Path) -> OwnData:
     return own
 
 
+def is_of_timm(source: str) -> bool:
+    """Whether a source names a network of timm, ``timm:NAME``."""
+    module, _, name = source.partition(":")
+    return bool(name) and module.split(".")[0] == "timm"
+
+
 def timm_preprocessing(source: str) -> Preprocessing | None:
     """A network's own preprocessing according to timm; None where timm does not know it."""
-    module, _, name = source.partition(":")
-    if not name or module.split(".")[0] != "timm":
+    if not is_of_timm(source):
         return None
     import timm
 
+    name = source.partition(":")[2]
     config = timm.get_pretrained_cfg(name, allow_unregistered=True)
     if config is None or not config.mean or not config.std:
         return None
@@ -157,14 +163,25 @@ def preprocessing(
     return Preprocessing(measured.mean, measured.std, origin), measured
 
 
-def data_lines(own: OwnData, prepared: Preprocessing, measured: PictureStatistics, resolution: int) -> list[str]:
-    """The data section, as YAML with comments."""
+def data_lines(
+    own: OwnData, prepared: Preprocessing, measured: PictureStatistics, resolution: int, *, is_assumed: bool = False
+) -> list[str]:
+    """The data section, as YAML with comments.
+
+    Args:
+        own: the pictures.
+        prepared: how the network wants them.
+        measured: their statistics.
+        resolution: side of the network's images, pixels.
+        is_assumed: whether this side is only the usual one, since nobody has named the network's.
+    """
     small = measured.side <= resolution
+    side = f"{resolution} is assumed: --resolution names the network's" if is_assumed else "the network's"
     crop = prepared.crop or (1.0 if small else IMAGENET_CROP)
     rows: list[tuple[str, Any, str]] = [
         ("name", own.name, ""),
         ("root", own.folder, ""),
-        ("resolution", "${model.resolution}", "the network's"),
+        ("resolution", "${model.resolution}", side),
         ("mean", list(prepared.mean), "of pixels between 0 and 1"),
         ("std", list(prepared.std), ""),
         ("crop", crop, "in evaluation the shorter side is scaled to resolution / crop"),

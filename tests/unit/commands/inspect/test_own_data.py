@@ -147,6 +147,10 @@ def test_a_factory_is_complete_too(photos: Path, tmp_path: Path, capsys: pytest.
     code, out, _ = inspect(capsys, "autotailor.zoo:resnet_digits", "--resolution", 32, "--data", photos, "--yaml")
     assert code == 0
     assert composed(tmp_path, out)["model"]["num_classes"] == 10  # type: ignore[index]
+    assert "# the network's\n" in out
+    code, out, _ = inspect(capsys, "autotailor.zoo:resnet_digits", "--data", photos, "--yaml")
+    assert code == 0
+    assert "  # 224 is assumed: --resolution names the network's\n" in out
 
 
 def test_parts_that_are_there_are_taken(
