@@ -3,6 +3,7 @@
 // autotailor-serve --gather MEMBER POOL: writes a member's weights to standard output, as ncnn reads them.
 #include <csignal>
 #include <iostream>
+#include <limits>
 
 #include "engine/report.h"
 #include "options.h"
@@ -17,7 +18,7 @@ static volatile std::sig_atomic_t is_over = 0;
 static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
-    "                        [--keep-s S]\n"
+    "                        [--keep-s S] [--lease-s S]\n"
     "       autotailor-serve --check POOL | --gather MEMBER POOL | --version\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
     "member, and the quota that of the control group.\n";
@@ -49,19 +50,27 @@ static Listener listener_of(const CommandLine& line) {
     return Listener::at_port(static_cast<int>(port));
 }
 
+static double lease_of(const CommandLine& line) {
+    const double seconds = line.number("--lease-s", std::numeric_limits<double>::infinity());
+    if (!(seconds > 0)) throw PoolError("--lease-s: expected a positive number of seconds");
+    return seconds;
+}
+
 static void serve(const CommandLine& line) {
+    const double lease_s = lease_of(line);
     const Sensors sensors;
     Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
     Pool pool = open_pool(line.pool);
     const Settings settings = settings_of(line, pool);
     Engine engine(std::move(pool), settings, sensors);
-    Server server(engine, sensors, std::move(listener));
+    Server server(engine, sensors, std::move(listener), lease_s);
     struct sigaction action = {};
     action.sa_handler = [](int) { is_over = 1; };
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
     std::cout << "serving " << engine.pool().model << " with " << engine.pool().members.size() << " members at " << server.listener().text() << std::endl;
     server.run(is_over);
+    if (server.is_abandoned()) std::cerr << "no request has come for " << lease_s << " s (--lease-s), so that the server has ended" << std::endl;
     std::cout << status_json(engine, sensors) << std::endl;
 }
 
@@ -100,7 +109,7 @@ int main(int count, char** words) {
             gather(words[3], words[2]);
         } else {
             const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
-                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s"});
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--lease-s"});
             if (line.pool.empty()) {
                 std::cerr << usage;
                 return 64;

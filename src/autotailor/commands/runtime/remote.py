@@ -3,6 +3,10 @@
 The server on the device listens on a port of the device's loopback interface. This process listens where a server of
 this computer would, and hands each request on through the device's transport. So clients need not know where the pool
 runs, and nothing runs on the device longer than this process.
+
+Where this process is killed, or does not reach the device any more, nobody can end the server there. So the server has
+a lease: it ends by itself where no request has come for a while. This process asks it all the time. A connection that
+breaks for a shorter while costs nothing but the requests of that time.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from autotailor.runtime.errors import PoolError, ServerLostError
 from autotailor.runtime.files import Index, whole_pool
 from autotailor.runtime.wire import Address, Client, Relay, Server
 from autotailor.runtime.wire.bodies import most_request_bytes
+from autotailor.runtime.wire.client import TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +36,14 @@ STARTING_S = 120.0
 ENDING_S = 10.0
 """Seconds within which a server that does not answer any more must have ended."""
 LOOK_S = 5.0
-"""Seconds between two looks whether the server still answers."""
+"""Seconds between two looks whether the server still answers, at most."""
+LOOKS = 5
+"""Looks within a lease, at least: one that is lost must not end the server."""
+LEASE_S = 2 * TIMEOUT_S
+"""Seconds without a request after which the server on the device ends by itself.
+
+A connection that has gone silent is given up after ``TIMEOUT_S``, and a new one must still find the server.
+"""
 LISTENING = re.compile(r"serving .* at tcp:(\d+)")
 
 
@@ -39,7 +51,9 @@ class StoppedError(Exception):
     """A client has stopped the server."""
 
 
-def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequence[str]) -> None:
+def serve(
+    folder: Path, device: DeviceConfig, address: Address, options: Sequence[str], lease_s: float = LEASE_S
+) -> None:
     """Serves a pool on a device until a client stops it. Nothing that runs is left there, whatever ends this.
 
     Args:
@@ -47,6 +61,7 @@ def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequenc
         device: the device's configuration.
         address: where clients of this computer connect.
         options: of ``autotailor-serve``.
+        lease_s: seconds without a request after which the server there ends by itself.
 
     Raises:
         PoolError: the pool is not whole, was made for another device, or the address cannot be used.
@@ -61,7 +76,7 @@ def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequenc
         )
     transport = open_transport(device)
     with _held(device, transport):
-        Remote(folder, index, device, transport).serve(address, options)
+        Remote(folder, index, device, transport, lease_s).serve(address, options)
 
 
 class Remote:
@@ -72,10 +87,12 @@ class Remote:
         index: of the pool.
         device: the device's configuration.
         transport: to the device.
+        lease_s: seconds without a request after which the server there ends by itself.
     """
 
-    def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport) -> None:
+    def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport, lease_s: float) -> None:
         self._folder, self._index, self._device, self._transport = folder, index, device, transport
+        self._lease_s = lease_s
         self._port = 0
 
     def serve(self, address: Address, options: Sequence[str]) -> None:
@@ -92,7 +109,8 @@ class Remote:
                     deadline.renew(ENDING_S)
 
             print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
-            command = [self._transport.keep(program), self._push(), "--tcp", "0", *options]
+            lease = ["--lease-s", str(self._lease_s)]
+            command = [self._transport.keep(program), self._push(), "--tcp", "0", *lease, *options]
             deadline.renew(STARTING_S)
             try:
                 code = self._transport.run(command, on_line, deadline)
@@ -127,7 +145,7 @@ class Remote:
                 flush=True,
             )
             was_away = False
-            while not server.stopped.wait(LOOK_S):
+            while not server.stopped.wait(min(LOOK_S, self._lease_s / LOOKS)):
                 error = _silence(relay)
                 if isinstance(error, DeviceError) and not isinstance(error, TransientError):
                     return

@@ -38,6 +38,13 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--quantile", type=float, default=0.95, help="probability with which an inference meets its deadline"
     )
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second that must fit; 0: one at a time")
+    parser.add_argument(
+        "--lease-s",
+        type=float,
+        metavar="S",
+        help="with --device: seconds for which the server there goes on when this command no longer reaches it "
+        "(default: 120)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,12 +52,16 @@ def run(options: argparse.Namespace) -> None:
     """Serves.
 
     Raises:
-        PoolError: the pool cannot be read, or the address cannot be used.
+        PoolError: the pool cannot be read, the address cannot be used, or an option is invalid.
         ConfigError: the device is unknown, or an override is invalid.
         DeviceError: the device cannot be used.
     """
+    from autotailor.runtime import PoolError
+
     if options.device:
         _serve_there(options)
+    elif options.lease_s is not None:
+        raise PoolError("--lease-s: only a server on a device has a lease; name one with --device, or leave it out")
     else:
         _serve_here(options)
 
@@ -91,7 +102,8 @@ def _serve_there(options: argparse.Namespace) -> None:
     if options.deadline_ms is not None:
         words += ["--deadline-ms", str(options.deadline_ms)]
     device, address = DeviceConfig.from_section(section), Address.parse(address_of(options))
+    lease_s = remote.LEASE_S if options.lease_s is None else options.lease_s
     with Interruption():
         with suppress(KeyboardInterrupt):
-            remote.serve(pool_folder(options.pool), device, address, words)
+            remote.serve(pool_folder(options.pool), device, address, words, lease_s)
         print("stopped", flush=True)

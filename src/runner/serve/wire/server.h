@@ -102,14 +102,20 @@ class Server {
 public:
     static constexpr size_t most_clients = 8, most_error_bytes = 4096;
 
-    Server(Engine& engine, const Sensors& sensors, Listener listener)
-        : engine_(engine), sensors_(sensors), listener_(std::move(listener)), most_(engine.pool().largest_input().count() * sizeof(float) + spare_bytes) {}
+    // lease_s: seconds without a request after which the server ends by itself; infinite for never.
+    Server(Engine& engine, const Sensors& sensors, Listener listener, double lease_s)
+        : engine_(engine), sensors_(sensors), listener_(std::move(listener)), most_(engine.pool().largest_input().count() * sizeof(float) + spare_bytes),
+          lease_ms_(1e3 * lease_s), asked_ms_(wall_ms()) {}
 
     const Listener& listener() const { return listener_; }
 
-    // Serves until a client says stop, or the flag is set.
+    // Whether no request has come for so long that the server ends.
+    bool is_abandoned() const { return wall_ms() - asked_ms_ > lease_ms_; }
+
+    // Serves until a client says stop, the lease is over, or the flag is set.
     void run(const volatile std::sig_atomic_t& is_over) {
-        while (!is_over && !is_stopped_) {
+        asked_ms_ = wall_ms();
+        while (!is_over && !is_stopped_ && !is_abandoned()) {
             const bool has_visitor = wait();
             sweep();
             if (has_visitor) welcome();
@@ -184,6 +190,7 @@ private:
         Connection& client = *queue_.front();
         queue_.pop_front();
         client.is_queued = false;
+        asked_ms_ = wall_ms();
         Frame frame;
         client.next(most_, frame);
         client.drop(frame);
@@ -235,6 +242,8 @@ private:
     const Sensors& sensors_;
     Listener listener_;
     const size_t most_;
+    const double lease_ms_;
+    double asked_ms_;  // when the last request had its turn
     std::list<Connection> clients_;
     std::deque<Connection*> queue_;  // those with a whole frame, in the order of its coming
     std::vector<float> picture_;
