@@ -25,6 +25,7 @@ class Recorder:
         self.may_go = threading.Event()
         self.may_go.set()
         self.running = 0
+        self.has_successor, self.is_closed = True, False
 
     def infer(self, request: Request) -> Reply:
         self.running += 1
@@ -47,6 +48,20 @@ class Recorder:
     def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
         self.settings |= content
         return self.settings
+
+    def successor(self) -> Recorder:
+        """Another recorder; what it is asked is counted on its own."""
+        if not self.has_successor:
+            raise PoolError("the folder holds no whole pool")
+        self.next = Recorder()
+        return self.next
+
+    def inherit(self, before: Recorder) -> None:
+        assert before.running == 0, "a request runs"
+        self.settings = before.settings
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -290,6 +291,31 @@ def test_what_a_killed_command_left_is_ended_by_the_next_one(device: Device, poo
     with Command(pool, device).ready() as command, command.client() as client:
         assert left.pid not in [process.pid for process in device.servers]
         client.infer(PICTURE)
+        client.stop()
+        assert command.end()[0] == 0
+    device.check_left()
+
+
+def test_a_pool_with_other_weights_is_sent_and_loaded_while_it_serves(
+    device: Device, pool: TinyPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Command(pool, device).ready() as command, command.client() as client:
+        (server,) = device.servers
+        before = device.kept
+        other = tiny_pool(tmp_path / "other", seed=1)
+        shutil.rmtree(pool.folder)
+        other.folder.rename(pool.folder)
+        small = PICTURE[:, :8, :8]
+        client.set(pin="member_00")
+        until(lambda: client.infer(PICTURE).member == 0)
+        np.testing.assert_allclose(client.infer(small).outputs, pool.logits("member_00", small), atol=1e-4)
+        assert main(["runtime", "reload", "--at", command.address]) == 0
+        assert capsys.readouterr().out == "serving 3 members of tiny on host\n"
+        client.set(pin="member_00")
+        until(lambda: client.infer(PICTURE).member == 0)
+        np.testing.assert_allclose(client.infer(small).outputs, other.logits("member_00", small), atol=1e-4)
+        assert [each.pid for each in device.servers] == [server.pid]
+        assert 0 < len(set(device.kept) & set(before)) < len(before)  # only what has changed was sent
         client.stop()
         assert command.end()[0] == 0
     device.check_left()

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <iostream>
 #include <limits>
+#include <memory>
 
 #include "engine/report.h"
 #include "options.h"
@@ -62,16 +63,15 @@ static void serve(const CommandLine& line) {
     Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
     Pool pool = open_pool(line.pool);
     const Settings settings = settings_of(line, pool);
-    Engine engine(std::move(pool), settings, sensors);
-    Server server(engine, sensors, std::move(listener), lease_s);
+    Server server(std::make_unique<Engine>(std::move(pool), settings, sensors), sensors, std::move(listener), lease_s);
     struct sigaction action = {};
     action.sa_handler = [](int) { is_over = 1; };
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
-    std::cout << "serving " << engine.pool().model << " with " << engine.pool().members.size() << " members at " << server.listener().text() << std::endl;
+    std::cout << "serving " << server.engine().pool().model << " with " << server.engine().pool().members.size() << " members at " << server.listener().text() << std::endl;
     server.run(is_over);
     if (server.is_abandoned()) std::cerr << "no request has come for " << lease_s << " s (--lease-s), so that the server has ended" << std::endl;
-    std::cout << status_json(engine, sensors) << std::endl;
+    std::cout << status_json(server.engine(), sensors) << std::endl;
 }
 
 static void check(const std::string& folder) {

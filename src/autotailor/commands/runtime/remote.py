@@ -24,7 +24,7 @@ from autotailor.profiling.runtimes.runner.binary import server_binary
 from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
 from autotailor.runtime.errors import PoolError, ServerLostError
-from autotailor.runtime.files import Index, whole_pool
+from autotailor.runtime.files import Index, check_successor, whole_pool
 from autotailor.runtime.wire import Address, Client, Relay, Server
 from autotailor.runtime.wire.bodies import most_request_bytes
 from autotailor.runtime.wire.client import TIMEOUT_S
@@ -100,7 +100,7 @@ class Remote:
         program = server_binary(self._device.name, self._transport.probe())
         largest = most_request_bytes(self._index.largest_input)
         deadline = Deadline(STARTING_S)
-        with Relay(self._connect, largest) as relay, Server(relay, address) as server:
+        with Relay(self._connect, largest, self._renew) as relay, Server(relay, address) as server:
 
             def on_line(line: str) -> None:
                 if found := LISTENING.fullmatch(line):
@@ -129,6 +129,14 @@ class Remote:
     def _push(self) -> str:
         """The pool's folder on the device."""
         return self._transport.keep_all(self._folder, self._index.files, f"pool-{self._index.model}")
+
+    def _renew(self) -> int:
+        """Sends what has changed of the folder; returns the largest request that the pool takes now."""
+        index = whole_pool(self._folder).index
+        check_successor(self._index, index)
+        self._index = index
+        self._push()
+        return most_request_bytes(index.largest_input)
 
     def _connect(self) -> Client:
         where = f"device {self._device.name}"

@@ -169,6 +169,31 @@ class Index:
             raise ValueError("members have different numbers of classes")
 
 
+def check_successor(before: Index, after: Index) -> None:
+    """Refuses a pool that cannot take another one's place while clients are connected.
+
+    Clients know the model's classes, and send pictures at the size of any member's input.
+
+    Raises:
+        PoolError: the pool is another model's or device's, has other classes, or lacks an input of the pool before.
+    """
+    for what, old, new in (
+        ("model", before.model, after.model),
+        ("device", before.device, after.device),
+        ("number of classes", before.members[0].classes, after.members[0].classes),
+    ):
+        if old != new:
+            raise PoolError(
+                f"the new pool's {what} is {new}, and clients expect {old}; start another server for it, with another "
+                "address"
+            )
+    if lacking := {member.shape for member in before.members} - {member.shape for member in after.members}:
+        sizes = ", ".join("x".join(map(str, shape)) for shape in sorted(lacking))
+        raise PoolError(
+            f"no member of the new pool takes pictures of {sizes}, which clients may send; start another server for it"
+        )
+
+
 def _member_line(member: Member) -> str:
     split = " ".join(f"{name}_ms {value!r}" for name, value in zip(CLASSES, member.split_ms, strict=True))
     energy = "-" if math.isnan(member.energy_mj) else repr(member.energy_mj)

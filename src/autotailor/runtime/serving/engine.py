@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,29 @@ class Preparation:
 
 @dataclass(frozen=True, eq=False)
 class _Gentle(OpenPool):
-    """A pool whose reader lets other threads run after each piece."""
+    """A pool whose reader lets other threads run after each piece, and whose folder another pool may take.
+
+    The shared files are mapped, so that they are there until the pool is closed. Networks and pieces are held.
+    """
+
+    texts: Mapping[str, tuple[str, tuple[Piece, ...]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pool: OpenPool) -> _Gentle:
+        """An opened pool; a member whose files are damaged is read again when it is wanted, which says so."""
+        texts = {}
+        for member in pool.index.members:
+            with suppress(PoolError):
+                texts[member.name] = (pool.param(member), pool.pieces(member))
+        return cls(pool.folder, pool.index, pool.weights, pool.norms, texts)
+
+    def param(self, member: Member) -> str:
+        held = self.texts.get(member.name)
+        return super().param(member) if held is None else held[0]
+
+    def pieces(self, member: Member) -> tuple[Piece, ...]:
+        held = self.texts.get(member.name)
+        return super().pieces(member) if held is None else held[1]
 
     def read(self, piece: Piece) -> npt.NDArray[np.float32 | np.uint32]:
         time.sleep(LET_GO_S)
@@ -121,7 +143,7 @@ class Engine:
         Raises:
             PoolError: one of both cannot be loaded.
         """
-        self._pool = _Gentle(pool.folder, pool.index, pool.weights, pool.norms)
+        self._pool = _Gentle.of(pool)
         self._members = pool.index.members
         self._load = load
         self.active = self.target = first

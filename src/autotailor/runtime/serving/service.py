@@ -13,12 +13,13 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autotailor.runtime.controller import Policy
 from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files import OpenPool, open_pool
+from autotailor.runtime.files import OpenPool, check_successor, open_pool
 from autotailor.runtime.serving.chooser import Chooser
 from autotailor.runtime.serving.counters import Counters, prometheus
 from autotailor.runtime.serving.engine import Engine
@@ -97,7 +98,29 @@ class Service:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the thread that prepares members; safe to call twice."""
         self.engine.close()
+
+    def successor(self) -> Service:
+        """A service of the pool that the folder holds now. It takes this one's place once it has inherited.
+
+        Settings stay, but for the pin: its name may be another SubNet's by now.
+
+        Raises:
+            PoolError: the folder holds no whole pool, or one of another model or device, or with other inputs.
+        """
+        pool = open_pool(self._pool.folder)
+        check_successor(self._pool.index, pool.index)
+        settings = replace(self.chooser.settings, pin=None)
+        return Service(pool, settings, self._sensors, self._clock)
+
+    def inherit(self, before: Service) -> None:
+        """Takes over what another pool's service has learnt of the load, which does not depend on members."""
+        self.chooser.monitor = before.chooser.monitor
+        self._choose(self.chooser.settings.policy.deadline_ms)
 
     @property
     def most_bytes(self) -> int:

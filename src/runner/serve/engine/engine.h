@@ -90,6 +90,12 @@ public:
         choose(wanted.policy.deadline_ms);
     }
 
+    // Takes over what is known of the load from another pool's engine.
+    void inherit(const Engine& before) {
+        chooser_.inherit(before.chooser_);
+        choose(settings().policy.deadline_ms);
+    }
+
     // What is to be done now and then: takes what is prepared, and frees the member that ran before. A caller without
     // requests calls it every second.
     void tidy() {

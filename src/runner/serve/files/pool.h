@@ -1,6 +1,7 @@
 // A pool on disk: pool.txt, the mapped files of weights, and each member's network and slices (docs/guides/pool.md).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -152,6 +153,18 @@ inline std::vector<std::string> lines(const std::string& path) {
 }
 
 }  // namespace pool_text
+
+// Refuses a pool that cannot take another one's place while clients are connected: they know the model's classes, and send
+// pictures at the size of any member's input.
+inline void check_successor(const Pool& before, const Pool& after) {
+    const std::string remedy = ": start another server for it, with another address";
+    if (after.model != before.model || after.device != before.device || after.members[0].outputs != before.members[0].outputs)
+        throw PoolError("the new pool is of " + after.model + " on " + after.device + " with " + std::to_string(after.members[0].outputs) +
+                        " outputs, and clients expect " + before.model + " on " + before.device + " with " + std::to_string(before.members[0].outputs) + remedy);
+    for (const Member& old : before.members)
+        if (std::none_of(after.members.begin(), after.members.end(), [&](const Member& each) { return each.input == old.input; }))
+            throw PoolError("no member of the new pool takes pictures of " + old.input.text() + ", which clients may send" + remedy);
+}
 
 // Reads and checks a pool: every file has the size and the hash that pool.txt says, and every slice lies inside its file.
 inline Pool open_pool(const std::string& folder) {
