@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,16 +49,17 @@ class Recorder:
         self.settings |= content
         return self.settings
 
-    def successor(self) -> Recorder:
+    def successor(self) -> Callable[[], Recorder]:
         """Another recorder; what it is asked is counted on its own."""
         if not self.has_successor:
             raise PoolError("the folder holds no whole pool")
         self.next = Recorder()
-        return self.next
 
-    def inherit(self, before: Recorder) -> None:
-        assert before.running == 0, "a request runs"
-        self.settings = before.settings
+        def take_over() -> Recorder:
+            assert self.running == 0, "a request runs"
+            return self.next
+
+        return take_over
 
     def close(self) -> None:
         self.is_closed = True

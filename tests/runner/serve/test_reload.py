@@ -96,7 +96,7 @@ def test_a_pool_that_cannot_take_the_place_leaves_the_old_one(command: tuple[str
         for content, message in (
             (
                 replace(index, model="other").text(),
-                "the new pool is of other on host with 4 outputs, and clients expect",
+                "the new pool is of other on host with 4 outputs",
             ),
             (replace(index, members=index.members[:2]).text(), "no member of the new pool takes pictures of 3x12x12"),
             ("cut", "is cut off, or is no pool"),

@@ -104,10 +104,14 @@ class Service:
         """Ends the thread that prepares members; safe to call twice."""
         self.engine.close()
 
-    def successor(self) -> Service:
-        """A service of the pool that the folder holds now. It takes this one's place once it has inherited.
+    def successor(self) -> Callable[[], Service]:
+        """Opens the pool that the folder holds now.
 
-        Settings stay, but for the pin: its name may be another SubNet's by now.
+        Settings stay, but for the pin: its name may be another SubNet's by now. What has been learnt of the load does
+        not depend on members, and is taken over, too.
+
+        Returns:
+            What gives the service that takes this one's place, to be called between two requests.
 
         Raises:
             PoolError: the folder holds no whole pool, or one of another model or device, or with other inputs.
@@ -115,12 +119,14 @@ class Service:
         pool = open_pool(self._pool.folder)
         check_successor(self._pool.index, pool.index)
         settings = replace(self.chooser.settings, pin=None)
-        return Service(pool, settings, self._sensors, self._clock)
+        made = Service(pool, settings, self._sensors, self._clock)
 
-    def inherit(self, before: Service) -> None:
-        """Takes over what another pool's service has learnt of the load, which does not depend on members."""
-        self.chooser.monitor = before.chooser.monitor
-        self._choose(self.chooser.settings.policy.deadline_ms)
+        def take_over() -> Service:
+            made.chooser.monitor = self.chooser.monitor
+            made._choose(settings.policy.deadline_ms)
+            return made
+
+        return take_over
 
     @property
     def most_bytes(self) -> int:

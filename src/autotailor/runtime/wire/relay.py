@@ -60,16 +60,13 @@ class Relay:
         """Changes settings of the server; returns all of them."""
         return self._ask(lambda client: client.set(**content))
 
-    def successor(self) -> Relay:
+    def successor(self) -> Callable[[], Relay]:
         """This relay, once the server has opened its pool anew; requests wait while files are sent."""
         renew = self._renew
         most_bytes = self._ask(lambda _: renew() if renew else self.most_bytes)
         self._ask(Client.reload)
         self.most_bytes = most_bytes
-        return self
-
-    def inherit(self, before: object) -> None:
-        """Nothing is to be taken over, because the server has done so."""
+        return lambda: self
 
     def _ask(self, request: Callable[[Client], Answer]) -> Answer:
         with self._turn:

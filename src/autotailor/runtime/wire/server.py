@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -50,11 +50,11 @@ class Backend(Protocol):
     def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
         """Changes settings; returns all of them."""
 
-    def successor(self) -> Backend:
-        """What takes this one's place when the pool is opened anew; called while other requests are answered."""
+    def successor(self) -> Callable[[], Backend]:
+        """Opens the pool anew, while other requests are answered; what it returns is called between two of them.
 
-    def inherit(self, before: Backend) -> None:
-        """Takes over from the one whose successor this is, between two requests."""
+        That gives the backend that takes this one's place.
+        """
 
     def close(self) -> None:
         """Ends; called of a successor when it has one itself, or when the server closes."""
@@ -214,10 +214,9 @@ class Server:
             raise PoolError("reload: the pool is being opened already; wait until that is done")
         try:
             before = self.service
-            after = before.successor()
+            take_over = before.successor()
             with self._turns:
-                after.inherit(before)
-                self.service = after
+                self.service = after = take_over()
                 status = after.status()
             if self._is_mine and after is not before:
                 before.close()
