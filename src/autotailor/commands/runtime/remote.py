@@ -25,6 +25,7 @@ from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
 from autotailor.runtime.errors import PoolError, ServerLostError
 from autotailor.runtime.files import Index, check_successor, whole_pool
+from autotailor.runtime.serving import cores
 from autotailor.runtime.wire import Address, Client, Relay, Server
 from autotailor.runtime.wire.bodies import most_request_bytes
 from autotailor.runtime.wire.client import TIMEOUT_S
@@ -109,8 +110,8 @@ class Remote:
                     deadline.renew(ENDING_S)
 
             print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
-            lease = ["--lease-s", str(self._lease_s)]
-            command = [self._transport.keep(program), self._push(), "--tcp", "0", *lease, *options]
+            own = ["--tcp", "0", "--lease-s", str(self._lease_s), "--cores", cores.text_of(self._device.cores)]
+            command = [self._transport.keep(program), self._push(), *own, *options]
             deadline.renew(STARTING_S)
             try:
                 code = self._transport.run(command, on_line, deadline)

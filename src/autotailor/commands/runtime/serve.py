@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 from contextlib import suppress
 from pathlib import Path
 
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
+
+logger = logging.getLogger(__name__)
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,6 +42,11 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second that must fit; 0: one at a time")
     parser.add_argument(
+        "--cores",
+        metavar="N,N,...",
+        help="without --device: cores that inferences run on, or `any` (default: those on which the pool was measured)",
+    )
+    parser.add_argument(
         "--lease-s",
         type=float,
         metavar="S",
@@ -58,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
     """
     from autotailor.runtime import PoolError
 
+    if options.device and options.cores is not None:
+        raise PoolError("--cores: the cores of a device are those of its configuration; say device.cores=[...] instead")
     if options.device:
         _serve_there(options)
     elif options.lease_s is not None:
@@ -72,9 +82,10 @@ def _serve_here(options: argparse.Namespace) -> None:
     from autotailor.runtime.wire import Address, Server
 
     folder = pool_folder(options.pool)
+    every = _pin(folder, options.cores)
     policy = {"quantile": options.quantile, "rate": options.rate}
     with (
-        Service.of(folder, options.deadline_ms, **policy) as service,
+        Service.of(folder, options.deadline_ms, preparing=every, **policy) as service,
         Server(service, Address.parse(address_of(options))) as server,
     ):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -86,6 +97,26 @@ def _serve_here(options: argparse.Namespace) -> None:
         )
         server.run()
     print("stopped", flush=True)
+
+
+def _pin(folder: Path, asked: str | None) -> frozenset[int]:
+    """Lets this process run on the cores that are asked for, or on those of the pool's measurements.
+
+    Returns:
+        The cores that it had before.
+    """
+    from autotailor.runtime.files import open_pool
+    from autotailor.runtime.serving import cores
+
+    before = cores.usable()
+    wanted = open_pool(folder, check=False).index.cores if asked is None else cores.parse(asked)
+    if not cores.use(wanted):
+        logger.warning(
+            "cores %s do not exist here or may not be used, so that inferences run on any core and may take other "
+            "times than measured: name others with --cores",
+            cores.text_of(wanted),
+        )
+    return before
 
 
 def _serve_there(options: argparse.Namespace) -> None:

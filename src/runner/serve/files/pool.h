@@ -29,6 +29,7 @@ struct Member {
 struct Pool {
     std::string folder, model, device;
     int threads = 1;
+    std::vector<int> cores;  // on which it was measured; empty where the system chose
     std::vector<std::pair<std::string, bool>> options;  // of ncnn, as in the measurements
     bool is_half = false;
     MappedFile weights, norms;
@@ -137,6 +138,11 @@ inline void runtime(Words& words, Pool& pool) {
     }
 }
 
+// Cores are numbers below those that a set of cores of the system holds.
+inline void cores(Words& words, Pool& pool) {
+    while (!words.at_end()) pool.cores.push_back(static_cast<int>(words.count("the number of a core", 1023)));
+}
+
 // The lines of pool.txt before its last one, whose digest is checked.
 inline std::vector<std::string> lines(const std::string& path) {
     const MappedFile file(path);
@@ -171,13 +177,20 @@ inline Pool open_pool(const std::string& folder) {
     Pool pool;
     pool.folder = folder;
     const std::string path = folder + "/pool.txt";
-    const std::vector<std::string> lines = pool_text::lines(path);
+    std::vector<std::string> lines = pool_text::lines(path);
     if (lines.empty() || lines[0] != "autotailor-pool 1")
         throw PoolError(path + ": expected the first line to be: autotailor-pool 1: update the program, or make the pool anew with the rule pool");
+    const bool has_cores = lines.size() > 4 && lines[4].rfind("cores ", 0) == 0;
+    if (has_cores) {
+        Words words(lines[4], path + ", line 5");
+        words.expect("cores");
+        pool_text::cores(words, pool);
+        lines.erase(lines.begin() + 4);
+    }
     const char* heads[] = {"model", "device", "runtime", "weights", "norms"};
     std::set<std::string> names;
     for (size_t i = 1; i < lines.size(); ++i) {
-        Words words(lines[i], path + ", line " + std::to_string(i + 1));
+        Words words(lines[i], path + ", line " + std::to_string(i + 1 + (has_cores && i >= 4)));
         words.expect(i <= 5 ? heads[i - 1] : "member");
         if (i == 1) pool.model = words.word("a name");
         else if (i == 2) pool.device = words.word("a name");

@@ -215,6 +215,7 @@ private:
         reloader_ = &client;
         reload_id_ = frame.id;
         successor_ = std::async(std::launch::async, [this, settings, before = engine_.get()] {
+            step_back();
             Pool pool = open_pool(before->pool().folder);
             check_successor(before->pool(), pool);
             return std::make_unique<Engine>(std::move(pool), settings, sensors_);
