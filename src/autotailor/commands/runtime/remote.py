@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, OverdueError, TransientError
-from autotailor.profiling.host.lock import DeviceLock
+from autotailor.profiling.host.holding import held
 from autotailor.profiling.runtimes.runner.binary import server_binary
 from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
@@ -75,9 +74,12 @@ def serve(
             f"{device.name}: make one with `snakemake --config model={index.model} device={device.name} -- pool`, or "
             f"add device.name={index.device} where both devices are of one kind"
         )
-    transport = open_transport(device)
-    with _held(device, transport):
-        Remote(folder, index, device, transport, lease_s).serve(address, options)
+    with open_transport(device) as transport:
+        transport.check()
+        with held(transport, device.name) as user:
+            if user is not None:
+                raise DeviceError(f"device {device.name} is in use by {user}: end that first")
+            Remote(folder, index, device, transport, lease_s).serve(address, options)
 
 
 class Remote:
@@ -176,19 +178,3 @@ def _silence(relay: Relay) -> BaseException | None:
         except ServerLostError as error:
             found = error.__cause__ or error
     return found
-
-
-@contextmanager
-def _held(device: DeviceConfig, transport: Transport) -> Iterator[None]:
-    """Holds a device, so that nothing is measured there while a pool runs."""
-    lock = DeviceLock(transport.identity, device.name)
-    if not lock.try_acquire():
-        raise DeviceError(f"device {device.name} is in use by {lock.holder() or 'another process'}: end that first")
-    try:
-        transport.check()
-        if user := transport.claim():
-            raise DeviceError(f"device {device.name} is in use by {user}: end that first")
-        yield
-    finally:
-        transport.cleanup()
-        lock.release()
