@@ -336,6 +336,7 @@ def test_the_server_of_a_killed_command_ends_by_itself(device: Device, pool: Tin
     device.check_left()
 
 
+@pytest.mark.sweep
 def test_a_connection_that_breaks_for_a_second_does_not_end_the_server(device: Device, pool: TinyPool) -> None:
     with Command(pool, device, "--lease-s", "6").ready() as command, command.client() as client:
         (before,) = device.servers

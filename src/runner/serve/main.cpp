@@ -19,7 +19,7 @@ static volatile std::sig_atomic_t is_over = 0;
 static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
-    "                        [--keep-s S] [--lease-s S] [--cores N,N,...|any]\n"
+    "                        [--keep-s S] [--lease-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
     "       autotailor-serve --check POOL | --gather MEMBER POOL | --version\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
     "member, the quota that of the control group, and inferences run on the cores on which the pool was measured.\n";
@@ -76,7 +76,7 @@ static void choose_cores(const CommandLine& line, const Pool& pool) {
 
 static void serve(const CommandLine& line) {
     const double lease_s = lease_of(line);
-    const Sensors sensors;
+    const Sensors sensors(line.text("--sensors"));
     Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
     Pool pool = open_pool(line.pool);
     const Settings settings = settings_of(line, pool);
@@ -127,7 +127,7 @@ int main(int count, char** words) {
             gather(words[3], words[2]);
         } else {
             const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
-                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--lease-s", "--cores"});
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--lease-s", "--cores", "--sensors"});
             if (line.pool.empty()) {
                 std::cerr << usage;
                 return 64;

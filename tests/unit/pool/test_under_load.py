@@ -125,6 +125,7 @@ def test_a_deadline_that_no_subnet_meets_is_said_with_one_that_is_met(run: makin
         find_members(run, Load((2.0, 2.0, 2.0), 1.0, fastest * 0.9), SEARCH)
 
 
+@pytest.mark.sweep  # tests/unit/commands/runtime/test_search.py walks the same within a command
 def test_a_pool_gets_the_members_beside_its_own(run: making.Run, export: Callable[[Any], Any], tmp_path: Path) -> None:
     config, target = PoolConfig(members=3), tmp_path / "pool"
     origin = making.origin_of("resnet_digits", run.device, config)

@@ -47,6 +47,12 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="without --device: cores that inferences run on, or `any` (default: those on which the pool was measured)",
     )
     parser.add_argument(
+        "--sensors",
+        type=Path,
+        metavar="FOLDER",
+        help="without --device: folder that holds the machine's proc and sys, where a container has them elsewhere (/)",
+    )
+    parser.add_argument(
         "--lease-s",
         type=float,
         metavar="S",
@@ -66,6 +72,8 @@ def run(options: argparse.Namespace) -> None:
     """
     from autotailor.runtime import PoolError
 
+    if options.device and options.sensors is not None:
+        raise PoolError("--sensors: the sensors of a device are its own; leave this option out")
     if options.device and options.cores is not None:
         raise PoolError("--cores: the cores of a device are those of its configuration; say device.cores=[...] instead")
     if options.device:
@@ -79,13 +87,16 @@ def run(options: argparse.Namespace) -> None:
 def _serve_here(options: argparse.Namespace) -> None:
     """Serves with ncnn's Python wheel."""
     from autotailor.runtime import Service
+    from autotailor.runtime.serving.sensors import Sensors
     from autotailor.runtime.wire import Address, Server
 
     folder = pool_folder(options.pool)
     every = _pin(folder, options.cores)
+    root = options.sensors or Path("/")
+    sensors = Sensors(root / "proc", root / "sys")
     policy = {"quantile": options.quantile, "rate": options.rate}
     with (
-        Service.of(folder, options.deadline_ms, preparing=every, **policy) as service,
+        Service.of(folder, options.deadline_ms, sensors, every, **policy) as service,
         Server(service, Address.parse(address_of(options))) as server,
     ):
         for number in (signal.SIGINT, signal.SIGTERM):
