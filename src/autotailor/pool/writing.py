@@ -122,8 +122,16 @@ def write_pool(
         found = verify(temporary, exported, origin.tolerance)
         document = describe(index, named, found, origin)
         (temporary / DOCUMENT).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        _move_sockets(folder, temporary)
         shutil.rmtree(folder, ignore_errors=True)  # an older pool, in whose place the new one is moved next
     return document
+
+
+def _move_sockets(old: Path, new: Path) -> None:
+    """Moves the socket of a server that serves the old pool, so that clients still find the server."""
+    for path in old.glob("*") if old.is_dir() else ():
+        if path.is_socket():
+            path.rename(new / path.name)
 
 
 def describe(

@@ -12,6 +12,7 @@ breaks for a shorter while costs nothing but the requests of that time.
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,8 +43,11 @@ LOOKS = 5
 LEASE_S = 2 * TIMEOUT_S
 """Seconds without a request after which the server on the device ends by itself.
 
-A connection that has gone silent is given up after ``TIMEOUT_S``, and a new one must still find the server.
+A connection that has gone silent is given up after ``TIMEOUT_S``, and a new one must still find the server. The time in
+which a new pool is sent comes on top, because requests wait meanwhile.
 """
+SLOWEST = 1_000_000
+"""Bytes a second at which a pool is sent at least; on a slower way, ``--lease-s`` says more."""
 LISTENING = re.compile(r"serving .* at tcp:(\d+)")
 
 
@@ -52,7 +56,7 @@ class StoppedError(Exception):
 
 
 def serve(
-    folder: Path, device: DeviceConfig, address: Address, options: Sequence[str], lease_s: float = LEASE_S
+    folder: Path, device: DeviceConfig, address: Address, options: Sequence[str], lease_s: float | None = None
 ) -> None:
     """Serves a pool on a device until a client stops it. Nothing that runs is left there, whatever ends this.
 
@@ -61,7 +65,7 @@ def serve(
         device: the device's configuration.
         address: where clients of this computer connect.
         options: of ``autotailor-serve``.
-        lease_s: seconds without a request after which the server there ends by itself.
+        lease_s: seconds without a request after which the server there ends by itself; None: see ``LEASE_S``.
 
     Raises:
         PoolError: the pool is not whole, was made for another device, or the address cannot be used.
@@ -79,7 +83,13 @@ def serve(
         with held(transport, device.name) as user:
             if user is not None:
                 raise DeviceError(f"device {device.name} is in use by {user}: end that first")
+            lease_s = lease_for(index) if lease_s is None else lease_s
             Remote(folder, index, device, transport, lease_s).serve(address, options)
+
+
+def lease_for(index: Index) -> float:
+    """Seconds of the lease of a pool's server, see ``LEASE_S``; whole ones."""
+    return float(math.ceil(LEASE_S + (index.weights.bytes + index.norms.bytes) / SLOWEST))
 
 
 class Remote:

@@ -57,7 +57,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=float,
         metavar="S",
         help="with --device: seconds for which the server there goes on when this command no longer reaches it "
-        "(default: 120)",
+        "(default: 120, and a second for each MB of the pool)",
     )
     parser.set_defaults(run=run)
 
@@ -144,8 +144,7 @@ def _serve_there(options: argparse.Namespace) -> None:
     if options.deadline_ms is not None:
         words += ["--deadline-ms", str(options.deadline_ms)]
     device, address = DeviceConfig.from_section(section), Address.parse(address_of(options))
-    lease_s = remote.LEASE_S if options.lease_s is None else options.lease_s
     with Interruption():
         with suppress(KeyboardInterrupt):
-            remote.serve(pool_folder(options.pool), device, address, words, lease_s)
+            remote.serve(pool_folder(options.pool), device, address, words, options.lease_s)
         print("stopped", flush=True)

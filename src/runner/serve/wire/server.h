@@ -110,8 +110,8 @@ public:
     const Engine& engine() const { return *engine_; }
     const Listener& listener() const { return listener_; }
 
-    // Whether no request has come for so long that the server ends.
-    bool is_abandoned() const { return wall_ms() - asked_ms_ > lease_ms_; }
+    // Whether no request has come for so long that the server ends; the pool is not being opened anew.
+    bool is_abandoned() const { return !successor_.valid() && wall_ms() - asked_ms_ > lease_ms_; }
 
     // Serves until a client says stop, the lease is over, or the flag is set.
     void run(const volatile std::sig_atomic_t& is_over) {
@@ -226,6 +226,7 @@ private:
     void succeed() {
         if (!successor_.valid() || successor_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
         Connection* const client = std::exchange(reloader_, nullptr);
+        asked_ms_ = wall_ms();
         try {
             std::unique_ptr<Engine> after = successor_.get();
             after->inherit(*engine_);

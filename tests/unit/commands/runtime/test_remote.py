@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ import psutil
 import pytest
 
 from autotailor.__main__ import main
+from autotailor.commands.runtime.remote import lease_for
 from autotailor.profiling.runtimes.runner import binary
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from autotailor.profiling.transports.base import Stream, Transport
 from autotailor.runtime import Client
+from autotailor.runtime.files import open_pool
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 
@@ -69,6 +72,13 @@ def test_the_server_of_a_killed_command_ends_on_this_computer_too(pool: TinyPool
         process.wait()
     psutil.wait_procs([server], timeout=10)
     assert not server.is_running()
+
+
+def test_a_pool_can_be_sent_within_the_lease_of_its_server(pool: TinyPool) -> None:
+    index = open_pool(pool.folder).index
+    assert lease_for(index) == 121.0
+    large = replace(index, weights=replace(index.weights, bytes=250_000_000))
+    assert lease_for(large) == 371.0
 
 
 def test_a_lease_without_a_device_is_refused(pool: TinyPool, capsys: pytest.CaptureFixture[str]) -> None:
