@@ -13,7 +13,7 @@ import pytest
 
 from autotailor.runtime.files import Index
 from pools import SIDES, TinyPool, tiny_pool
-from served import Client, Refused, Serving
+from served import REPLY, Client, Refused, Serving
 
 LARGEST = max(SIDES)
 IMAGE = np.random.default_rng(5).normal(size=(3, LARGEST, LARGEST)).astype(np.float32)
@@ -124,10 +124,19 @@ def test_a_client_that_goes_while_its_pool_is_opened_costs_nothing(command: tupl
             assert is_of(pool, client.infer_with(2, IMAGE).outputs)
 
 
+def test_what_a_client_sets_while_the_pool_is_opened_stays(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server, server.client() as client, server.client() as other:
+        for quantile in (0.6, 0.7, 0.8):
+            client.send(RELOAD)
+            other.set(quantile=quantile)
+            assert client.receive()[0] == RELOAD + REPLY
+            assert client.status()["settings"]["quantile"] == quantile
+
+
 def test_another_client_is_told_that_the_pool_is_being_opened(command: tuple[str, ...], pool: TinyPool) -> None:
     with Serving(command, pool.folder, *OPTIONS) as server, server.client() as client:
         numbers = [client.send(RELOAD) for _ in range(2)]
         answers = sorted((client.receive() for _ in numbers), key=lambda answer: answer[1])
-        assert answers[0][0] == RELOAD + 128
+        assert answers[0][0] == RELOAD + REPLY
         assert b"the pool is being opened already" in answers[1][2]
         client.ask(RELOAD)

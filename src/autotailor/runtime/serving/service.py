@@ -132,11 +132,16 @@ class Service:
         """
         pool = open_pool(self._pool.folder)
         check_successor(self._pool.index, pool.index)
-        settings = replace(self.chooser.settings, pin=None)
-        made = Service(pool, settings, self._sensors, self._clock, self._preparing)
+        made = Service(pool, replace(self.chooser.settings, pin=None), self._sensors, self._clock, self._preparing)
 
         def take_over() -> Service:
-            made.chooser.monitor = self.chooser.monitor
+            settings = replace(self.chooser.settings, pin=None)  # a client may have changed them meanwhile
+            try:
+                made.chooser.check(settings)
+            except PoolError:
+                made.close()
+                raise
+            made.chooser.settings, made.chooser.monitor = settings, self.chooser.monitor
             made._choose(settings.policy.deadline_ms)
             return made
 

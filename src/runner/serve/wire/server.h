@@ -211,7 +211,7 @@ private:
         if (frame.length > 0) throw PoolError("a request of kind 6 has no body, and " + std::to_string(frame.length) + " bytes came");
         if (successor_.valid()) throw PoolError("reload: the pool is being opened already: wait until that is done");
         Settings settings = engine_->settings();
-        settings.pin.clear();  // its name may be another SubNet's by now
+        settings.pin.clear();
         reloader_ = &client;
         reload_id_ = frame.id;
         successor_ = std::async(std::launch::async, [this, settings, before = engine_.get()] {

@@ -147,7 +147,9 @@ def test_what_was_learnt_of_the_load_is_taken_over(loaded: Loaded) -> None:
     take_over = loaded.service.successor()
     loaded.slowdown = 2.0
     loaded.infer(10)  # while the new pool is opened
+    loaded.service.set({"quantile": 0.9})
     with take_over() as after:
+        assert after.status()["settings"] == loaded.service.status()["settings"]
         assert after.status()["load"] == loaded.service.status()["load"]
         assert after.status()["target"] == loaded.service.status()["target"] != "member_02"
 
