@@ -89,9 +89,11 @@ def device(request: pytest.FixtureRequest, tmp_path: Path) -> Device:
 
 
 @pytest.fixture(params=["adb", "ssh"])
-def emulated(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Device]:
+def emulated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Device]:
     """A phone, and a board, with an aarch64."""
-    serve_command("aarch64")
+    serve_command("aarch64")  # both before the test has a home of its own, in which there is no compiled ncnn
+    serve_binary()
+    home: Path = request.getfixturevalue("home")
     if request.param == "adb":
         with AdbDaemon(tmp_path / "aarch64", machine="aarch64") as daemon:
             yield phone_of(daemon)
