@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ class Recorder:
         self.may_go = threading.Event()
         self.may_go.set()
         self.running = 0
+        self.has_successor, self.is_closed = True, False
 
     def infer(self, request: Request) -> Reply:
         self.running += 1
@@ -47,6 +48,21 @@ class Recorder:
     def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
         self.settings |= content
         return self.settings
+
+    def successor(self) -> Callable[[], Recorder]:
+        """Another recorder; what it is asked is counted on its own."""
+        if not self.has_successor:
+            raise PoolError("the folder holds no whole pool")
+        self.next = Recorder()
+
+        def take_over() -> Recorder:
+            assert self.running == 0, "a request runs"
+            return self.next
+
+        return take_over
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,9 +89,11 @@ def device(request: pytest.FixtureRequest, tmp_path: Path) -> Device:
 
 
 @pytest.fixture(params=["adb", "ssh"])
-def emulated(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Device]:
+def emulated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Device]:
     """A phone, and a board, with an aarch64."""
-    serve_command("aarch64")
+    serve_command("aarch64")  # both before the test has a home of its own, in which there is no compiled ncnn
+    serve_binary()
+    home: Path = request.getfixturevalue("home")
     if request.param == "adb":
         with AdbDaemon(tmp_path / "aarch64", machine="aarch64") as daemon:
             yield phone_of(daemon)
@@ -108,7 +111,7 @@ def pool(tmp_path: Path) -> TinyPool:
 class Command:
     """``autotailor runtime serve --device`` as a process, which is over when the context ends."""
 
-    def __init__(self, pool: TinyPool, device: Device) -> None:
+    def __init__(self, pool: TinyPool, device: Device, *options: str) -> None:
         self.address = f"unix:{pool.folder.parent / 's'}"
         words = [
             "-m",
@@ -120,6 +123,7 @@ class Command:
             self.address,
             "--deadline-ms",
             "9",
+            *options,
         ]
         self.process = subprocess.Popen(
             [sys.executable, *words, "--device", *device.words],
@@ -154,6 +158,14 @@ class Command:
         """Exit code and errors, once it has ended."""
         said = self.process.communicate(timeout=120)[1]
         return self.process.returncode, said
+
+
+def answers(client: Client) -> bool:
+    """Whether the server answers a request."""
+    try:
+        return client.infer(PICTURE).outputs.shape == (4,)
+    except PoolError:
+        return False
 
 
 def until(holds: Callable[[], object], seconds: float = 60) -> None:
@@ -286,6 +298,73 @@ def test_what_a_killed_command_left_is_ended_by_the_next_one(device: Device, poo
     device.check_left()
 
 
+def test_a_pool_with_other_weights_is_sent_and_loaded_while_it_serves(
+    device: Device, pool: TinyPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Command(pool, device).ready() as command, command.client() as client:
+        (server,) = device.servers
+        before = device.kept
+        other = tiny_pool(tmp_path / "other", seed=1)
+        shutil.rmtree(pool.folder)
+        other.folder.rename(pool.folder)
+        small = PICTURE[:, :8, :8]
+        client.set(pin="member_00")
+        until(lambda: client.infer(PICTURE).member == 0)
+        np.testing.assert_allclose(client.infer(small).outputs, pool.logits("member_00", small), atol=1e-4)
+        assert main(["runtime", "reload", "--at", command.address]) == 0
+        assert capsys.readouterr().out == "serving 3 members of tiny on host\n"
+        client.set(pin="member_00")
+        until(lambda: client.infer(PICTURE).member == 0)
+        np.testing.assert_allclose(client.infer(small).outputs, other.logits("member_00", small), atol=1e-4)
+        assert [each.pid for each in device.servers] == [server.pid]
+        assert 0 < len(set(device.kept) & set(before)) < len(before)  # only what has changed was sent
+        client.stop()
+        assert command.end()[0] == 0
+    device.check_left()
+
+
+def test_the_server_of_a_killed_command_ends_by_itself(device: Device, pool: TinyPool) -> None:
+    with Command(pool, device, "--lease-s", "2").ready() as command:
+        time.sleep(3)  # longer than the lease: the command renews it, though no client asks
+        (server,) = device.servers
+        command.process.kill()
+        command.process.wait()
+        assert server.is_running()
+        until(lambda: not device.servers, 15)
+    with Command(pool, device).ready() as command, command.client() as client:  # and the next command finds no trace
+        client.infer(PICTURE)
+        client.stop()
+        assert command.end()[0] == 0
+    device.check_left()
+
+
+@pytest.mark.sweep
+def test_a_connection_that_breaks_for_a_second_does_not_end_the_server(device: Device, pool: TinyPool) -> None:
+    with Command(pool, device, "--lease-s", "6").ready() as command, command.client() as client:
+        (before,) = device.servers
+        device.leave()
+        time.sleep(1)
+        device.come_back()
+        until(lambda: answers(client))
+        time.sleep(6)  # the lease of before the break would be over by now
+        assert [server.pid for server in device.servers] == [before.pid]
+        client.stop()
+        assert command.end()[0] == 0
+    device.check_left()
+
+
+@pytest.mark.sweep
+def test_a_device_that_is_away_for_longer_than_the_lease_ends_the_command(device: Device, pool: TinyPool) -> None:
+    with Command(pool, device, "--lease-s", "2").ready() as command:
+        device.leave()
+        until(lambda: not device.servers, 15)
+        device.come_back()
+        code, said = command.end()
+    assert code == 1
+    assert "no request has come for 2 s (--lease-s)" in said
+    device.check_left()
+
+
 @pytest.mark.sweep
 def test_a_server_that_dies_there_ends_the_command(device: Device, pool: TinyPool) -> None:
     with Command(pool, device).ready() as command:
@@ -299,19 +378,12 @@ def test_a_server_that_dies_there_ends_the_command(device: Device, pool: TinyPoo
 
 def test_a_connection_that_breaks_costs_some_requests(device: Device, pool: TinyPool) -> None:
     with Command(pool, device).ready() as command, command.client() as client:
-        before = client.infer(PICTURE).outputs
+        assert answers(client)
         device.leave()
         with pytest.raises(PoolError):
             client.infer(PICTURE)
         device.come_back()
-
-        def answers() -> bool:
-            with suppress(PoolError):
-                np.testing.assert_array_equal(client.infer(PICTURE).outputs.shape, before.shape)
-                return True
-            return False
-
-        until(answers)
+        until(lambda: answers(client))
         client.stop()
         assert command.end()[0] == 0
     device.check_left()

@@ -128,7 +128,8 @@ def origin_of(model: str, device: DeviceConfig, config: PoolConfig, preparation:
     check_device(device)
     options = open_runtime(device).settings()["options"]
     further = {"preparation": asdict(preparation) if preparation else None}
-    return Origin(model, device.name, device.threads, options, config.precision, config.tolerance, further)
+    head = (model, device.name, device.threads, options)
+    return Origin(*head, config.precision, config.tolerance, further, device.cores)
 
 
 def exporter(

@@ -66,6 +66,7 @@ class Origin:
         model, device: names in the configuration.
         threads, options: ncnn's, of the measurements.
         precision: of the shared tensors.
+        cores: on which members are measured; empty where the system chooses.
         tolerance: see ``verify``.
         further: for ``pool.json`` alone.
     """
@@ -77,6 +78,7 @@ class Origin:
     precision: str = "fp32"
     tolerance: float = 1e-4
     further: Mapping[str, Any] = field(default_factory=dict)
+    cores: tuple[int, ...] = ()
 
 
 def write_pool(
@@ -114,14 +116,22 @@ def write_pool(
             listed.append(_listed(name, own, facts, {kind: _hash(text) for kind, text in texts.items()}))
         weights, norms = shared.write(temporary)
         options = tuple(sorted(origin.options.items()))
-        files = (weights, norms)
-        index = Index(origin.model, origin.device, origin.threads, options, origin.precision, *files, tuple(listed))
+        head = (origin.model, origin.device, origin.threads, options, origin.precision)
+        index = Index(*head, weights, norms, tuple(listed), origin.cores)
         (temporary / INDEX).write_text(index.text(), encoding="utf-8")
         found = verify(temporary, exported, origin.tolerance)
         document = describe(index, named, found, origin)
         (temporary / DOCUMENT).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        _move_sockets(folder, temporary)
         shutil.rmtree(folder, ignore_errors=True)  # an older pool, in whose place the new one is moved next
     return document
+
+
+def _move_sockets(old: Path, new: Path) -> None:
+    """Moves the socket of a server that serves the old pool, so that clients still find the server."""
+    for path in old.glob("*") if old.is_dir() else ():
+        if path.is_socket():
+            path.rename(new / path.name)
 
 
 def describe(
@@ -135,7 +145,7 @@ def describe(
         "schema_version": SCHEMA_VERSION,
         "model": index.model,
         "device": index.device,
-        "runtime": {"threads": index.threads, "options": dict(index.options)},
+        "runtime": {"threads": index.threads, "options": dict(index.options), "cores": list(index.cores)},
         "precision": index.precision,
         "files": {"weights.bin": asdict(index.weights), "norms.bin": asdict(index.norms)},
         "largest_member_bytes": max(each.bytes for each in found.values()),

@@ -150,10 +150,10 @@ def _export(
     measure = measure and run.cost.is_measured and not run.configuration["profile"]["lut"]
     device = device_of(run, access)
     question = {"run": run.folder.provenance.key, "measure": measure, **asked}
-    with destination(folder, question) as place, _surroundings(run):
+    with destination(folder, question) as place, surroundings(run):
         if measure and device is not None:
             check_reachable(run, device)
-        splits = _data(run)
+        splits = data_of(run)
         chosen = find(splits, place.work, device if measure else None)
         _write(run, chosen, splits, place, device)
         table = _measure(run, chosen, splits, place, device, measure=measure)
@@ -182,7 +182,7 @@ def _limits(run: RunTables, budget: Budget) -> tuple[float, Limits]:
 
 
 @contextlib.contextmanager
-def _surroundings(run: RunTables) -> Iterator[None]:
+def surroundings(run: RunTables) -> Iterator[None]:
     """Computes as the rules do: in the folder of the run, whose paths are relative to it, and with as many threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(run.configuration["threads"])
@@ -193,7 +193,7 @@ def _surroundings(run: RunTables) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _data(run: RunTables) -> DataSplits:
+def data_of(run: RunTables) -> DataSplits:
     """The run's data, with labels.
 
     Raises:

@@ -83,17 +83,16 @@ class RunTables:
     @cached_property
     def predictions(self) -> Predictions:
         """The metrics as the rules predict them."""
-        return predictions(self.net, self._read_accuracy, self.lut, self.device)
+        return predictions(self.net, self.accuracy, self.lut, self.device)
 
     @cached_property
     def metrics(self) -> Mapping[str, KnownMetric]:
         """The metrics that can be predicted, by name."""
-        return known_metrics(
-            self.net, accuracy_of(self._read_accuracy, self.score), self.predictions, self.lut, self.device
-        )
+        return known_metrics(self.net, accuracy_of(self.accuracy, self.score), self.predictions, self.lut, self.device)
 
     @cached_property
-    def _read_accuracy(self) -> prediction.Accuracy:
+    def accuracy(self) -> prediction.Accuracy:
+        """The run's prediction of accuracy with the SuperNet's weights: ``accuracy.json``."""
         return prediction.read_accuracy(self.folder.file("accuracy.json"), self.net.macs())
 
     @cached_property
@@ -157,7 +156,7 @@ class RunTables:
     @property
     def model(self) -> prediction.AccuracyModel | None:
         """What evaluations have taught about accuracy; None where the prediction is the sum of single drops."""
-        return self._read_accuracy.model
+        return self.accuracy.model
 
     @property
     def unknown_metrics(self) -> Mapping[str, str]:

@@ -3,6 +3,8 @@
 // autotailor-serve --gather MEMBER POOL: writes a member's weights to standard output, as ncnn reads them.
 #include <csignal>
 #include <iostream>
+#include <limits>
+#include <memory>
 
 #include "engine/report.h"
 #include "options.h"
@@ -17,10 +19,10 @@ static volatile std::sig_atomic_t is_over = 0;
 static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
-    "                        [--keep-s S]\n"
+    "                        [--keep-s S] [--lease-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
     "       autotailor-serve --check POOL | --gather MEMBER POOL | --version\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
-    "member, and the quota that of the control group.\n";
+    "member, the quota that of the control group, and inferences run on the cores on which the pool was measured.\n";
 
 static Settings settings_of(const CommandLine& line, const Pool& pool) {
     Settings settings;
@@ -49,20 +51,45 @@ static Listener listener_of(const CommandLine& line) {
     return Listener::at_port(static_cast<int>(port));
 }
 
+static double lease_of(const CommandLine& line) {
+    const double seconds = line.number("--lease-s", std::numeric_limits<double>::infinity());
+    if (!(seconds > 0)) throw PoolError("--lease-s: expected a positive number of seconds");
+    return seconds;
+}
+
+// Pins this thread, and with it those that run inferences, to the cores that are asked for or to those of the measurements.
+static void choose_cores(const CommandLine& line, const Pool& pool) {
+    first_cores();
+    const std::string text = line.text("--cores", "");
+    std::vector<int> wanted = pool.cores;
+    if (!text.empty()) wanted.clear();
+    if (!text.empty() && text != "any")
+        for (const std::string& word : split(text, ',')) {
+            if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
+                throw PoolError("--cores: expected numbers of cores with commas between them, such as 0,1, or any");
+            wanted.push_back(std::stoi(word));
+        }
+    if (!pin(wanted))
+        std::cerr << "the cores of the measurements, or of --cores, do not exist here or may not be used, so that inferences run on any core and may "
+                     "take other times than measured: name others with --cores" << std::endl;
+}
+
 static void serve(const CommandLine& line) {
-    const Sensors sensors;
+    const double lease_s = lease_of(line);
+    const Sensors sensors(line.text("--sensors"));
     Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
     Pool pool = open_pool(line.pool);
     const Settings settings = settings_of(line, pool);
-    Engine engine(std::move(pool), settings, sensors);
-    Server server(engine, sensors, std::move(listener));
+    choose_cores(line, pool);
+    Server server(std::make_unique<Engine>(std::move(pool), settings, sensors), sensors, std::move(listener), lease_s);
     struct sigaction action = {};
     action.sa_handler = [](int) { is_over = 1; };
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
-    std::cout << "serving " << engine.pool().model << " with " << engine.pool().members.size() << " members at " << server.listener().text() << std::endl;
+    std::cout << "serving " << server.engine().pool().model << " with " << server.engine().pool().members.size() << " members at " << server.listener().text() << std::endl;
     server.run(is_over);
-    std::cout << status_json(engine, sensors) << std::endl;
+    if (server.is_abandoned()) std::cerr << "no request has come for " << lease_s << " s (--lease-s), so that the server has ended" << std::endl;
+    std::cout << status_json(server.engine(), sensors) << std::endl;
 }
 
 static void check(const std::string& folder) {
@@ -100,7 +127,7 @@ int main(int count, char** words) {
             gather(words[3], words[2]);
         } else {
             const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
-                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s"});
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--lease-s", "--cores", "--sensors"});
             if (line.pool.empty()) {
                 std::cerr << usage;
                 return 64;

@@ -67,6 +67,18 @@ def test_a_client_that_asks_much_at_once_does_not_keep_another_one_waiting(
         modest.infer(IMAGE)
 
 
+def test_a_server_with_a_lease_ends_when_nobody_has_asked_for_so_long(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, "--lease-s", "2") as server, server.client() as client:
+        begin = time.monotonic()
+        for _ in range(3):
+            time.sleep(1)
+            client.status()
+        with server.client():  # a client that asks nothing renews no lease
+            _, said = server.process.communicate(timeout=60)
+    assert time.monotonic() - begin > 5
+    assert said == "no request has come for 2 s (--lease-s), so that the server has ended\n"
+
+
 def test_a_client_that_is_gone_in_the_middle_costs_nobody_else(command: tuple[str, ...], pool: TinyPool) -> None:
     with Serving(command, pool.folder, *OPTIONS) as server:
         before = server.descriptors()

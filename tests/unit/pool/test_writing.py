@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,3 +108,17 @@ def test_a_new_pool_takes_the_place_of_an_old_one(members: Members, tmp_path: Pa
     assert sorted(path.name for path in (tmp_path / "pool" / "members").iterdir()) == [
         "member_00.param", "member_00.slices", "member_01.param", "member_01.slices",
     ]  # fmt: skip
+
+
+def test_the_server_of_an_old_pool_is_found_in_the_folder_of_the_new_one(
+    members: Members, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, found = members
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    (tmp_path / "pool").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        listening.bind("pool/serve.sock")
+        listening.listen()
+        write_pool(tmp_path / "pool", net, found[:1], ORIGIN)
+        client.connect("pool/serve.sock")
+    assert len(open_pool(tmp_path / "pool").index.members) == 1

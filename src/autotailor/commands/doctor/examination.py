@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -15,7 +14,7 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.errors import AuthorisationError, DeviceError, UnreachableError
-from autotailor.profiling.host.lock import DeviceLock
+from autotailor.profiling.host.holding import held
 from autotailor.profiling.host.machine import look
 from autotailor.profiling.host.sysfs import ROOT
 from autotailor.profiling.measuring.session import Session
@@ -56,7 +55,7 @@ def examine(device: DeviceConfig, root: PurePosixPath = ROOT) -> Iterator[Findin
         if not reached:
             return
         try:
-            with _held(device, transport) as user:
+            with held(transport, device.name) as user:
                 yield _lock_finding(user)
                 if user is None:
                     yield from _check_state(device, transport, root)
@@ -116,24 +115,6 @@ def _check_space(transport: Transport) -> Finding:
     return Finding(
         "space", Verdict.WARNING if free < AMPLE_MB else Verdict.GOOD, said, remedy if free < AMPLE_MB else ""
     )
-
-
-@contextmanager
-def _held(device: DeviceConfig, transport: Transport) -> Iterator[str | None]:
-    """Locks the device, so that the checks disturb no run and no run starts meanwhile.
-
-    Yields:
-        None where the device is locked, else the user of the device.
-    """
-    lock = DeviceLock(transport.identity, device.name)
-    if not lock.try_acquire():
-        yield str(lock.holder() or "another process")
-        return
-    try:
-        yield transport.claim()
-    finally:
-        transport.cleanup()
-        lock.release()
 
 
 def _lock_finding(user: str | None) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from autotailor.commands.runtime import ask, demo, serve
+from autotailor.commands.runtime import ask, demo, search, serve
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,5 +17,5 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "machine, or on a device with autotailor-serve, which is the same in C++ (serve --device).",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for action in (serve, ask, demo):
+    for action in (serve, ask, search, demo):
         action.add_actions(actions)

@@ -1,4 +1,4 @@
-"""``autotailor runtime status`` and ``infer``: ask a server, in Python or in C++."""
+"""``autotailor runtime status``, ``infer``, ``reload`` and ``stop``: ask a server, in Python or in C++."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PictureError(AutoTailorError):
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds ``status``, ``infer`` and ``stop``."""
+    """Adds ``status``, ``infer``, ``reload`` and ``stop``."""
     status = actions.add_parser("status", help="what a server runs, and what it knows of the load")
     add_address(status, "--at", "where the server listens")
     shown = status.add_mutually_exclusive_group()
@@ -46,6 +46,15 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     infer.add_argument("--json", action="store_true", help="print one JSON object")
     infer.set_defaults(run=run_infer)
+    reload = actions.add_parser(
+        "reload",
+        help="let a server open its pool anew",
+        description="Lets a server open the folder of its pool again, after another pool of the same model has taken "
+        "that place. Requests are answered meanwhile, with the old pool; where the new one cannot be used, the old one "
+        "goes on.",
+    )
+    add_address(reload, "--at", "where the server listens")
+    reload.set_defaults(run=run_reload)
     stop = actions.add_parser("stop", help="stop a server that listens on a Unix socket")
     add_address(stop, "--at", "where the server listens")
     stop.set_defaults(run=run_stop)
@@ -90,6 +99,15 @@ def run_infer(options: argparse.Namespace) -> None:
         for row in found:
             late = ", late" if row["late"] else ""
             print(f"{row['picture']}: class {row['class']} in {row['latency_ms']:.3g} ms by {row['member']}{late}")
+
+
+def run_reload(options: argparse.Namespace) -> None:
+    """Lets a server open its pool anew; raises PoolError where none answers, or where the new pool cannot be used."""
+    from autotailor.runtime import Client
+
+    with Client(address_of(options)) as client:
+        status = client.reload()
+    print(f"serving {len(status['members'])} members of {status['model']} on {status['device']}")
 
 
 def run_stop(options: argparse.Namespace) -> None:
@@ -138,4 +156,4 @@ def _show(status: Mapping[str, Any]) -> None:
     print(f"load: operators {load['slowdown']:.2f} times as slow, waiting {load['waiting']:.0%} of the CPU time")
     print(f"missed {counters['missed']} of {counters['inferences']} deadlines, {counters['switches']} switches")
     if status["wants_search"]:
-        print("no member has fitted for a minute: run the search again, or raise the deadline")
+        print("no member has fitted for a minute: `autotailor runtime search RUN`, or raise the deadline")

@@ -3,26 +3,32 @@
 The server on the device listens on a port of the device's loopback interface. This process listens where a server of
 this computer would, and hands each request on through the device's transport. So clients need not know where the pool
 runs, and nothing runs on the device longer than this process.
+
+Where this process is killed, or does not reach the device any more, nobody can end the server there. So the server has
+a lease: it ends by itself where no request has come for a while. This process asks it all the time. A connection that
+breaks for a shorter while costs nothing but the requests of that time.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, OverdueError, TransientError
-from autotailor.profiling.host.lock import DeviceLock
+from autotailor.profiling.host.holding import held
 from autotailor.profiling.runtimes.runner.binary import server_binary
 from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
 from autotailor.runtime.errors import PoolError, ServerLostError
-from autotailor.runtime.files import Index, whole_pool
+from autotailor.runtime.files import Index, check_successor, whole_pool
+from autotailor.runtime.serving import cores
 from autotailor.runtime.wire import Address, Client, Relay, Server
 from autotailor.runtime.wire.bodies import most_request_bytes
+from autotailor.runtime.wire.client import TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +37,17 @@ STARTING_S = 120.0
 ENDING_S = 10.0
 """Seconds within which a server that does not answer any more must have ended."""
 LOOK_S = 5.0
-"""Seconds between two looks whether the server still answers."""
+"""Seconds between two looks whether the server still answers, at most."""
+LOOKS = 5
+"""Looks within a lease, at least: one that is lost must not end the server."""
+LEASE_S = 2 * TIMEOUT_S
+"""Seconds without a request after which the server on the device ends by itself.
+
+A connection that has gone silent is given up after ``TIMEOUT_S``, and a new one must still find the server. The time in
+which a new pool is sent comes on top, because requests wait meanwhile.
+"""
+SLOWEST = 1_000_000
+"""Bytes a second at which a pool is sent at least; on a slower way, ``--lease-s`` says more."""
 LISTENING = re.compile(r"serving .* at tcp:(\d+)")
 
 
@@ -39,7 +55,9 @@ class StoppedError(Exception):
     """A client has stopped the server."""
 
 
-def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequence[str]) -> None:
+def serve(
+    folder: Path, device: DeviceConfig, address: Address, options: Sequence[str], lease_s: float | None = None
+) -> None:
     """Serves a pool on a device until a client stops it. Nothing that runs is left there, whatever ends this.
 
     Args:
@@ -47,6 +65,7 @@ def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequenc
         device: the device's configuration.
         address: where clients of this computer connect.
         options: of ``autotailor-serve``.
+        lease_s: seconds without a request after which the server there ends by itself; None: see ``LEASE_S``.
 
     Raises:
         PoolError: the pool is not whole, was made for another device, or the address cannot be used.
@@ -59,9 +78,18 @@ def serve(folder: Path, device: DeviceConfig, address: Address, options: Sequenc
             f"{device.name}: make one with `snakemake --config model={index.model} device={device.name} -- pool`, or "
             f"add device.name={index.device} where both devices are of one kind"
         )
-    transport = open_transport(device)
-    with _held(device, transport):
-        Remote(folder, index, device, transport).serve(address, options)
+    with open_transport(device) as transport:
+        transport.check()
+        with held(transport, device.name) as user:
+            if user is not None:
+                raise DeviceError(f"device {device.name} is in use by {user}: end that first")
+            lease_s = lease_for(index) if lease_s is None else lease_s
+            Remote(folder, index, device, transport, lease_s).serve(address, options)
+
+
+def lease_for(index: Index) -> float:
+    """Seconds of the lease of a pool's server, see ``LEASE_S``; whole ones."""
+    return float(math.ceil(LEASE_S + (index.weights.bytes + index.norms.bytes) / SLOWEST))
 
 
 class Remote:
@@ -72,10 +100,12 @@ class Remote:
         index: of the pool.
         device: the device's configuration.
         transport: to the device.
+        lease_s: seconds without a request after which the server there ends by itself.
     """
 
-    def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport) -> None:
+    def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport, lease_s: float) -> None:
         self._folder, self._index, self._device, self._transport = folder, index, device, transport
+        self._lease_s = lease_s
         self._port = 0
 
     def serve(self, address: Address, options: Sequence[str]) -> None:
@@ -83,7 +113,7 @@ class Remote:
         program = server_binary(self._device.name, self._transport.probe())
         largest = most_request_bytes(self._index.largest_input)
         deadline = Deadline(STARTING_S)
-        with Relay(self._connect, largest) as relay, Server(relay, address) as server:
+        with Relay(self._connect, largest, self._renew) as relay, Server(relay, address) as server:
 
             def on_line(line: str) -> None:
                 if found := LISTENING.fullmatch(line):
@@ -92,7 +122,8 @@ class Remote:
                     deadline.renew(ENDING_S)
 
             print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
-            command = [self._transport.keep(program), self._push(), "--tcp", "0", *options]
+            own = ["--tcp", "0", "--lease-s", str(self._lease_s), "--cores", cores.text_of(self._device.cores)]
+            command = [self._transport.keep(program), self._push(), *own, *options]
             deadline.renew(STARTING_S)
             try:
                 code = self._transport.run(command, on_line, deadline)
@@ -112,6 +143,14 @@ class Remote:
         """The pool's folder on the device."""
         return self._transport.keep_all(self._folder, self._index.files, f"pool-{self._index.model}")
 
+    def _renew(self) -> int:
+        """Sends what has changed of the folder; returns the largest request that the pool takes now."""
+        index = whole_pool(self._folder).index
+        check_successor(self._index, index)
+        self._index = index
+        self._push()
+        return most_request_bytes(index.largest_input)
+
     def _connect(self) -> Client:
         where = f"device {self._device.name}"
         return Client(where, connection=self._transport.dial(self._port))
@@ -127,7 +166,7 @@ class Remote:
                 flush=True,
             )
             was_away = False
-            while not server.stopped.wait(LOOK_S):
+            while not server.stopped.wait(min(LOOK_S, self._lease_s / LOOKS)):
                 error = _silence(relay)
                 if isinstance(error, DeviceError) and not isinstance(error, TransientError):
                     return
@@ -149,19 +188,3 @@ def _silence(relay: Relay) -> BaseException | None:
         except ServerLostError as error:
             found = error.__cause__ or error
     return found
-
-
-@contextmanager
-def _held(device: DeviceConfig, transport: Transport) -> Iterator[None]:
-    """Holds a device, so that nothing is measured there while a pool runs."""
-    lock = DeviceLock(transport.identity, device.name)
-    if not lock.try_acquire():
-        raise DeviceError(f"device {device.name} is in use by {lock.holder() or 'another process'}: end that first")
-    try:
-        transport.check()
-        if user := transport.claim():
-            raise DeviceError(f"device {device.name} is in use by {user}: end that first")
-        yield
-    finally:
-        transport.cleanup()
-        lock.release()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 from contextlib import suppress
 from pathlib import Path
 
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
+
+logger = logging.getLogger(__name__)
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,6 +41,24 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--quantile", type=float, default=0.95, help="probability with which an inference meets its deadline"
     )
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second that must fit; 0: one at a time")
+    parser.add_argument(
+        "--cores",
+        metavar="N,N,...",
+        help="without --device: cores that inferences run on, or `any` (default: those on which the pool was measured)",
+    )
+    parser.add_argument(
+        "--sensors",
+        type=Path,
+        metavar="FOLDER",
+        help="without --device: folder that holds the machine's proc and sys, where a container has them elsewhere (/)",
+    )
+    parser.add_argument(
+        "--lease-s",
+        type=float,
+        metavar="S",
+        help="with --device: seconds for which the server there goes on when this command no longer reaches it "
+        "(default: 120, and a second for each MB of the pool)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,12 +66,20 @@ def run(options: argparse.Namespace) -> None:
     """Serves.
 
     Raises:
-        PoolError: the pool cannot be read, or the address cannot be used.
+        PoolError: the pool cannot be read, the address cannot be used, or an option is invalid.
         ConfigError: the device is unknown, or an override is invalid.
         DeviceError: the device cannot be used.
     """
+    from autotailor.runtime import PoolError
+
+    if options.device and options.sensors is not None:
+        raise PoolError("--sensors: the sensors of a device are its own; leave this option out")
+    if options.device and options.cores is not None:
+        raise PoolError("--cores: the cores of a device are those of its configuration; say device.cores=[...] instead")
     if options.device:
         _serve_there(options)
+    elif options.lease_s is not None:
+        raise PoolError("--lease-s: only a server on a device has a lease; name one with --device, or leave it out")
     else:
         _serve_here(options)
 
@@ -58,12 +87,16 @@ def run(options: argparse.Namespace) -> None:
 def _serve_here(options: argparse.Namespace) -> None:
     """Serves with ncnn's Python wheel."""
     from autotailor.runtime import Service
+    from autotailor.runtime.serving.sensors import Sensors
     from autotailor.runtime.wire import Address, Server
 
     folder = pool_folder(options.pool)
+    every = _pin(folder, options.cores)
+    root = options.sensors or Path("/")
+    sensors = Sensors(root / "proc", root / "sys")
     policy = {"quantile": options.quantile, "rate": options.rate}
     with (
-        Service.of(folder, options.deadline_ms, **policy) as service,
+        Service.of(folder, options.deadline_ms, sensors, every, **policy) as service,
         Server(service, Address.parse(address_of(options))) as server,
     ):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -75,6 +108,26 @@ def _serve_here(options: argparse.Namespace) -> None:
         )
         server.run()
     print("stopped", flush=True)
+
+
+def _pin(folder: Path, asked: str | None) -> frozenset[int]:
+    """Lets this process run on the cores that are asked for, or on those of the pool's measurements.
+
+    Returns:
+        The cores that it had before.
+    """
+    from autotailor.runtime.files import open_pool
+    from autotailor.runtime.serving import cores
+
+    before = cores.usable()
+    wanted = open_pool(folder, check=False).index.cores if asked is None else cores.parse(asked)
+    if not cores.use(wanted):
+        logger.warning(
+            "cores %s do not exist here or may not be used, so that inferences run on any core and may take other "
+            "times than measured: name others with --cores",
+            cores.text_of(wanted),
+        )
+    return before
 
 
 def _serve_there(options: argparse.Namespace) -> None:
@@ -93,5 +146,5 @@ def _serve_there(options: argparse.Namespace) -> None:
     device, address = DeviceConfig.from_section(section), Address.parse(address_of(options))
     with Interruption():
         with suppress(KeyboardInterrupt):
-            remote.serve(pool_folder(options.pool), device, address, words)
+            remote.serve(pool_folder(options.pool), device, address, words, options.lease_s)
         print("stopped", flush=True)

@@ -1,6 +1,6 @@
 """The files of a pool, as a device reads them (docs/design/runtime.md)."""
 
-from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, WEIGHTS, File, Index, Member
+from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, WEIGHTS, File, Index, Member, check_successor
 from autotailor.runtime.files.network import load_member
 from autotailor.runtime.files.opened import OpenPool, open_pool, whole_pool
 from autotailor.runtime.files.pieces import Norms, Piece, Slice, Tag, parse_pieces, pieces_text
@@ -18,6 +18,7 @@ __all__ = [
     "Piece",
     "Slice",
     "Tag",
+    "check_successor",
     "load_member",
     "open_pool",
     "parse_pieces",

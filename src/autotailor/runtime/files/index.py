@@ -6,13 +6,15 @@ Example, with one member (lines are broken here, and hashes cut)::
     model resnet_digits
     device host
     runtime 1 use_fp16_packed=0 use_fp16_storage=0
+    cores 0
     weights fp32 114688 3f0c...
     norms 8192 91aa...
     member member_00 accuracy 96.4 latency_ms 0.1 compute_ms 0.06 memory_ms 0.03 fixed_ms 0.01 peak_bytes 524288
         energy_mj - input in0 3x32x32 output out0 10 param 77c1... slices 02be...
     end 8d3e...
 
-The hash behind ``end`` is that of all bytes before its line.
+The line ``cores`` is missing where the system chose the cores of the measurements. The hash behind ``end`` is that of
+all bytes before its line.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.table import CLASSES, Entry
@@ -93,6 +96,7 @@ class Index:
         precision: of ``weights.bin``, one of ``PRECISIONS``.
         weights, norms: the two files that members share.
         members: by rising latency.
+        cores: on which it was measured; empty where the system chose.
     """
 
     model: str
@@ -103,6 +107,7 @@ class Index:
     weights: File
     norms: File
     members: tuple[Member, ...]
+    cores: tuple[int, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -123,6 +128,7 @@ class Index:
             f"model {self.model}",
             f"device {self.device}",
             f"runtime {self.threads}{options}",
+            *([f"cores {' '.join(map(str, self.cores))}"] if self.cores else []),
             f"weights {self.precision} {self.weights.bytes} {self.weights.sha256}",
             f"norms {self.norms.bytes} {self.norms.sha256}",
             *(_member_line(member) for member in self.members),
@@ -142,16 +148,20 @@ class Index:
             PoolError: the file is damaged, or of another version.
         """
         body = _body(content, path)
-        lines = iter(body)
+        lines: Iterator[str] = iter(body)
         try:
             next(lines)
             (model,), (device,) = _words(lines, "model", 1), _words(lines, "device", 1)
             threads, *options = _words(lines, "runtime")
+            line = next(lines)
+            cores = tuple(_count(word, least=0) for word in line.split(" ")[1:]) if line.startswith("cores ") else ()
+            lines = lines if cores else chain([line], lines)
             precision, *weights = _words(lines, "weights", 3)
             norms = _words(lines, "norms", 2)
             index = cls(
                 *(_name(model), _name(device), _count(threads), tuple(_option(each) for each in options)),
                 *(precision, _file(weights), _file(norms), tuple(_member(each) for each in lines)),
+                cores,
             )
             index._check()
         except (ValueError, StopIteration) as error:
@@ -167,6 +177,31 @@ class Index:
             raise ValueError("two members have the same name")
         if len({member.classes for member in self.members}) > 1:
             raise ValueError("members have different numbers of classes")
+
+
+def check_successor(before: Index, after: Index) -> None:
+    """Refuses a pool that cannot take another one's place while clients are connected.
+
+    Clients know the model's classes, and send pictures at the size of any member's input.
+
+    Raises:
+        PoolError: the pool is another model's or device's, has other classes, or lacks an input of the pool before.
+    """
+    for what, old, new in (
+        ("model", before.model, after.model),
+        ("device", before.device, after.device),
+        ("number of classes", before.members[0].classes, after.members[0].classes),
+    ):
+        if old != new:
+            raise PoolError(
+                f"the new pool's {what} is {new}, and clients expect {old}; start another server for it, with another "
+                "address"
+            )
+    if lacking := {member.shape for member in before.members} - {member.shape for member in after.members}:
+        sizes = ", ".join("x".join(map(str, shape)) for shape in sorted(lacking))
+        raise PoolError(
+            f"no member of the new pool takes pictures of {sizes}, which clients may send; start another server for it"
+        )
 
 
 def _member_line(member: Member) -> str:

@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files import Member, OpenPool, Piece, load_member
+from autotailor.runtime.serving import cores
 from autotailor.runtime.serving.clock import Stopwatch
 from autotailor.runtime.serving.resize import resized
 from autotailor.runtime.wire.bodies import Picture
@@ -57,7 +58,29 @@ class Preparation:
 
 @dataclass(frozen=True, eq=False)
 class _Gentle(OpenPool):
-    """A pool whose reader lets other threads run after each piece."""
+    """A pool whose reader lets other threads run after each piece, and whose folder another pool may take.
+
+    The shared files are mapped, so that they are there until the pool is closed. Networks and pieces are held.
+    """
+
+    texts: Mapping[str, tuple[str, tuple[Piece, ...]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pool: OpenPool) -> _Gentle:
+        """An opened pool; a member whose files are damaged is read again when it is wanted, which says so."""
+        texts = {}
+        for member in pool.index.members:
+            with suppress(PoolError):
+                texts[member.name] = (pool.param(member), pool.pieces(member))
+        return cls(pool.folder, pool.index, pool.weights, pool.norms, texts)
+
+    def param(self, member: Member) -> str:
+        held = self.texts.get(member.name)
+        return super().param(member) if held is None else held[0]
+
+    def pieces(self, member: Member) -> tuple[Piece, ...]:
+        held = self.texts.get(member.name)
+        return super().pieces(member) if held is None else held[1]
 
     def read(self, piece: Piece) -> npt.NDArray[np.float32 | np.uint32]:
         time.sleep(LET_GO_S)
@@ -110,20 +133,27 @@ class Engine:
         preparations: the last ones.
     """
 
-    def __init__(self, pool: OpenPool, first: int = 0, load: Callable[[OpenPool, Member], Any] = load_member) -> None:
+    def __init__(
+        self,
+        pool: OpenPool,
+        first: int = 0,
+        load: Callable[[OpenPool, Member], Any] = load_member,
+        preparing: Collection[int] = (),
+    ) -> None:
         """Loads the smallest member and the first one.
 
         Args:
             pool: an opened pool.
             first: the member that runs first.
             load: makes a network of a member.
+            preparing: cores of the thread that prepares members; empty for those of the calling thread.
 
         Raises:
             PoolError: one of both cannot be loaded.
         """
-        self._pool = _Gentle(pool.folder, pool.index, pool.weights, pool.norms)
+        self._pool = _Gentle.of(pool)
         self._members = pool.index.members
-        self._load = load
+        self._load, self._preparing = load, preparing
         self.active = self.target = first
         self._recent = first  # the member that was active last, beside the smallest
         self.broken: dict[int, str] = {}
@@ -205,6 +235,7 @@ class Engine:
 
     def _prepare(self) -> None:
         """The thread: loads what is wanted, and frees what is not."""
+        cores.use(self._preparing)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: not self._is_open or self._wanted() is not None)

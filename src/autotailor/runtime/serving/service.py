@@ -12,14 +12,16 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autotailor.runtime.controller import Policy
 from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files import OpenPool, open_pool
+from autotailor.runtime.files import OpenPool, check_successor, open_pool
 from autotailor.runtime.serving.chooser import Chooser
+from autotailor.runtime.serving.cores import usable
 from autotailor.runtime.serving.counters import Counters, prometheus
 from autotailor.runtime.serving.engine import Engine
 from autotailor.runtime.serving.sensors import Sensors
@@ -52,6 +54,7 @@ class Service:
         settings: Settings,
         sensors: Sensors | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        preparing: Collection[int] = (),
     ) -> None:
         """Loads the smallest member, and the best one that meets the deadline without load.
 
@@ -60,6 +63,7 @@ class Service:
             settings: what is asked of it.
             sensors: of the machine.
             clock: seconds that do not go back.
+            preparing: cores of the thread that prepares members; empty for those of the calling thread.
 
         Raises:
             PoolError: a member cannot be loaded.
@@ -70,19 +74,29 @@ class Service:
         self.accuracies = tuple(member.accuracy for member in self._members)
         self.chooser = Chooser(self._members, settings, self._sensors, clock)
         self.counters = Counters([0] * len(self._members))
-        self.engine = Engine(pool, self.chooser.first())
+        self._preparing = preparing
+        self.engine = Engine(pool, self.chooser.first(), preparing=preparing)
         self._began, self._ran = clock(), self.engine.active
         self._without_fit: float | None = None
         self._complained = -math.inf
         self._decided_for = settings.policy.deadline_ms
 
     @classmethod
-    def of(cls, folder: str | Path, deadline_ms: float | None = None, **policy: float) -> Service:
+    def of(
+        cls,
+        folder: str | Path,
+        deadline_ms: float | None = None,
+        sensors: Sensors | None = None,
+        preparing: Collection[int] = (),
+        **policy: float,
+    ) -> Service:
         """A service of a folder's pool.
 
         Args:
             folder: of the pool.
             deadline_ms: of one inference; None takes ``SLACK`` times the largest member's latency.
+            sensors: of the machine.
+            preparing: cores of the thread that prepares members; empty for those of the calling thread.
             policy: further attributes of ``Policy``.
 
         Raises:
@@ -91,13 +105,47 @@ class Service:
         pool = open_pool(folder)
         if deadline_ms is None:
             deadline_ms = SLACK * max(member.latency_ms for member in pool.index.members)
-        return cls(pool, Settings(Policy(deadline_ms, **policy)))  # type: ignore[arg-type]
+        settings = Settings(Policy(deadline_ms, **policy))  # type: ignore[arg-type]
+        return cls(pool, settings, sensors, preparing=preparing)
 
     def __enter__(self) -> Service:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the thread that prepares members; safe to call twice."""
         self.engine.close()
+
+    def successor(self) -> Callable[[], Service]:
+        """Opens the pool that the folder holds now.
+
+        Settings stay, but for the pin: its name may be another SubNet's by now. What has been learnt of the load does
+        not depend on members, and is taken over, too.
+
+        Returns:
+            What gives the service that takes this one's place, to be called between two requests.
+
+        Raises:
+            PoolError: the folder holds no whole pool, or one of another model or device, or with other inputs.
+        """
+        pool = open_pool(self._pool.folder)
+        check_successor(self._pool.index, pool.index)
+        made = Service(pool, replace(self.chooser.settings, pin=None), self._sensors, self._clock, self._preparing)
+
+        def take_over() -> Service:
+            settings = replace(self.chooser.settings, pin=None)  # a client may have changed them meanwhile
+            try:
+                made.chooser.check(settings)
+            except PoolError:
+                made.close()
+                raise
+            made.chooser.settings, made.chooser.monitor = settings, self.chooser.monitor
+            made._choose(settings.policy.deadline_ms)
+            return made
+
+        return take_over
 
     @property
     def most_bytes(self) -> int:
@@ -164,6 +212,7 @@ class Service:
             "loaded": [self.names[number] for number in self.engine.loaded],
             "broken": {self.names[number]: why for number, why in self.engine.broken.items()},
             "seconds": self._clock() - self._began,
+            "cores": sorted(usable()),
             "settings": self.chooser.settings.to_dict(),
             "load": self.chooser.load(),
             "machine": self._sensors.read().known(),

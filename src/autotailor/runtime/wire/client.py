@@ -21,6 +21,8 @@ from autotailor.runtime.wire.frames import REPLY, Connection, Frame, FramingErro
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 TIMEOUT_S = 60.0
+RELOAD_S = 600.0
+"""Seconds to wait until a server has opened its pool anew: large files are read, and perhaps sent to a device."""
 
 
 class Client:
@@ -92,21 +94,31 @@ class Client:
         """
         return dict(json.loads(self._ask(Kind.SET, json_body(settings))))
 
+    def reload(self) -> dict[str, Any]:
+        """Lets the server open its pool anew; returns the status afterwards.
+
+        Requests are answered meanwhile. Numbers of members in later replies are those of the new pool.
+
+        Raises:
+            PoolError: the new pool cannot take the old one's place, which goes on; or the connection failed.
+        """
+        return dict(json.loads(self._ask(Kind.RELOAD, timeout_s=max(RELOAD_S, self._timeout_s))))
+
     def stop(self) -> None:
         """Ends the server; over a Unix socket only."""
         self._ask(Kind.STOP)
 
-    def _ask(self, kind: Kind, body: bytes = b"") -> bytes:
+    def _ask(self, kind: Kind, body: bytes = b"", timeout_s: float | None = None) -> bytes:
         """The body of the answer to a request."""
-        number = next(self._numbers)
+        number, timeout_s = next(self._numbers), timeout_s or self._timeout_s
         try:
-            self._connection.settimeout(self._timeout_s)
+            self._connection.settimeout(timeout_s)
             with suppress(BrokenPipeError, ConnectionResetError):  # the server refuses, and its answer says why
                 self._connection.sendall(Frame(kind, number, body).pack())
-            answer = self._answer()
+            answer = self._answer(timeout_s)
         except TimeoutError as error:
             self.close()  # the answer may still come, and would be taken for that of the next request
-            raise ServerLostError(f"{self.address}: no answer within {self._timeout_s} s") from error
+            raise ServerLostError(f"{self.address}: no answer within {timeout_s} s") from error
         except OSError as error:
             raise ServerLostError(f"{self.address}: the connection failed ({error.strerror or error})") from error
         if answer.kind == Kind.ERROR:
@@ -115,9 +127,9 @@ class Client:
             raise ServerLostError(f"{self.address}: the answer {answer.kind} of request {answer.id} was not asked for")
         return answer.body
 
-    def _answer(self) -> Frame:
+    def _answer(self, timeout_s: float) -> Frame:
         try:
-            frame = receive(self._connection, MOST_ANSWER_BYTES, self._timeout_s, self._timeout_s)
+            frame = receive(self._connection, MOST_ANSWER_BYTES, self._timeout_s, timeout_s)
         except FramingError as error:
             raise ServerLostError(f"{self.address}: {error}") from error
         if frame is None:

@@ -33,6 +33,7 @@ class Kind(IntEnum):
     METRICS = 3
     SET = 4
     STOP = 5
+    RELOAD = 6
     ERROR = 255
 
 

@@ -23,10 +23,11 @@ class Relay:
     Args:
         connect: makes a client of the server; an ``AutoTailorError`` of it becomes that of the request.
         most_bytes: that the body of a request may have.
+        renew: brings what the server opens anew up to date before the server is told; returns the new ``most_bytes``.
     """
 
-    def __init__(self, connect: Callable[[], Client], most_bytes: int) -> None:
-        self._connect = connect
+    def __init__(self, connect: Callable[[], Client], most_bytes: int, renew: Callable[[], int] | None = None) -> None:
+        self._connect, self._renew = connect, renew
         self.most_bytes = most_bytes
         self._client: Client | None = None
         self._turn = threading.Lock()
@@ -58,6 +59,14 @@ class Relay:
     def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
         """Changes settings of the server; returns all of them."""
         return self._ask(lambda client: client.set(**content))
+
+    def successor(self) -> Callable[[], Relay]:
+        """This relay, once the server has opened its pool anew; requests wait while files are sent."""
+        renew = self._renew
+        most_bytes = self._ask(lambda _: renew() if renew else self.most_bytes)
+        self._ask(Client.reload)
+        self.most_bytes = most_bytes
+        return lambda: self
 
     def _ask(self, request: Callable[[Client], Answer]) -> Answer:
         with self._turn:

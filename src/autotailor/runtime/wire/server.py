@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -50,6 +50,15 @@ class Backend(Protocol):
     def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
         """Changes settings; returns all of them."""
 
+    def successor(self) -> Callable[[], Backend]:
+        """Opens the pool anew, while other requests are answered; what it returns is called between two of them.
+
+        That gives the backend that takes this one's place.
+        """
+
+    def close(self) -> None:
+        """Ends; called of a successor when it has one itself, or when the server closes."""
+
 
 class Server:
     """A listening server; a context manager that ends with all connections closed.
@@ -70,6 +79,8 @@ class Server:
         self._listening.settimeout(WAKE_S)
         self.stopped = threading.Event()
         self._turns = Turns()
+        self._reloading = threading.Lock()
+        self._is_mine = False  # whether the service is a successor, which this server closes
         self._guard = threading.Lock()
         self._clients: dict[socket.socket, threading.Thread] = {}
 
@@ -116,6 +127,8 @@ class Server:
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in clients.values():
             thread.join(timeout=5.0)
+        if self._is_mine:
+            self.service.close()
 
     def _welcome(self, connection: socket.socket) -> None:
         """Starts the thread of a client, unless there are too many."""
@@ -183,11 +196,34 @@ class Server:
         if frame.kind == Kind.METRICS:
             with self._turns:
                 return self.service.metrics().encode()
+        if frame.kind == Kind.RELOAD:
+            return json_body(self._reload())
         if frame.kind == Kind.STOP:
             if not self.address.is_unix:
                 raise PoolError("stop: only a client of a Unix socket can stop the server; end its process instead")
             return b""
-        raise PoolError(f"a request of kind {frame.kind} is unknown; kinds go from {Kind.INFER} to {Kind.STOP}")
+        raise PoolError(f"a request of kind {frame.kind} is unknown; kinds go from {Kind.INFER} to {Kind.RELOAD}")
+
+    def _reload(self) -> Mapping[str, Any]:
+        """Lets a successor take the service's place between two requests; returns the successor's status.
+
+        Raises:
+            PoolError: the pool cannot be opened, does not fit its clients, or is being opened already.
+        """
+        if not self._reloading.acquire(blocking=False):
+            raise PoolError("reload: the pool is being opened already; wait until that is done")
+        try:
+            before = self.service
+            take_over = before.successor()
+            with self._turns:
+                self.service = after = take_over()
+                status = after.status()
+            if self._is_mine and after is not before:
+                before.close()
+            self._is_mine = self._is_mine or after is not before
+            return status
+        finally:
+            self._reloading.release()
 
 
 def _farewell(connection: socket.socket, message: str) -> None:

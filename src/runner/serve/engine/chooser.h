@@ -57,6 +57,9 @@ public:
         look();
     }
 
+    // Takes over what another pool's chooser has learnt of the load, which does not depend on members.
+    void inherit(const PoolChooser& before) { monitor_ = before.monitor_; }
+
     // Takes an inference into account; returns whether the monitor has learnt from it, so that another choice may be better.
     bool learn(size_t number, double wall, double cpu) {
         const double* split_ms = pool_.members[number].split_ms;

@@ -90,6 +90,15 @@ public:
         choose(wanted.policy.deadline_ms);
     }
 
+    // Takes over what is known of the load, and what is asked for, from another pool's engine. The pin goes, because its name may
+    // be another SubNet's by now.
+    void inherit(const Engine& before) {
+        chooser_.inherit(before.chooser_);
+        Settings wanted = before.settings();
+        wanted.pin.clear();
+        apply(wanted);
+    }
+
     // What is to be done now and then: takes what is prepared, and frees the member that ran before. A caller without
     // requests calls it every second.
     void tidy() {

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include "clock.h"
+#include "cores.h"
 #include "loaded.h"
 
 #if defined(__GLIBC__)
@@ -25,10 +23,6 @@
 
 class Preparer {
 public:
-    // With SCHED_IDLE, or with the lowest priority, a switch would wait for ever beside a busy core; with 10, the thread gets a
-    // tenth of a core that others want as a whole.
-    static constexpr int nice = 10;
-
     struct Done {
         size_t number = 0;
         std::unique_ptr<Loaded> network;  // none: the preparation failed
@@ -82,7 +76,7 @@ private:
     static constexpr size_t none = static_cast<size_t>(-1);
 
     void work() {
-        setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), nice);  // of this thread alone, on Linux
+        step_back();
         std::unique_lock<std::mutex> lock(guard_);
         for (;;) {
             wake_.wait(lock, [this] { return is_over_ || wanted_ != none || !retired_.empty(); });

@@ -91,12 +91,14 @@ inline std::string status_json(const Engine& engine, const Sensors& sensors) {
         members.push_back(JsonObject().add("name", member.name).add("accuracy", member.accuracy).add("latency_ms", member.latency_ms).text());
         if (engine.is_loaded(i)) loaded.push_back(quoted(member.name));
     }
+    std::vector<std::string> cores;
+    for (int core : usable_cores()) cores.push_back(std::to_string(core));
     JsonObject broken, status;
     for (const auto& [name, why] : engine.broken()) broken.add(name, why);
     status.add("model", pool.model).add("device", pool.device).raw("members", json_list(members));
     status.add("active", pool.members[engine.running()].name).add("target", pool.members[engine.target()].name);
     status.raw("loaded", json_list(loaded)).raw("broken", broken.text()).add("seconds", engine.counters().seconds());
-    status.raw("settings", settings_json(engine.settings())).raw("load", readings_json(load_of(engine)));
+    status.raw("cores", json_list(cores)).raw("settings", settings_json(engine.settings())).raw("load", readings_json(load_of(engine)));
     status.raw("machine", readings_json(sensors.read())).add("monitor_cpu_seconds", engine.chooser().spent_ms() / 1e3);
     status.raw("wants_search", engine.wants_search() ? "true" : "false").raw("counters", counters_json(engine));
     return status.text();

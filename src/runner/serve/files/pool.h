@@ -1,6 +1,7 @@
 // A pool on disk: pool.txt, the mapped files of weights, and each member's network and slices (docs/guides/pool.md).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -28,6 +29,7 @@ struct Member {
 struct Pool {
     std::string folder, model, device;
     int threads = 1;
+    std::vector<int> cores;  // on which it was measured; empty where the system chose
     std::vector<std::pair<std::string, bool>> options;  // of ncnn, as in the measurements
     bool is_half = false;
     MappedFile weights, norms;
@@ -136,6 +138,11 @@ inline void runtime(Words& words, Pool& pool) {
     }
 }
 
+// Cores are numbers below those that a set of cores of the system holds.
+inline void cores(Words& words, Pool& pool) {
+    while (!words.at_end()) pool.cores.push_back(static_cast<int>(words.count("the number of a core", 1023)));
+}
+
 // The lines of pool.txt before its last one, whose digest is checked.
 inline std::vector<std::string> lines(const std::string& path) {
     const MappedFile file(path);
@@ -153,18 +160,37 @@ inline std::vector<std::string> lines(const std::string& path) {
 
 }  // namespace pool_text
 
+// Refuses a pool that cannot take another one's place while clients are connected: they know the model's classes, and send
+// pictures at the size of any member's input.
+inline void check_successor(const Pool& before, const Pool& after) {
+    const std::string remedy = ": start another server for it, with another address";
+    if (after.model != before.model || after.device != before.device || after.members[0].outputs != before.members[0].outputs)
+        throw PoolError("the new pool is of " + after.model + " on " + after.device + " with " + std::to_string(after.members[0].outputs) +
+                        " outputs, and clients expect " + before.model + " on " + before.device + " with " + std::to_string(before.members[0].outputs) + remedy);
+    for (const Member& old : before.members)
+        if (std::none_of(after.members.begin(), after.members.end(), [&](const Member& each) { return each.input == old.input; }))
+            throw PoolError("no member of the new pool takes pictures of " + old.input.text() + ", which clients may send" + remedy);
+}
+
 // Reads and checks a pool: every file has the size and the hash that pool.txt says, and every slice lies inside its file.
 inline Pool open_pool(const std::string& folder) {
     Pool pool;
     pool.folder = folder;
     const std::string path = folder + "/pool.txt";
-    const std::vector<std::string> lines = pool_text::lines(path);
+    std::vector<std::string> lines = pool_text::lines(path);
     if (lines.empty() || lines[0] != "autotailor-pool 1")
         throw PoolError(path + ": expected the first line to be: autotailor-pool 1: update the program, or make the pool anew with the rule pool");
+    const bool has_cores = lines.size() > 4 && lines[4].rfind("cores ", 0) == 0;
+    if (has_cores) {
+        Words words(lines[4], path + ", line 5");
+        words.expect("cores");
+        pool_text::cores(words, pool);
+        lines.erase(lines.begin() + 4);
+    }
     const char* heads[] = {"model", "device", "runtime", "weights", "norms"};
     std::set<std::string> names;
     for (size_t i = 1; i < lines.size(); ++i) {
-        Words words(lines[i], path + ", line " + std::to_string(i + 1));
+        Words words(lines[i], path + ", line " + std::to_string(i + 1 + (has_cores && i >= 4)));
         words.expect(i <= 5 ? heads[i - 1] : "member");
         if (i == 1) pool.model = words.word("a name");
         else if (i == 2) pool.device = words.word("a name");

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <deque>
+#include <future>
 #include <list>
 #include <memory>
 #include <string>
@@ -102,18 +103,25 @@ class Server {
 public:
     static constexpr size_t most_clients = 8, most_error_bytes = 4096;
 
-    Server(Engine& engine, const Sensors& sensors, Listener listener)
-        : engine_(engine), sensors_(sensors), listener_(std::move(listener)), most_(engine.pool().largest_input().count() * sizeof(float) + spare_bytes) {}
+    // lease_s: seconds without a request after which the server ends by itself; infinite for never.
+    Server(std::unique_ptr<Engine> engine, const Sensors& sensors, Listener listener, double lease_s)
+        : engine_(std::move(engine)), sensors_(sensors), listener_(std::move(listener)), most_(most_bytes()), lease_ms_(1e3 * lease_s), asked_ms_(wall_ms()) {}
 
+    const Engine& engine() const { return *engine_; }
     const Listener& listener() const { return listener_; }
 
-    // Serves until a client says stop, or the flag is set.
+    // Whether no request has come for so long that the server ends; the pool is not being opened anew.
+    bool is_abandoned() const { return !successor_.valid() && wall_ms() - asked_ms_ > lease_ms_; }
+
+    // Serves until a client says stop, the lease is over, or the flag is set.
     void run(const volatile std::sig_atomic_t& is_over) {
-        while (!is_over && !is_stopped_) {
+        asked_ms_ = wall_ms();
+        while (!is_over && !is_stopped_ && !is_abandoned()) {
             const bool has_visitor = wait();
             sweep();
             if (has_visitor) welcome();
             serve_first();
+            succeed();
             sweep();
         }
         for (Connection& each : clients_) each.write();
@@ -127,6 +135,7 @@ private:
             enqueue(*each);
             if (each->is_over()) {
                 if (each->is_queued) queue_.erase(std::find(queue_.begin(), queue_.end(), &*each));
+                if (reloader_ == &*each) reloader_ = nullptr;
                 each = clients_.erase(each);
             } else {
                 ++each;
@@ -142,8 +151,8 @@ private:
             if (each.may_read()) events = static_cast<short>(events | POLLIN);
             polled.push_back({each.descriptor(), events, 0});
         }
-        const int found = poll(polled.data(), polled.size(), queue_.empty() ? 1000 : 0);
-        engine_.tidy();
+        const int found = poll(polled.data(), polled.size(), !queue_.empty() ? 0 : successor_.valid() ? reload_look_ms : 1000);
+        engine_->tidy();
         if (found <= 0) return false;
         size_t place = 1;
         for (Connection& each : clients_) {
@@ -171,7 +180,7 @@ private:
         try {
             client.is_queued = client.next(most_, frame);
         } catch (const FramingError& error) {
-            engine_.failed();
+            engine_->failed();
             client.answer(kind_error, 0, error.what());
             client.end();
             return;
@@ -184,29 +193,66 @@ private:
         Connection& client = *queue_.front();
         queue_.pop_front();
         client.is_queued = false;
+        asked_ms_ = wall_ms();
         Frame frame;
         client.next(most_, frame);
         client.drop(frame);
         try {
+            if (frame.kind == kind_reload) return reload(client, frame);
             client.answer(static_cast<uint16_t>(frame.kind + kind_reply), frame.id, body_of(frame));
         } catch (const std::exception& error) {
-            engine_.failed();
+            engine_->failed();
             client.answer(kind_error, frame.id, std::string(error.what()).substr(0, most_error_bytes));
         }
     }
+
+    // Begins to open the pool's folder anew, in another thread; succeed() answers the client.
+    void reload(Connection& client, const Frame& frame) {
+        if (frame.length > 0) throw PoolError("a request of kind 6 has no body, and " + std::to_string(frame.length) + " bytes came");
+        if (successor_.valid()) throw PoolError("reload: the pool is being opened already: wait until that is done");
+        Settings settings = engine_->settings();
+        settings.pin.clear();
+        reloader_ = &client;
+        reload_id_ = frame.id;
+        successor_ = std::async(std::launch::async, [this, settings, before = engine_.get()] {
+            step_back();
+            Pool pool = open_pool(before->pool().folder);
+            check_successor(before->pool(), pool);
+            return std::make_unique<Engine>(std::move(pool), settings, sensors_);
+        });
+    }
+
+    // Lets an engine of the new pool take the old one's place, between two requests, once it is there.
+    void succeed() {
+        if (!successor_.valid() || successor_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+        Connection* const client = std::exchange(reloader_, nullptr);
+        asked_ms_ = wall_ms();
+        try {
+            std::unique_ptr<Engine> after = successor_.get();
+            after->inherit(*engine_);
+            engine_ = std::move(after);
+            most_ = most_bytes();
+            if (client) client->answer(kind_reload + kind_reply, reload_id_, status_json(*engine_, sensors_));
+        } catch (const std::exception& error) {
+            engine_->failed();
+            if (client) client->answer(kind_error, reload_id_, std::string(error.what()).substr(0, most_error_bytes));
+        }
+    }
+
+    size_t most_bytes() const { return engine_->pool().largest_input().count() * sizeof(float) + spare_bytes; }
 
     // What answers a frame; refuses what is no request.
     std::string body_of(const Frame& frame) {
         if (frame.kind == kind_infer) return inferred(frame);
         if (frame.kind == kind_set) {
-            engine_.apply(changed(engine_.settings(), std::string(reinterpret_cast<const char*>(frame.body), frame.length)));
-            return settings_json(engine_.settings());
+            engine_->apply(changed(engine_->settings(), std::string(reinterpret_cast<const char*>(frame.body), frame.length)));
+            return settings_json(engine_->settings());
         }
         if (frame.length > 0 && frame.kind >= kind_status && frame.kind <= kind_stop)
             throw PoolError("a request of kind " + std::to_string(frame.kind) + " has no body, and " + std::to_string(frame.length) + " bytes came");
-        if (frame.kind == kind_status) return status_json(engine_, sensors_);
-        if (frame.kind == kind_metrics) return metrics_text(engine_, sensors_);
-        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 5");
+        if (frame.kind == kind_status) return status_json(*engine_, sensors_);
+        if (frame.kind == kind_metrics) return metrics_text(*engine_, sensors_);
+        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 6");
         if (!listener_.is_unix()) throw PoolError("stop: only a client of a Unix socket can stop the server: end its process instead");
         is_stopped_ = true;
         return "";
@@ -221,7 +267,7 @@ private:
                             std::to_string(frame.length - infer_bytes) + " came");
         picture_.resize(size.count());
         std::memcpy(picture_.data(), frame.body + infer_bytes, frame.length - infer_bytes);
-        const Answer answer = engine_.infer(picture_.data(), size, deadline_ms);
+        const Answer answer = engine_->infer(picture_.data(), size, deadline_ms);
         std::string body;
         append(body, static_cast<uint16_t>(answer.member));
         append(body, static_cast<uint16_t>(answer.flags));
@@ -231,12 +277,19 @@ private:
         return body.append(reinterpret_cast<const char*>(answer.outputs->data()), answer.outputs->size() * sizeof(float));
     }
 
-    Engine& engine_;
+    static constexpr int reload_look_ms = 20;  // between two looks whether a new pool is open
+
+    std::unique_ptr<Engine> engine_;
     const Sensors& sensors_;
     Listener listener_;
-    const size_t most_;
+    size_t most_;
+    const double lease_ms_;
+    double asked_ms_;  // when the last request had its turn
     std::list<Connection> clients_;
     std::deque<Connection*> queue_;  // those with a whole frame, in the order of its coming
     std::vector<float> picture_;
     bool is_stopped_ = false;
+    std::future<std::unique_ptr<Engine>> successor_;  // that is being made; the last: its thread ends before what it reads
+    Connection* reloader_ = nullptr;  // who has asked for it; none where that client is gone
+    uint64_t reload_id_ = 0;
 };

@@ -6,16 +6,20 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from autotailor.__main__ import main
+from autotailor.commands.runtime.remote import lease_for
 from autotailor.profiling.runtimes.runner import binary
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from autotailor.profiling.transports.base import Stream, Transport
 from autotailor.runtime import Client
+from autotailor.runtime.files import open_pool
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 
@@ -53,6 +57,41 @@ def test_this_computer_is_a_device_too(pool: TinyPool, capfd: pytest.CaptureFixt
         assert process.stdout.read() == "stopped\n"
         assert process.wait(30) == 0
     assert capfd.readouterr().err == ""
+
+
+def test_the_server_of_a_killed_command_ends_on_this_computer_too(pool: TinyPool) -> None:
+    serve_binary()
+    listen = f"unix:{pool.folder.parent / 's'}"
+    words = ["-m", "autotailor", "runtime", "serve", str(pool.folder), "--listen", listen, "--lease-s", "1"]
+    with subprocess.Popen([sys.executable, *words, "--device", "host"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert process.stdout.readline().startswith("serving 3 members of ")
+        (server,) = psutil.Process(process.pid).children()
+        process.kill()
+        process.wait()
+    psutil.wait_procs([server], timeout=10)
+    assert not server.is_running()
+
+
+def test_a_pool_can_be_sent_within_the_lease_of_its_server(pool: TinyPool) -> None:
+    index = open_pool(pool.folder).index
+    assert lease_for(index) == 121.0
+    large = replace(index, weights=replace(index.weights, bytes=250_000_000))
+    assert lease_for(large) == 371.0
+
+
+def test_a_lease_without_a_device_is_refused(pool: TinyPool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runtime", "serve", str(pool.folder), "--lease-s", "3"]) == 1
+    assert "--lease-s: only a server on a device has a lease; name one with --device" in capsys.readouterr().err
+
+
+def test_a_lease_that_is_no_time_is_refused(pool: TinyPool, capsys: pytest.CaptureFixture[str]) -> None:
+    serve_binary()
+    listen = f"unix:{pool.folder.parent / 's'}"
+    words = ["runtime", "serve", str(pool.folder), "--listen", listen, "--lease-s", "0", "--device", "host"]
+    assert main(words) == 1
+    assert "--lease-s: expected a positive number of seconds" in capsys.readouterr().err
 
 
 def test_a_missing_server_is_named_with_the_command_that_builds_it(

@@ -81,3 +81,17 @@ def test_a_line_that_makes_no_sense_is_named(content: bytes, old: str, new: str,
 def test_a_pool_without_members_is_refused(content: bytes) -> None:
     with pytest.raises(PoolError, match="there is no member"):
         Index.parse(replace(Index.parse(content), members=()).text().encode())
+
+
+def test_the_cores_of_the_measurements_are_read_where_there_are_some(content: bytes) -> None:
+    index = Index.parse(content)
+    assert index.cores == ()
+    assert b"cores" not in content
+    pinned = replace(index, cores=(0, 3))
+    assert "\ncores 0 3\n" in pinned.text()
+    assert Index.parse(pinned.text().encode()) == pinned
+    for cores in ("cores x", "cores -1"):
+        body = pinned.text().replace("cores 0 3", cores).encode()
+        body = body[: body.rindex(b"end ")]
+        with pytest.raises(PoolError, match="is no whole number from 0"):
+            Index.parse(body + f"end {hashlib.sha256(body).hexdigest()}\n".encode())

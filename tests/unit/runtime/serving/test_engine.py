@@ -123,9 +123,10 @@ def test_a_member_that_cannot_be_loaded_is_named_and_the_engine_runs_on(pool: Ti
         assert gate.asked.count("member_01") == 1
 
 
-def test_files_that_were_changed_meanwhile_are_noticed(pool: TinyPool) -> None:
-    with Engine(open_pool(pool.folder), 2) as engine:
-        (pool.folder / "members" / "member_01.slices").write_text("tag 0\n", encoding="utf-8")
+def test_files_that_were_changed_before_they_were_read_are_noticed(pool: TinyPool) -> None:
+    opened = open_pool(pool.folder)
+    (pool.folder / "members" / "member_01.slices").write_text("tag 0\n", encoding="utf-8")
+    with Engine(opened, 2) as engine:
         engine.aim(1, max)
         assert not engine.wait(10)
         assert "SHA-256" in engine.broken[1]

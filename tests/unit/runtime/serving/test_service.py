@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +99,81 @@ def test_where_nothing_fits_the_smallest_runs_and_a_search_is_wanted_after_long(
     assert not loaded.service.status()["wants_search"]
 
 
+def test_a_pool_that_has_taken_the_folder_is_loaded_while_clients_ask(tmp_path: Path) -> None:
+    old = tiny_pool(tmp_path / "pool")
+    picture, wrong = IMAGES[0], []
+    with Service.of(old.folder, 50.0) as service, Server(service, Address(tmp_path / "s")) as server:
+        server.start()
+        shutil.rmtree(old.folder)
+        new = tiny_pool(old.folder, seed=1)
+        right = [
+            each.logits(f"member_{number:02}", np.asarray(resized(picture, side, side)))
+            for each in (old, new)
+            for number, side in enumerate(SIDES)
+        ]
+        is_over = threading.Event()
+
+        def ask() -> None:
+            with Client(server.address) as client:
+                while not is_over.is_set():
+                    outputs = client.infer(picture).outputs
+                    if not any(np.allclose(outputs, expected, atol=1e-4) for expected in right):
+                        wrong.append(outputs)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        with Client(server.address) as client:
+            np.testing.assert_allclose(client.infer(picture).outputs, old.logits("member_02", picture), atol=1e-4)
+            client.set(pin="member_00", quantile=0.9)  # a member of the pool whose files are gone is still prepared
+            while (reply := client.infer(picture)).member != 0:
+                pass
+            np.testing.assert_allclose(reply.outputs, right[0], atol=1e-4)
+            client.set(pin=None)
+            while client.infer(picture).member != 2:
+                pass
+            before = client.status()
+            after = client.reload()
+            np.testing.assert_allclose(client.infer(picture).outputs, new.logits("member_02", picture), atol=1e-4)
+        is_over.set()
+        asking.join()
+    assert wrong == []
+    assert before["broken"] == after["broken"] == {}
+    assert after["settings"] == before["settings"]
+
+
+def test_what_was_learnt_of_the_load_is_taken_over(loaded: Loaded) -> None:
+    loaded.slowdown = 1.6
+    loaded.infer(10)
+    take_over = loaded.service.successor()
+    loaded.slowdown = 2.0
+    loaded.infer(10)  # while the new pool is opened
+    loaded.service.set({"quantile": 0.9})
+    with take_over() as after:
+        assert after.status()["settings"] == loaded.service.status()["settings"]
+        assert after.status()["load"] == loaded.service.status()["load"]
+        assert after.status()["target"] == loaded.service.status()["target"] != "member_02"
+
+
+def test_a_pool_of_another_model_does_not_take_the_place(tmp_path: Path) -> None:
+    pool = tiny_pool(tmp_path / "pool")
+    with Service.of(pool.folder, 50.0) as service, Server(service, Address(tmp_path / "s")) as server:
+        server.start()
+        index = open_pool(pool.folder).index
+        with Client(server.address) as client:
+            for changed, message in (
+                (replace(index, model="other"), "the new pool's model is other, and clients expect tiny"),
+                (replace(index, members=index.members[:2]), "no member of the new pool takes pictures of 3x12x12"),
+            ):
+                (pool.folder / "pool.txt").write_text(changed.text(), encoding="utf-8")
+                with pytest.raises(PoolError, match=message):
+                    client.reload()
+            assert client.infer(IMAGES[0]).member == 2
+            (pool.folder / "pool.txt").unlink()
+            with pytest.raises(PoolError, match=r"pool\.txt: cannot be read"):
+                client.reload()
+            assert client.infer(IMAGES[0]).member == 2
+
+
 def test_a_request_with_a_deadline_of_its_own_is_decided_upon_before_it_runs(loaded: Loaded) -> None:
     assert loaded.infer(3)[-1][0] == 2
     assert loaded.infer(1, deadline_ms=0.03)[0][0] == 0
@@ -115,9 +192,9 @@ def test_a_pinned_member_runs_whatever_the_load_is(loaded: Loaded) -> None:
 
 def test_a_member_that_is_damaged_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tiny_pool(tmp_path / "pool")
+    (broken.folder / "members" / "member_01.param").write_text("", encoding="utf-8")
     made = Loaded(broken, monkeypatch, deadline_ms=0.08)
     with made.service as service:
-        (broken.folder / "members" / "member_01.param").write_text("", encoding="utf-8")
         made.infer(30)
         made.slowdown = 2.0
         assert made.infer(10)[-1][0] == 0

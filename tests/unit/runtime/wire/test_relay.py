@@ -46,6 +46,31 @@ def test_every_kind_of_request_is_handed_on(here: Server, there: tuple[Server, R
     assert recorder.settings == {"deadline_ms": 9.0}
 
 
+def test_a_server_elsewhere_opens_its_pool_anew_once_that_is_there(
+    tmp_path: Path, there: tuple[Server, Recorder]
+) -> None:
+    far, first = there
+    brought: list[Recorder] = []
+
+    def bring() -> int:
+        brought.append(first)
+        assert far.service is first
+        return 8192
+
+    with (
+        Relay(lambda: Client("there", connection=far.address.connect(5.0)), first.most_bytes, bring) as relay,
+        Server(relay, Address(tmp_path / "s")) as server,
+    ):
+        server.start()
+        with Client(server.address) as client:
+            client.infer(picture(1.0))
+            client.reload()
+            client.infer(picture(2.0))
+            assert relay.most_bytes == 8192
+    assert brought == [first]
+    assert (first.pictures, first.next.pictures) == ([1.0], [2.0])
+
+
 def test_what_the_server_refuses_is_said_and_the_connection_stays(here: Server) -> None:
     with Client(here.address) as client:
         with pytest.raises(PoolError, match="a negative picture"):

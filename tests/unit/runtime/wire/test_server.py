@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from autotailor.runtime import PoolError
 from autotailor.runtime.wire import Address, Client, Flag, Server, server
-from autotailor.runtime.wire.bodies import Request
+from autotailor.runtime.wire.bodies import Reply, Request
 from autotailor.runtime.wire.frames import HEADER, MAGIC, VERSION, Frame, Kind, receive
 from wire_services import Recorder, picture, served
 
@@ -50,6 +50,43 @@ def test_a_client_gets_what_it_asks_for(running: Served) -> None:
         assert client.metrics() == "pictures 1\n"
         assert client.set(rate=2.0, pin=None) == {"deadline_ms": 5.0, "rate": 2.0, "pin": None}
     assert recorder.settings["rate"] == 2.0
+
+
+def test_a_successor_takes_over_between_two_requests(local: Served) -> None:
+    server, first = local
+    first.may_go.clear()
+    replies: list[Reply] = []
+
+    def ask() -> None:
+        with Client(server.address) as client:
+            replies.append(client.infer(picture(1.0)))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not first.running:
+        time.sleep(0.01)
+    threading.Timer(0.2, first.may_go.set).start()
+    with Client(server.address) as client:
+        assert client.reload() == {"pictures": []}
+        client.infer(picture(2.0))
+        second = first.next
+        asking.join()
+        assert (len(replies), first.pictures, second.pictures) == (1, [1.0], [2.0])
+        client.reload()
+        assert second.is_closed
+    assert not first.is_closed  # it belongs to who made the server
+    server.close()
+    assert second.next.is_closed
+
+
+def test_where_there_is_no_successor_the_service_goes_on(local: Served) -> None:
+    server, recorder = local
+    recorder.has_successor = False
+    with Client(server.address) as client:
+        for _ in range(2):  # the refusal of the first does not leave the second waiting
+            with pytest.raises(PoolError, match="the folder holds no whole pool"):
+                client.reload()
+        assert client.infer(picture(1.0)).member == 3
 
 
 @pytest.mark.parametrize(("value", "message"), [(-1.0, "a negative picture"), (1e7, "its log says where")])
