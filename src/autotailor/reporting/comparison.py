@@ -93,6 +93,15 @@ class Comparison:
         """Names of the SubNets that miss their budget when measured."""
         return tuple(str(name) for name, met in self._met() if met == "False")
 
+    @cached_property
+    def repeated(self) -> tuple[tuple[str, ...], ...]:
+        """Names of exports that are one SubNet with the same weights, where there are several of them."""
+        if not {"subnet", "weights"} <= set(self.summary.columns):
+            return ()
+        exports = self.summary[~self.summary.index.isin([ORIGINAL, LARGEST])]
+        same = exports.groupby(["subnet", "weights"], sort=False).groups.values()
+        return tuple(tuple(map(str, names)) for names in same if len(names) > 1)
+
     def speedup(self, row: str) -> Difference:
         """Cost of the reference over the cost of a row; the error is that of two independent measurements."""
         column = self.cost_column

@@ -121,7 +121,18 @@ def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
         found.append(coarse)
     if score.meaning:
         found.append(score.meaning)
-    return found
+    return [*found, *(_same(comparison, names, score) for names in comparison.repeated)]
+
+
+def _same(comparison: Comparison, names: tuple[str, ...], score: Score) -> str:
+    """That several budgets have got one SubNet, and why."""
+    tightest, *others = names
+    listed, are = " and ".join(f"`{name}`" for name in others), "is" if len(others) == 1 else "are"
+    costlier = "slower" if comparison.cost.is_measured else "larger"
+    return (
+        f"{listed} {are} the same SubNet as `{tightest}`: on the validation set no {costlier} candidate had a higher "
+        f"{score.name}."
+    )
 
 
 def _coarse(comparison: Comparison) -> str:

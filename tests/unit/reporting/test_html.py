@@ -297,6 +297,15 @@ def test_the_figure_of_a_run_with_somebody_elses_table_shows_measured_accuracies
         assert named[name] == (row["latency_ms_predicted"], row["accuracy_measured"])
 
 
+def test_budgets_that_have_one_subnet_share_a_name_in_the_figure(inputs: ReportInputs) -> None:
+    summary = pd.read_csv(inputs.summary).set_index("name")
+    summary.loc["budget_03"] = summary.loc["budget_02"]
+    summary.to_csv(inputs.summary)
+    (part,) = front(Tables(inputs))
+    drawn = part.chart.to_dict(validate=False)["datasets"].values()
+    assert ["largest", "budget_01", "budget_02, budget_03"] in [[row.get("id") for row in rows] for rows in drawn]
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs: ReportInputs, tmp_path: Path) -> None:
     assert inputs.configuration is not None

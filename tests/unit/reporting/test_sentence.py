@@ -130,6 +130,17 @@ def test_a_subnet_that_misses_its_budget_is_featured_only_where_all_do() -> None
     assert answer(table, "host").subnet == "budget_02"
 
 
+def test_budgets_that_have_one_subnet_are_told() -> None:
+    one = {"subnet": ["l", "s", None], "weights": ["inherited", "polished", None]}
+    looser = summary(name=["a", "budget_02", "b"], **one).iloc[[1]]
+    table = pd.concat([summary(**one), looser], ignore_index=True)
+    said = "`budget_02` is the same SubNet as `budget_01`: on the validation set no {} candidate had a higher accuracy."
+    assert answer(table, "host").caveats == (said.format("slower"),)
+    assert answer(table, "macs", cost=COSTS["macs"]).caveats[1:] == (said.format("larger"),)
+    table["weights"] = ["inherited", "polished", None, "inherited"]
+    assert answer(table, "host").caveats == ()
+
+
 def test_many_missed_budgets_are_counted_and_few_are_named() -> None:
     rows = [summary(name=["a", f"budget_{i:02d}", "b"], budget_met=[None, i == 9, None]).iloc[[1]] for i in range(10)]
     (found,) = answer(pd.concat([*rows, summary().iloc[[2]]], ignore_index=True), "host").caveats

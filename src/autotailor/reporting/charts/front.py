@@ -58,7 +58,7 @@ def front(tables: Tables) -> tuple[Part, ...]:
         *_joined(tables, x, y),
         *(error_bars(_of(points, s), x, y, s.fill) for s in (MEASURED, MISSED, WHOLE, SCALED) if _of(points, s)),
         _symbols(points, x, y),
-        *([_names(named, x, y)] if len(named) <= NAMED else []),
+        *([_names(_together(named, tables), x, y)] if len(named) <= NAMED else []),
         _ring(points, x, y),
     ]
     chart = alt.layer(*layers).add_params(alt.param(name="picked", value=""), alt.param(name="budget", value=None))
@@ -158,6 +158,13 @@ def _scaled_line(tables: Tables, x: Axis, y: Axis) -> list[Any]:
     return [
         alt.Chart(data(rows)).mark_line(strokeWidth=1, strokeDash=[5, 4], color=color("green")).encode(x=x.x(), y=y.y())
     ]
+
+
+def _together(rows: list[Row], tables: Tables) -> list[Row]:
+    """The rows, one for those that are the same SubNet with all their names, which would cover each other."""
+    names = {group[0]: group for group in comparison(tables).repeated}
+    later = {name for group in names.values() for name in group[1:]}
+    return [row | {"id": ", ".join(names.get(row["id"], (row["id"],)))} for row in rows if row["id"] not in later]
 
 
 def _names(rows: list[Row], x: Axis, y: Axis) -> Drawing:
