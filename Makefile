@@ -44,9 +44,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
 
-# One process more than this needs: a third of the tests' time is waiting, for devices that hang and locks that are held.
 test: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Killed or interrupted, it goes on behind what passed; changed code begins anew (tests/sessions/resume.py).
 PART ?=

@@ -16,7 +16,7 @@ DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.9, "mi
 RUNTIME = open_runtime(DEVICE)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+@pytest.mark.parametrize("name", [pytest.param("resnet18", marks=pytest.mark.sweep), "mobilenet_v2"])
 def test_a_subnet_takes_what_is_predicted(name: str, tmp_path: Path) -> None:
     net = autotailor.compile(torchvision.models.get_model(name), resolution=128)
     subnets = (net.largest(), net.smallest())
