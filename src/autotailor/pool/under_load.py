@@ -38,8 +38,6 @@ from autotailor.runtime.errors import PoolError
 from autotailor.runtime.table import CLASSES
 from autotailor.search import Objectives, SearchConfig, search
 
-MORE = 4
-"""Members that a pool gets for one load, at most."""
 SEARCHED = "searched_under_load"
 """Key of ``pool.json``: the loads for which members were added, each with the members' SubNets."""
 
@@ -84,7 +82,7 @@ class Load:
 
 
 def find_members(
-    run: Run, load: Load, config: SearchConfig, count: int = MORE, slowdown: float = PoolConfig.slowdown
+    run: Run, load: Load, config: SearchConfig, count: int, slowdown: float = PoolConfig.slowdown
 ) -> tuple[SubNet, ...]:
     """SubNets that meet the deadline under a load, as predicted, by rising latency.
 

@@ -8,7 +8,7 @@ weights is m + diag(v) F^T S^-1 (t - F m).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,17 @@ from autotailor.prediction.evaluations.observations import Part
 from autotailor.prediction.evidence import MISFIT
 from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.functions import Group
+
+
+def added(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """The same sum with one term for each set of variables and gate, named after its variables."""
+    tables: dict[tuple[tuple[str, ...], Gate | None], FloatArray] = {}
+    for term in terms:
+        key = (term.variables, term.gate)
+        tables[key] = tables.get(key, 0.0) + term.table
+    return tuple(
+        Term(variables, np.asarray(table), gate, " and ".join(variables)) for (variables, gate), table in tables.items()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +79,9 @@ class LinearModel:
 
     def terms(self, weights: FloatArray) -> tuple[Term, ...]:
         """The sum of all functions with given weights, with one term for each set of variables and gate."""
-        tables: dict[tuple[tuple[str, ...], Gate | None], FloatArray] = {}
         functions = [function for group in self.prior.groups for function in group.functions]
-        for weight, function in zip(weights, functions, strict=True):
-            for term in function:
-                key = (term.variables, term.gate)
-                tables[key] = tables.get(key, 0.0) + weight * term.table
-        return tuple(Term(variables, np.asarray(table), gate) for (variables, gate), table in tables.items())
+        weighted = zip(weights, functions, strict=True)
+        return added(Term(t.variables, weight * t.table, t.gate) for weight, function in weighted for t in function)
 
     def mean(self, subnets: IntArray) -> FloatArray:
         """Posterior mean for choice indices ``[n, variables]``, with the own misfit of evaluated SubNets: ``[n]``."""

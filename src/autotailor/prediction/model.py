@@ -23,7 +23,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.link import LOGIT, points_of_log_odds
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.prediction.evaluations.noise import log_odds
@@ -33,7 +32,7 @@ from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.evidence import maximise
 from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.functions import Group, groups
-from autotailor.prediction.linear import LinearModel, Prior
+from autotailor.prediction.linear import LinearModel, Prior, added
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +120,13 @@ class AccuracyModel:
 
     def _metric(self, weights: Iterable[FloatArray]) -> Metric:
         """The sum of all parts with given weights, with one term for each set of variables and gate."""
-        tables: dict[tuple[tuple[str, ...], Gate | None], FloatArray] = {}
-        for part, own in zip(self.parts, weights, strict=True):
-            for term in part.terms(own):
-                key = (term.variables, term.gate)
-                tables[key] = tables.get(key, 0.0) + term.table
-        constant = self.observations.baseline + float(tables.pop(((), None), 0.0))
-        terms = tuple(
-            Term(variables, table, gate, " and ".join(variables)) for (variables, gate), table in tables.items()
-        )
-        return Metric("accuracy", "%", self.observations.space, terms, constant, LOGIT)
+        constant, terms = self.observations.baseline, list[Term]()
+        for term in added(t for part, own in zip(self.parts, weights, strict=True) for t in part.terms(own)):
+            if term.variables or term.gate is not None:
+                terms.append(term)
+            else:
+                constant += float(term.table)
+        return Metric("accuracy", "%", self.observations.space, tuple(terms), constant, LOGIT)
 
 
 def _points(percent: FloatArray, variance: FloatArray) -> FloatArray:

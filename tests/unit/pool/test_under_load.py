@@ -102,7 +102,7 @@ def test_no_sampled_subnet_that_meets_the_deadline_is_better_than_the_best_found
     drawn = tuple(run.net.sample(rng) for _ in range(300))
     took = latencies(run, drawn, load)
     load = replace(load, limit_ms=float(np.median(took)))
-    found = find_members(run, load, SEARCH)
+    found = find_members(run, load, SEARCH, count=4)
     assert 2 <= len(found) <= 4
     assert latencies(run, found, load).max() <= load.limit_ms * (1 + 1e-9)
     best = run.accuracy.metric.predict(stack(drawn))[took <= load.limit_ms].max()
@@ -122,7 +122,7 @@ def test_a_deadline_that_no_subnet_meets_is_said_with_one_that_is_met(run: makin
     with pytest.raises(
         PoolError, match=f"the fastest takes {fastest:.3g} ms: raise the deadline to {1.1 * fastest:.3g} ms"
     ):
-        find_members(run, Load((2.0, 2.0, 2.0), 1.0, fastest * 0.9), SEARCH)
+        find_members(run, Load((2.0, 2.0, 2.0), 1.0, fastest * 0.9), SEARCH, count=4)
 
 
 @pytest.mark.sweep  # tests/unit/commands/runtime/test_search.py walks the same within a command
