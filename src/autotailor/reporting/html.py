@@ -93,7 +93,7 @@ def render(inputs: ReportInputs) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Compiles each template once."""
+    """The templates, which are kept, so that reports of one process compile each of them once."""
     return Environment(
         loader=PackageLoader("autotailor.reporting", "templates"),
         autoescape=True,

@@ -29,7 +29,7 @@ if not launch.is_worker():
     os.write(1, b"all ended well\\n")
     sys.exit(0)
 rank = launch.rank()
-os.write(1, f"worker {{rank}} of {{os.environ['WORLD_SIZE']}}\\n".encode())  # in one piece, whoever else writes
+os.write(1, f"worker {{rank}} of {{os.environ['WORLD_SIZE']}}\\n".encode())  # one write keeps a line whole
 try:
     {body}
 except Exception as error:

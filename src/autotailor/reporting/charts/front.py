@@ -161,7 +161,7 @@ def _scaled_line(tables: Tables, x: Axis, y: Axis) -> list[Any]:
 
 
 def _together(rows: list[Row], tables: Tables) -> list[Row]:
-    """The rows, one for those that are the same SubNet with all their names, which would cover each other."""
+    """One row for each SubNet, with the names of all its exports: names at one point would cover each other."""
     names = {group[0]: group for group in comparison(tables).repeated}
     later = {name for group in names.values() for name in group[1:]}
     return [row | {"id": ", ".join(names.get(row["id"], (row["id"],)))} for row in rows if row["id"] not in later]
