@@ -16,7 +16,7 @@ from autotailor.profiling.transports.remote.link import Patience
 from device.adb_daemon import AdbDaemon
 from device.ssh_server import SshServer, find_sshd
 
-IMPATIENT = Patience(connect=4.0, first=4.0, lost=20.0, answer=4.0, prompt=1.0, poll=0.05, pause=0.02)
+IMPATIENT = Patience(connect=4.0, first=4.0, lost=20.0, answer=4.0, prompt=3.0, poll=0.05, pause=0.02)
 
 
 @pytest.fixture(scope="session")

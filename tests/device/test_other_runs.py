@@ -25,7 +25,7 @@ from autotailor.profiling.transports.remote.runs import RunFolder, new_name, par
 from device.adb_daemon import AdbDaemon
 from device.conftest import IMPATIENT, connect
 from device.runners import built
-from device.test_remote_ncnn import ONCE, OPERATORS, after_a_batch, config, left_on, visits
+from device.test_remote_ncnn import ONCE, OPERATORS, config, leave_unread, left_on, visits
 
 WORKER = """
 import sys
@@ -186,30 +186,6 @@ def test_processes_are_told_apart_by_when_they_started() -> None:
     name = new_name()
     assert RunFolder(name, works=True, idle_seconds=0).is_dead  # this process has another one by now
     assert parse(f"cannot stat\nrun-x 0\n{name} 1 -3\r\n") == [RunFolder(name, works=True, idle_seconds=-3)]
-
-
-def leave_unread(phone: AdbDaemon, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose device goes away for too long; the phone works on by itself until all is measured."""
-    transports: list[AdbTransport] = []
-
-    def opened(device: DeviceConfig) -> AdbTransport:
-        transports.append(AdbTransport(device, IMPATIENT))
-        return transports[-1]
-
-    def go_away() -> None:
-        phone.stop()
-        transports[-1].shell.patience = replace(IMPATIENT, lost=0.5)
-
-    monkeypatch.setitem(TRANSPORTS, "adb", opened)
-    with monkeypatch.context() as patch:
-        after_a_batch(store, go_away, patch)
-        with pytest.raises(Exception, match="what was measured is kept, run again to go on"):
-            profile(OPERATORS, config(phone), store)
-    (journal,) = phone.phone.tmp.rglob("*.journal")
-    while journal.read_text().count('"event": "batch"') < 2:
-        time.sleep(0.05)
-    assert visits(store) != ONCE
-    phone.start()
 
 
 def test_another_command_does_not_cost_what_a_run_has_left(

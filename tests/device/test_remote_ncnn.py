@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -282,19 +283,34 @@ def test_an_unknown_key_ends_the_run_and_the_next_goes_on(phone: AdbDaemon, runn
     assert visits(tmp_path) == ONCE
 
 
+def leave_unread(phone: AdbDaemon, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose device goes away for too long; the phone works on by itself until all is measured."""
+    transports: list[AdbTransport] = []
+
+    def opened(device: DeviceConfig) -> AdbTransport:
+        transports.append(AdbTransport(device, IMPATIENT))
+        return transports[-1]
+
+    def go_away() -> None:
+        phone.stop()
+        transports[-1].shell.patience = replace(IMPATIENT, lost=0.5)
+
+    monkeypatch.setitem(TRANSPORTS, "adb", opened)
+    with monkeypatch.context() as patch:
+        after_a_batch(store, go_away, patch)
+        with pytest.raises(Exception, match="what was measured is kept, run again to go on"):
+            profile(OPERATORS, config(phone), store)
+    (journal,) = phone.phone.tmp.rglob("*.journal")
+    while journal.read_text().count('"event": "batch"') < 2:
+        time.sleep(0.05)
+    assert visits(store) != ONCE
+    phone.start()
+
+
 def test_a_device_that_goes_away_and_the_next_run_goes_on(
     phone: AdbDaemon, runner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    brief = IMPATIENT.__class__(**{**vars(IMPATIENT), "lost": 3.0})  # a busy computer needs a second to connect
-    monkeypatch.setitem(TRANSPORTS, "adb", lambda device: AdbTransport(device, brief))
-    after_a_batch(tmp_path, phone.stop, monkeypatch)
-    with pytest.raises(DeviceError, match="what was measured is kept, run again to go on"):
-        profile(OPERATORS, config(phone), tmp_path)
-    (journal,) = phone.phone.tmp.rglob("*.journal")
-    while journal.read_text().count('"event": "batch"') < 2:  # the phone works on by itself
-        time.sleep(0.05)
-    assert visits(tmp_path) != ONCE
-    phone.start()
+    leave_unread(phone, tmp_path, monkeypatch)
     monkeypatch.setattr(Session, "send", None)  # nothing is measured again
     profile(OPERATORS, config(phone), tmp_path)
     assert visits(tmp_path) == ONCE
