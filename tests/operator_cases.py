@@ -12,7 +12,7 @@ import onnx
 
 from acceptance import checks
 from atoms import every_atom
-from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from onnx_text import model_of
 
 CHANNELS = SIDE = 12

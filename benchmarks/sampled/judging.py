@@ -12,7 +12,7 @@ from learnt import learnt_accuracy
 
 from autotailor import artifacts, profiling, search, sensitivity
 from autotailor.accuracy.calibration import resolution_of
-from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet

@@ -134,6 +134,18 @@ def test_the_report_needs_no_pytorch() -> None:
     assert "torch" not in modules
 
 
+@pytest.mark.parametrize("device", ["host", "macs"])
+def test_a_plan_needs_no_pytorch(device: str, tmp_path: Path) -> None:
+    arguments = ["-n", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]
+    plan = (
+        f"from snakemake.cli import main\ntry:\n    main({[*arguments, '--config', f'device={device}']!r})\n"
+        "except SystemExit as end:\n    assert not end.code"
+    )
+    (modules,) = imported_by(plan).values()
+    assert "autotailor.profiling.runtimes.ncnn.runtime" in modules
+    assert not modules & {"torch", "onnx"}
+
+
 def test_inspecting_an_onnx_file_imports_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     net = autotailor.compile(networks.make("resnet"), networks.SPACES["resnet"], name="resnet", resolution=32)
     net.export_onnx(net.largest(), tmp_path / "net.onnx")

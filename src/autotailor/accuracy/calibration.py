@@ -8,10 +8,10 @@ from autotailor.accuracy.config import CalibrationConfig
 from autotailor.accuracy.errors import AccuracyError
 from autotailor.compute.placement import CPU, device_of, put
 from autotailor.data.splits import DataSplits, sized
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.batch_norm import adopt, placeholders
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.statistics import Statistics
-from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
-from autotailor.ir.dimensions.dimension import Atom, Batch, Constant, Dimension, Resolution, factors_of
+from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Batch, Constant, Dimension, Resolution, factors_of
 from autotailor.ir.dimensions.unifier import Unifier
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import Dimensions, rules
-
-RESOLUTION = "resolution"
 
 
 @dataclass(frozen=True)

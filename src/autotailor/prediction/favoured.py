@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, smallest
 from autotailor.ir.space.variable import Modification, Space

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.gate import MOST_VARIABLES, Gate, Table
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Product, Sum
+from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Constant, Dimension, Product, Sum
 from autotailor.ir.errors import GraphError
-from autotailor.ir.propagation import RESOLUTION, Propagation, propagate
+from autotailor.ir.propagation import Propagation, propagate
 from onnx_text import HEAD
 from text_graphs import graph_of
 

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from autotailor.ir.blocks.block import Block
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.batch_norm import KIND, biased_convolutions, placeholders
 from autotailor.ir.feature import Shape
 from autotailor.ir.metrics.elasticity import is_elastic, unmodified_values
-from autotailor.ir.propagation import RESOLUTION, StaticPart
+from autotailor.ir.propagation import StaticPart
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Choice

@@ -16,7 +16,7 @@ import numpy as np
 
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.sampling.strategy import Strategy, register
-from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.sections import check_numbers

@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from autotailor.finetuning.errors import TrainingError
-from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.space.variable import Space, Variable
+
+if TYPE_CHECKING:  # stages are made with PyTorch, which whoever only reads a configuration does not need
+    from autotailor.ir.blocks.stage import Stage
 
 Kind = TypeVar("Kind", bound="type[Strategy]")
 

@@ -20,6 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+RESOLUTION = "resolution"
+"""The name of the atom, and of the variable of the space, that is the side of the image."""
+
 Indices = npt.NDArray[np.int64]
 Sizes = Callable[["Atom"], int]
 

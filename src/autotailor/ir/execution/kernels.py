@@ -17,32 +17,10 @@ from typing import Any
 
 import torch.nn.functional as F
 
+from autotailor.ir.execution.patterns import ATTENTION, PATTERNS
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import Tensor, rules
-from autotailor.ir.pattern import Match, Pattern, find_matches
-
-ATTENTION = "ScaledDotProductAttention"
-GELU = (
-    Pattern("Gelu", "Mul(Mul(x, Add(Erf(Div(x, 1.41421356)), 1.0)), 0.5)"),
-    Pattern("Gelu", "Mul(x, Mul(Add(Erf(Div(x, 1.41421356)), 1.0), 0.5))"),
-)
-BIASED_MATMUL = Pattern("MatMul", "Add(MatMul(x, W), B)", vectors=("B",))
-_TRANSPOSED = "Transpose(k, perm=(0, 1, 3, 2))"
-_WEIGHTED = "MatMul(Softmax({scores}, axis=-1), v)"
-_SCORES = {
-    f"MatMul(Mul(q, SCALE), Mul({_TRANSPOSED}, KEYSCALE))": ("SCALE", "KEYSCALE"),
-    f"MatMul(Mul(q, SCALE), {_TRANSPOSED})": ("SCALE",),
-    f"Mul(MatMul(q, {_TRANSPOSED}), SCALE)": ("SCALE",),
-    f"Div(MatMul(q, {_TRANSPOSED}), DIVISOR)": ("DIVISOR",),
-}
-"""Scores of attention as exporters write them, and the factors of one element."""
-
-PATTERNS = (
-    *GELU,
-    *(Pattern(ATTENTION, _WEIGHTED.format(scores=s), attributes=factors) for s, factors in _SCORES.items()),
-    BIASED_MATMUL,
-)
-"""What runs as one function. Where two patterns overlap, the earlier one holds."""
+from autotailor.ir.pattern import Match, find_matches
 
 
 def attend(node: Node, arguments: Sequence[Any]) -> Tensor:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.subnet import SubNet
+
+if TYPE_CHECKING:  # graphs and places are made with PyTorch, which whoever only opens a runtime does not need
+    from autotailor.ir.elastic_graph import ElasticGraph
+    from autotailor.ir.fusion.places import Place
 
 
 @dataclass(frozen=True)

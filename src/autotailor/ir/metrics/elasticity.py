@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotailor.ir.propagation import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import largest
 

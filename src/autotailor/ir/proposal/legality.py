@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autotailor.ir.dimensions.dimension import Dimension, Resolution, Window
+from autotailor.ir.dimensions.dimension import RESOLUTION, Dimension, Resolution, Window
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.propagation import RESOLUTION, Need
+from autotailor.ir.propagation import Need
 from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.joint_sizes import coupling, joint_sizes
 from autotailor.ir.space.variable import Choice

@@ -11,10 +11,9 @@ from autotailor.ir.blocks.block import Block, View
 from autotailor.ir.blocks.handle import WIDTH, Handle
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
-from autotailor.ir.dimensions.dimension import Atom, Dimension, parts_of
+from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, parts_of
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Scaled

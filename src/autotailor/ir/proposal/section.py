@@ -12,9 +12,9 @@ from typing import Any
 
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.handle import WIDTH
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.propagation import RESOLUTION
 from autotailor.ir.proposal.proposal import DEPTH, HEAD, STEM, with_space
 from autotailor.ir.proposal.request import ALL, SpaceRequest
 from autotailor.ir.space.variable import Choice, Space

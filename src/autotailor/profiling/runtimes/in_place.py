@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.sequence import PlacedOperator
-from autotailor.ir.metrics.metrics import operator_macs
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.reference_network import IMAGE, reference_feature, reference_operators
 from autotailor.profiling.runtimes.wheel import WheelRuntime
@@ -49,6 +48,8 @@ class InPlaceRuntime(WheelRuntime):
         self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
     ) -> Program | None:
         """The program of a whole network without weights; its parts are the operators to weigh."""
+        from autotailor.ir.metrics.metrics import operator_macs  # needs PyTorch, which opening a runtime does not
+
         features = {operator.feature.id: operator.feature for operator in operators}
         parts = tuple(self.alone(features[key]) for key in features if key in weighed)
         macs_m = sum(operator_macs(operator.feature) for operator in operators)

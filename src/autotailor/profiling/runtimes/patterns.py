@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotailor.ir.execution.kernels import BIASED_MATMUL, GELU
+from autotailor.ir.execution.patterns import BIASED_MATMUL, GELU
 from autotailor.ir.pattern import Pattern
 
 __all__ = ["BIASED_MATMUL", "GELU", "SWISH"]

@@ -10,8 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from autotailor.ir.execution.kernels import ATTENTION, Kernels
+from autotailor.ir.execution.kernels import Kernels
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.patterns import ATTENTION
 from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Graph, Node
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.ir.execution.kernels import PATTERNS
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.patterns import PATTERNS
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.errors import DeviceError, ProfilingError

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import autotailor
-from autotailor.ir.execution.kernels import ATTENTION
+from autotailor.ir.execution.patterns import ATTENTION
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, DeviceError, ProfilingError, check, open_runtime
 from autotailor.profiling.runtimes.runner import loop as runner_loop

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.graph import Node
-from autotailor.ir.operators.layout.splitting import slice_ranges
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers.layer import Layer, Params, alone, writes
 
@@ -41,6 +40,8 @@ def crop(starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]) -> Lay
 @writes("Slice")
 def cut(feature: OperatorFeature) -> Layer:
     """Cuts out ranges of axes. A range that is the whole axis costs nothing."""
+    from autotailor.ir.operators.layout.splitting import slice_ranges  # needs PyTorch, which opening a runtime does not
+
     alone(feature)
     shape = feature.inputs[0]
     node = Node("slice", "Slice", (), (), feature.attributes)
