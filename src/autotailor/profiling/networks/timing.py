@@ -13,8 +13,9 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.host.cooling import wait_until_cool
 from autotailor.profiling.measuring.session import Session, session_on
+from autotailor.profiling.networks.following import following, scale
 from autotailor.profiling.records.batch import NETWORK_PASSES, Batch
-from autotailor.profiling.records.differential import estimates, robust
+from autotailor.profiling.records.differential import robust
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.table.lut import LUT
@@ -37,6 +38,8 @@ class Measurement:
         standard_error: standard error of the latency, in milliseconds.
         repeats: number of passes in which the network was measured.
         raw_ms: milliseconds without drift correction.
+        anchor_drift: how much slower the anchor was than its reference, relative; below 0: faster.
+        follows: the share of the anchor's slowdown that the network's own batches show, from 0 to 1 (``following``).
     """
 
     key: str
@@ -44,6 +47,8 @@ class Measurement:
     standard_error: float
     repeats: int
     raw_ms: float
+    anchor_drift: float = 0.0
+    follows: float = 1.0
 
 
 def measure_networks(
@@ -71,7 +76,8 @@ def measure_rounds(
 
     The anchor corrects small drifts only, because a machine's slowdown differs from network to network. So with a LUT,
     networks in whose batch the anchor's latency is off by more than the device's ``drift`` are measured again, up to
-    three times in all; of each network the batch with the smallest drift counts.
+    three times in all; of each network the batch with the smallest drift counts. A network is scaled as far as its
+    batches show that it follows the anchor.
 
     Args:
         networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
@@ -96,7 +102,8 @@ def measure_rounds(
         anchor = session.anchor.key
         usual_ms = lut.latencies().get(anchor) if lut else None
         found = [_measure_round(session, programs, seconds_each, usual_ms) for _ in range(rounds)]
-    return [_measurements(list(networks), records, anchor, anchor_ms or usual_ms) for records in found]
+    follows = _followings([record for done in found for record in done.records], anchor)
+    return [_measurements(list(networks), done, follows, anchor, anchor_ms or usual_ms) for done in found]
 
 
 def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
@@ -111,14 +118,32 @@ def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]
 def _mean(found: Sequence[Measurement]) -> Measurement:
     latencies = [m.latency_ms for m in found]
     error = statistics.stdev(latencies) / math.sqrt(len(found))
-    raw_ms = statistics.mean(m.raw_ms for m in found)
-    return Measurement(found[0].key, statistics.mean(latencies), error, sum(m.repeats for m in found), raw_ms)
+    return Measurement(
+        found[0].key,
+        statistics.mean(latencies),
+        error,
+        sum(m.repeats for m in found),
+        *(statistics.mean(getattr(m, name) for m in found) for name in ("raw_ms", "anchor_drift", "follows")),
+    )
+
+
+@dataclass(frozen=True)
+class _Round:
+    """What one round has measured.
+
+    Attributes:
+        records: those of all batches, the anchor's among them.
+        chosen: name of a network to its record in the batch with the smallest drift.
+    """
+
+    records: Sequence[Record]
+    chosen: Mapping[str, Record]
 
 
 def _measure_round(
     session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
-) -> list[Record]:
-    """The records of one round: one for each network, and those of the anchor. A throttled device may cool down first.
+) -> _Round:
+    """Times each network in one batch, or in several while the machine drifts. A throttled device may cool down first.
 
     Args:
         session: an open session on the device.
@@ -129,7 +154,7 @@ def _measure_round(
     Raises:
         ProfilingError: the runtime cannot run a network.
     """
-    anchors: list[Record] = []
+    records: list[Record] = []
     closest: dict[str, Record] = {}
 
     def drift(record: Record) -> float:
@@ -139,9 +164,8 @@ def _measure_round(
     for _ in range(ATTEMPTS):
         wait_until_cool(session.transport, session.device.name)
         for record in _measured(session, left, seconds_each):
-            if record.key == session.anchor.key:
-                anchors.append(record)
-            elif record.key not in closest or drift(record) < drift(closest[record.key]):
+            records.append(record)
+            if record.key not in closest or drift(record) < drift(closest[record.key]):
                 closest[record.key] = record
         left = [program for program in programs if drift(closest[program.key]) > session.device.drift]
         if not left:
@@ -154,7 +178,7 @@ def _measure_round(
             len(left),
             100 * session.device.drift,
         )
-    return [*anchors, *closest.values()]
+    return _Round(records, closest)
 
 
 def _measured(session: Session, programs: Sequence[Program], seconds_each: float) -> list[Record]:
@@ -171,20 +195,32 @@ def _measured(session: Session, programs: Sequence[Program], seconds_each: float
     return records
 
 
+def _followings(records: Sequence[Record], anchor: str) -> dict[str, float]:
+    """Name of each network to how far it follows the anchor, from all batches that have timed it."""
+    batches: dict[str, list[tuple[float, float]]] = {}
+    for record in records:
+        if record.key != anchor:
+            batches.setdefault(record.key, []).append((record.anchor_ms, robust(record.blocks, 1).latency_ms))
+    return {key: following(*zip(*found, strict=True)) for key, found in batches.items()}
+
+
 def _measurements(
-    keys: Sequence[str], records: Sequence[Record], anchor: str, reference: float | None
+    keys: Sequence[str], found: _Round, follows: Mapping[str, float], anchor: str, reference: float | None
 ) -> list[Measurement]:
-    """The measurements that follow from one round's records, scaled to ``reference``, a latency of the anchor."""
-    corrected = estimates(records, anchor)
-    scale = reference / corrected[anchor].latency_ms if reference else 1.0
-    by_key = {record.key: record for record in records}
-    return [
-        Measurement(
-            key,
-            corrected[key].latency_ms * scale,
-            corrected[key].standard_error * scale,
-            corrected[key].repeats,
-            robust(by_key[key].blocks, 1).latency_ms,
-        )
-        for key in keys
-    ]
+    """The measurements of one round, scaled to ``reference``, a latency of the anchor; None: to the round's mean."""
+    if reference is None:
+        reference = statistics.mean(record.anchor_ms for record in found.records if record.key == anchor)
+    return [_measurement(found.chosen[key], follows[key], reference) for key in keys]
+
+
+def _measurement(record: Record, follows: float, reference: float) -> Measurement:
+    raw, factor = robust(record.blocks, record.passes), scale(record.anchor_ms, reference, follows)
+    return Measurement(
+        record.key,
+        raw.latency_ms * factor,
+        raw.standard_error * factor,
+        raw.repeats,
+        raw.latency_ms,
+        record.anchor_ms / reference - 1,
+        follows,
+    )
