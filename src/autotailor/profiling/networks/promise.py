@@ -94,14 +94,14 @@ def drift(validation: pd.DataFrame) -> float:
     return float(validation["anchor_drift"].median())
 
 
-def measured_in_quiet(measure: Callable[[], pd.DataFrame], promise: Promise, attempts: int) -> pd.DataFrame:
+def measured_in_quiet(measure: Callable[[int], pd.DataFrame], promise: Promise, attempts: int) -> pd.DataFrame:
     """Measures SubNets, and again where the promise is broken while the machine was restless.
 
     The errors of the predictions have no say in which table counts, because the smallest of several errors flatters the
     predictor. The table with the lowest noise floor and drift counts.
 
     Args:
-        measure: measures the SubNets, and returns the table of ``validate``.
+        measure: takes the number of the attempt, measures the SubNets, and returns the table of ``validate``.
         promise: of the latency predictor.
         attempts: how often the SubNets are measured at most.
 
@@ -109,13 +109,13 @@ def measured_in_quiet(measure: Callable[[], pd.DataFrame], promise: Promise, att
         The table of the quietest attempt.
     """
     tables: list[pd.DataFrame] = []
-    for left in reversed(range(attempts)):
-        table = measure()
+    for attempt in range(1, attempts + 1):
+        table = measure(attempt)
         tables.append(table)
         unrest = promise.unrest(table)
         if not unrest or (promise.is_kept(table) and len(tables) == 1):
             return table
-        if left:
+        if attempt < attempts:
             logger.warning(
                 "the promise of the latency predictor cannot be judged, because %s: measuring again; let nothing else "
                 "run on the device",

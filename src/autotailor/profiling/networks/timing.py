@@ -14,6 +14,7 @@ from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.host.cooling import wait_until_cool
 from autotailor.profiling.measuring.session import Session, session_on
 from autotailor.profiling.networks.following import following, scale
+from autotailor.profiling.networks.kept import KeptRounds
 from autotailor.profiling.records.batch import NETWORK_PASSES, Batch
 from autotailor.profiling.records.differential import robust
 from autotailor.profiling.records.record import Record
@@ -71,6 +72,7 @@ def measure_rounds(
     seconds_each: float = 0.5,
     lut: LUT | None = None,
     anchor_ms: float | None = None,
+    kept: Path | None = None,
 ) -> list[list[Measurement]]:
     """Times whole networks in several rounds, interleaved with each other and with the anchor operator.
 
@@ -86,6 +88,7 @@ def measure_rounds(
         seconds_each: seconds of measuring for each network and round.
         lut: latencies are scaled to the machine's speed at the time of this LUT, if the LUT holds the anchor.
         anchor_ms: latency of the anchor to scale to, instead of the LUT's.
+        kept: a folder that keeps each round, with which an interrupted measurement goes on; None: nothing is kept.
 
     Returns:
         For each round a list with one measurement for each network, in the order of ``networks``.
@@ -98,12 +101,21 @@ def measure_rounds(
     with session_on(device) as session:
         if lut is not None:
             check_same_device(lut, session.fingerprint, session.device.name)
-        programs = [session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
         anchor = session.anchor.key
         usual_ms = lut.latencies().get(anchor) if lut else None
-        found = [_measure_round(session, programs, seconds_each, usual_ms) for _ in range(rounds)]
-    follows = _followings([record for done in found for record in done.records], anchor)
-    return [_measurements(list(networks), done, follows, anchor, anchor_ms or usual_ms) for done in found]
+        files = KeptRounds(kept, list(networks), session.fingerprint.id) if kept else None
+        found = files.read(rounds) if files else []
+        if found:
+            logger.info("%d of %d rounds were measured before the rule was interrupted", len(found), rounds)
+        programs = [
+            session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items() if len(found) < rounds
+        ]
+        while len(found) < rounds:
+            found.append(_measure_round(session, programs, seconds_each, usual_ms))
+            if files:
+                files.write(len(found) - 1, found[-1])
+    follows = _followings([record for records in found for record in records], anchor)
+    return [_measurements(list(networks), each, follows, anchor, usual_ms, anchor_ms) for each in found]
 
 
 def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
@@ -127,22 +139,9 @@ def _mean(found: Sequence[Measurement]) -> Measurement:
     )
 
 
-@dataclass(frozen=True)
-class _Round:
-    """What one round has measured.
-
-    Attributes:
-        records: those of all batches, the anchor's among them.
-        chosen: name of a network to its record in the batch with the smallest drift.
-    """
-
-    records: Sequence[Record]
-    chosen: Mapping[str, Record]
-
-
 def _measure_round(
     session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
-) -> _Round:
+) -> list[Record]:
     """Times each network in one batch, or in several while the machine drifts. A throttled device may cool down first.
 
     Args:
@@ -155,19 +154,12 @@ def _measure_round(
         ProfilingError: the runtime cannot run a network.
     """
     records: list[Record] = []
-    closest: dict[str, Record] = {}
-
-    def drift(record: Record) -> float:
-        return record.drift(usual_ms) if usual_ms else 0.0
-
     left = list(programs)
     for _ in range(ATTEMPTS):
         wait_until_cool(session.transport, session.device.name)
-        for record in _measured(session, left, seconds_each):
-            records.append(record)
-            if record.key not in closest or drift(record) < drift(closest[record.key]):
-                closest[record.key] = record
-        left = [program for program in programs if drift(closest[program.key]) > session.device.drift]
+        records += _measured(session, left, seconds_each)
+        closest = _closest(records, usual_ms)
+        left = [p for p in programs if usual_ms and closest[p.key].drift(usual_ms) > session.device.drift]
         if not left:
             break
     else:
@@ -178,7 +170,17 @@ def _measure_round(
             len(left),
             100 * session.device.drift,
         )
-    return _Round(records, closest)
+    return records
+
+
+def _closest(records: Sequence[Record], usual_ms: float | None) -> dict[str, Record]:
+    """Name of each network to its record in the batch with the smallest drift; without ``usual_ms`` to its first."""
+    closest: dict[str, Record] = {}
+    for record in records:
+        known = closest.setdefault(record.key, record)
+        if usual_ms and record.drift(usual_ms) < known.drift(usual_ms):
+            closest[record.key] = record
+    return closest
 
 
 def _measured(session: Session, programs: Sequence[Program], seconds_each: float) -> list[Record]:
@@ -205,12 +207,19 @@ def _followings(records: Sequence[Record], anchor: str) -> dict[str, float]:
 
 
 def _measurements(
-    keys: Sequence[str], found: _Round, follows: Mapping[str, float], anchor: str, reference: float | None
+    keys: Sequence[str],
+    records: Sequence[Record],
+    follows: Mapping[str, float],
+    anchor: str,
+    usual_ms: float | None,
+    anchor_ms: float | None,
 ) -> list[Measurement]:
-    """The measurements of one round, scaled to ``reference``, a latency of the anchor; None: to the round's mean."""
+    """The measurements of one round, scaled to ``anchor_ms``, else to ``usual_ms``, else to the round's mean."""
+    reference = anchor_ms or usual_ms
     if reference is None:
-        reference = statistics.mean(record.anchor_ms for record in found.records if record.key == anchor)
-    return [_measurement(found.chosen[key], follows[key], reference) for key in keys]
+        reference = statistics.mean(record.anchor_ms for record in records if record.key == anchor)
+    closest = _closest(records, usual_ms)
+    return [_measurement(closest[key], follows[key], reference) for key in keys]
 
 
 def _measurement(record: Record, follows: float, reference: float) -> Measurement:

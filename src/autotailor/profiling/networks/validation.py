@@ -51,6 +51,7 @@ def validate(
     errors: LatencyError | None = None,
     rounds: int = 5,
     seconds_each: float = 0.3,
+    kept: Path | None = None,
 ) -> pd.DataFrame:
     """Measures whole SubNets in rounds, interleaved, and compares them with what the LUT predicts.
 
@@ -65,6 +66,7 @@ def validate(
         rounds: how often each SubNet is measured, two or more; a single round can be off as a whole, relative to the
             anchor.
         seconds_each: seconds of measuring for each SubNet and round.
+        kept: a folder that keeps each round, with which an interrupted measurement goes on; None: nothing is kept.
 
     Returns:
         One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
@@ -81,7 +83,9 @@ def validate(
     """
     if rounds < 2:
         raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: noise is the difference of rounds")
-    measured = measure_subnets(net, subnets, device, workdir, lut=lut, rounds=rounds, seconds_each=seconds_each)
+    measured = measure_subnets(
+        net, subnets, device, workdir, lut=lut, rounds=rounds, seconds_each=seconds_each, kept=kept
+    )
     return table(subnets, metric, measured, errors)
 
 
@@ -94,6 +98,7 @@ def measure_subnets(
     lut: LUT | None,
     rounds: int,
     seconds_each: float,
+    kept: Path | None = None,
 ) -> list[list[Measurement]]:
     """Times whole SubNets in rounds, interleaved; see ``validate``.
 
@@ -103,7 +108,7 @@ def measure_subnets(
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
-    return measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut)
+    return measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut, kept=kept)
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:

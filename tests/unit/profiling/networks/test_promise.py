@@ -58,7 +58,7 @@ def test_a_restless_machine_is_measured_again_and_the_quietest_table_counts(
     tables: list[pd.DataFrame], measured: int, chosen: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = iter(tables)
-    assert measured_in_quiet(lambda: next(left), PROMISE, 3) is tables[chosen]
+    assert measured_in_quiet(lambda _: next(left), PROMISE, 3) is tables[chosen]
     assert len(list(left)) == len(tables) - measured
     assert caplog.text.count("measuring again") == measured - 1
 
