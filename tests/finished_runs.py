@@ -91,7 +91,8 @@ class Writer:
         measured = predicted * np.array([1.0, 1.02, 0.98, 1.04])
         errors = predicted / measured - 1
         noise, lut_error = np.zeros(4), np.full(4, 0.02)
-        columns = [[s.id for s in subnets], predicted, measured, errors, noise, measured, errors, lut_error]
+        times = [predicted, measured, errors, noise, measured, errors, lut_error]
+        columns = [[s.id for s in subnets], *times, np.zeros(4), np.ones(4)]
         frame = pd.DataFrame(dict(zip(validation.COLUMNS, columns, strict=True)))
         frame.to_csv(self.folder / "validation.csv", index=False)
         self.record("validate", [self.folder / "validation.csv"], [self.folder / "lut.csv"])

@@ -45,7 +45,9 @@ for kind in KINDS:
             **ON_DEVICE,
             **on_cluster("measure"),
         params:
-            sections=sections("device", "imported", "data", "calibration", "measure"),
+            sections=sections(
+                "device", "imported", "data", "calibration", "measure", "budgets"
+            ),
             code=code("measure"),
         message:
             (

@@ -40,7 +40,7 @@ with stage(snakemake) as this:
     table = summary.summarise(predictions, subnets, weights, models, splits.test, device, used, effort)
     if has_device:
         limits = search.read_candidates(Path(snakemake.input.confirmed), net.space).limits
-        table = summary.with_budgets(table, limits)
+        table = summary.with_budgets(table, limits, search.budget_shares(this.params["budgets"], cost.name))
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
     if has_device and not measured:

@@ -1,10 +1,10 @@
 """Rule validate: latencies of whole SubNets, measured and predicted from the LUT."""
 
 import logging
-from functools import partial
 from pathlib import Path
 
 import autotailor
+import pandas as pd
 from stage import stage
 
 from autotailor import artifacts, profiling
@@ -24,11 +24,12 @@ with stage(snakemake) as this:
     measured = not this.params["imported"]
     table = NOT_MEASURED
     if measured:
-        measure = partial(
-            profiling.validate,
-            *(net, latency, subnets, device, this.work),
-            **{"lut": lut, "errors": errors, "rounds": chosen["rounds"]},
-        )
+
+        def measure(attempt: int) -> pd.DataFrame:
+            kept = this.work / f"attempt_{attempt}"
+            settings = {"lut": lut, "errors": errors, "rounds": chosen["rounds"], "kept": kept}
+            return profiling.validate(net, latency, subnets, device, this.work, **settings)
+
         table = measured_in_quiet(measure, promise, chosen["attempts"])
     with artifacts.atomic(snakemake.output.validation) as path:
         table.to_csv(path, index=False)

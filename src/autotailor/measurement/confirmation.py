@@ -74,6 +74,7 @@ def confirm(
     beside: Mapping[str, Limits] = MappingProxyType({}),
     again: Iterable[SubNet] = (),
     earlier: Mapping[str, Sequence[Timing]] = MappingProxyType({}),
+    shares: Mapping[str, float] = MappingProxyType({}),
 ) -> Confirmation:
     """Measures the candidates of all budgets, and further SubNets where all candidates of a budget miss it.
 
@@ -89,8 +90,10 @@ def confirm(
         again: SubNets that are measured along, as far as another session has measured them.
         earlier: id of a SubNet to what sessions after that of ``validation.csv`` have measured. These SubNets are not
             measured unless they are among ``again``.
+        shares: budgets that are shares of the largest SubNet's latency (``budget_shares``). The largest SubNet is
+            measured along with the candidates, and the limits of these budgets follow it.
     """
-    trial = Trial(objectives, front, candidates, forecast, time, beside, earlier)
+    trial = Trial(objectives, front, candidates, forecast, time, beside, earlier, shares)
     trial.begin(again)
     for left in range(attempts if time is not None else 0, 0, -1):
         if not trial.attempt(is_last=left == 1):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.effort import Effort
+from autotailor.measurement.trial import DISAGREEMENT
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import (
     LUT,
@@ -58,7 +60,7 @@ COLUMNS = (
     "energy_mj_predicted",
 )
 """Columns of ``summary.csv``; those of latency, budgets, memory and energy are left out without a device."""
-ORIGINAL = "original"
+ORIGINAL, LARGEST = "original", "largest"
 
 
 @dataclass(frozen=True)
@@ -180,18 +182,23 @@ def summarise(
     return table[[column for column in COLUMNS if column in table]]
 
 
-def with_budgets(table: pd.DataFrame, limits: Mapping[str, float]) -> pd.DataFrame:
+def with_budgets(
+    table: pd.DataFrame, limits: Mapping[str, float], shares: Mapping[str, float] = MappingProxyType({})
+) -> pd.DataFrame:
     """``summary.csv`` with the budget of each export and whether its measured latency keeps the budget.
 
     Args:
         table: of ``summarise``, with a device.
         limits: name of an export to its budget, ms; the largest SubNet and the original network have none.
+        shares: name of an export to its budget as a share of the largest SubNet's latency (``budget_shares``). Where
+            the largest SubNet was measured, the share is of that latency, in the same session as the export's.
 
     Returns:
         The table with the columns ``budget_ms`` and ``budget_met`` (True or False; both are empty without a budget, and
-        the latter where nothing was measured). A warning names each export that misses its budget.
+        the latter where nothing was measured). A warning names each export that misses its budget, and each share
+        that comes to another latency than the search was given.
     """
-    budget = table["name"].map(dict(limits)).astype(float)
+    budget = table["name"].map({**limits, **_shares_now(table, limits, shares)}).astype(float)
     measured = table["latency_ms_measured"]
     for name, found, limit in zip(table["name"], measured, budget, strict=True):
         if found > limit:
@@ -203,6 +210,24 @@ def with_budgets(table: pd.DataFrame, limits: Mapping[str, float]) -> pd.DataFra
     met = (measured <= budget).astype(object).where(budget.notna() & measured.notna(), None)
     table = table.assign(budget_ms=budget, budget_met=met)
     return table[[column for column in COLUMNS if column in table]]
+
+
+def _shares_now(table: pd.DataFrame, limits: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, float]:
+    """What budgets that are shares come to in this session, ms; empty where the largest SubNet was not measured."""
+    whole = table.loc[(table["name"] == LARGEST) & table["latency_ms_measured"].notna()]
+    if whole.empty or not shares:
+        return {}
+    whole_ms, error = (float(whole[f"latency_ms_{kind}"].iloc[0]) for kind in ("measured", "standard_error"))
+    now = {name: share * whole_ms for name, share in shares.items() if name in limits}
+    noise = max(DISAGREEMENT, 2 * error / whole_ms)
+    for name, budget in now.items():
+        if abs(limits[name] / budget - 1) > noise:
+            logger.warning(
+                "%s: %.3g %% of the largest SubNet are %.4g ms as measured now, but the SubNet was chosen for %.4g ms, "
+                "%.3g %% of it: the machine has changed since; run again with --forcerun validate on a quiet device",
+                *(name, 100 * shares[name], budget, limits[name], 100 * limits[name] / whole_ms),
+            )
+    return now
 
 
 def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:

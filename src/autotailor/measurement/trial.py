@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.profiling.networks.timing import Measurement
 from autotailor.search.choice import Accuracies, Candidates, columns
 from autotailor.search.front import Front, Objectives
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 MEASURED = ("latency_ms_measured", "latency_ms_standard_error", "probability", "met")
 """Columns of ``confirmed.csv`` behind those of ``candidates.csv``."""
+DISAGREEMENT = 0.05
+"""Relative difference between two latencies of one network that counts as a changed machine, not as noise."""
 Time = Callable[[Sequence[SubNet]], Sequence[Measurement]]
 """Measures the latency of distinct SubNets."""
 
@@ -40,8 +42,9 @@ class Trial:
         time: Time | None,
         beside: Mapping[str, Limits],
         earlier: Mapping[str, Sequence[Timing]],
+        shares: Mapping[str, float],
     ) -> None:
-        self._earlier = earlier
+        self._earlier, self._shares = earlier, shares
         self._beside = beside
         self._objectives, self._front, self._forecast, self._time = objectives, front, forecast, time
         self._limits, self._accuracies = candidates.limits, candidates.accuracies
@@ -56,13 +59,36 @@ class Trial:
         return tuple(dict.fromkeys(subnet for subnets in self._tried.values() for subnet in subnets))
 
     def begin(self, again: Iterable[SubNet]) -> None:
-        """Measures the candidates, and learns from SubNets with another session how far sessions differ."""
+        """Measures the candidates, and learns from SubNets with another session how far sessions differ.
+
+        Budgets that are shares follow the largest SubNet, which is measured along with the candidates.
+        """
         fresh = [subnet for subnet in self.everyone if subnet.id not in self._earlier]
         known = {name for session in self._forecast.sessions.latencies for name in session}
         shared = [subnet for subnet in again if subnet.id in known]
-        self.measure(dict.fromkeys([*fresh, *shared]) if fresh else ())
+        whole = [largest(self._front.space)] if self._shares else []
+        self.measure(dict.fromkeys([*fresh, *shared, *whole]) if fresh else ())
         found = {subnet.id: each.latency_ms for subnet, each in self._found.items()}
+        then = self._forecast
         self._forecast = self._forecast.after_session(found)
+        if whole and self._found:
+            self._restate(whole[0], then.expected(self._predicted(whole[0])))
+
+    def _restate(self, whole: SubNet, then_ms: float) -> None:
+        """Scales budgets that are shares by how the largest SubNet's latency differs from ``then_ms``.
+
+        The search has read the shares with ``then_ms``, the latency of another session.
+        """
+        now_ms = self._outlook(whole).median_ms
+        restated = {name: limit * now_ms / then_ms for name, limit in self._limits.items() if name in self._shares}
+        self._limits = {**self._limits, **restated}
+        if restated and abs(now_ms / then_ms - 1) > DISAGREEMENT:
+            log.warning(
+                "the largest SubNet takes %.4g ms by what is measured now, and took %.4g ms for the search: budgets "
+                "that are shares follow it (%s), but the search did not; run again with --forcerun validate on a quiet "
+                "device",
+                *(now_ms, then_ms, ", ".join(f"{name} {limit:.4g} ms" for name, limit in restated.items())),
+            )
 
     def measure(self, subnets: Iterable[SubNet]) -> None:
         """Measures those that were not measured yet."""

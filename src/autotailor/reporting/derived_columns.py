@@ -14,7 +14,7 @@ import pandas as pd
 from autotailor.profiling.networks.promise import Promise
 from autotailor.reporting import accuracy_intervals, breakdown
 from autotailor.reporting.comparison import Comparison
-from autotailor.reporting.inputs import Tables
+from autotailor.reporting.inputs import OPTIONAL, Tables
 from autotailor.statistics import kendall_tau
 
 NAN = float("nan")
@@ -148,6 +148,14 @@ def promise_broken(tables: Tables) -> bool:
     """Whether there is a validation, and it shows fewer well predicted SubNets than promised."""
     validation, promise = tables.table("validation"), promised(tables)
     return validation is not None and promise is not None and not promise.is_kept(validation)
+
+
+def promise_cause(tables: Tables) -> str:
+    """What a broken promise is due to; an empty text where the validation lacks columns, as runs of before do."""
+    validation, promise = tables.table("validation"), promised(tables)
+    if validation is None or promise is None or validation[list(OPTIONAL["validation"])].isna().any(axis=None):
+        return ""
+    return promise.cause(validation)
 
 
 def _within_promise(tables: Tables, row: str) -> float:

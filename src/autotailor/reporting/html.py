@@ -81,6 +81,7 @@ def render(inputs: ReportInputs) -> str:
         explorer=chart.json_text(explorer(tables)),
         configuration=_configuration(tables),
         promise_broken=derived_columns.promise_broken(tables),
+        promise_cause=derived_columns.promise_cause(tables),
         original=comparison.ORIGINAL,
         score=tables.score,
         absent=ABSENT,

@@ -84,7 +84,16 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "memory_mb_measured",
         "energy_mj_predicted",
     ),
-    "validation": ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_error"),
+    "validation": (
+        "subnet",
+        "predicted_ms",
+        "measured_ms",
+        "relative_error",
+        "noise_floor",
+        "raw_error",
+        "anchor_drift",
+        "follows",
+    ),
     "accuracy_validation": (
         "subnet",
         "predicted",
@@ -110,7 +119,7 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
         "memory_mb_measured",
         "energy_mj_predicted",
     ),
-    "validation": ("noise_floor", "raw_error"),
+    "validation": ("noise_floor", "raw_error", "anchor_drift", "follows"),
     "accuracy_validation": ("predicted_standard_error", "own_standard_error"),
 }
 """Columns that runs of before may lack: the report shows a dash in their place."""

@@ -58,6 +58,7 @@ def choose(
     *,
     polish: bool,
     beside: Limits = NONE,
+    share: float | None = None,
     device: DeviceConfig | None = None,
 ) -> Chosen:
     """The most accurate SubNet within a budget.
@@ -74,6 +75,7 @@ def choose(
         work: folder of the journal and of checkpoints, with which an interrupted choice goes on.
         polish: whether SubNets are trained with weights of their own, where the run's configuration has rounds.
         beside: limits of further metrics, which some SubNet keeps together with the budget.
+        share: the budget as a share of the largest SubNet's latency, which the budget follows where that is timed now.
         device: on which candidates are timed; None leaves it at what the run has measured.
 
     Raises:
@@ -94,7 +96,7 @@ def choose(
     table = choice.table.assign(budget=EXPORT)
     contest = _contest(run, table, [*choice.subnets.values()], limit, beside)
     candidates = search.Candidates({EXPORT: limit}, {EXPORT: contest}, measured)
-    contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, device)
+    contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, share, device)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
     expected = {subnet.id: measured[subnet.id].posterior for subnet in contest}
     config = polishing.PolishConfig.from_section(run.configuration["polish"])
@@ -111,6 +113,7 @@ def _confirmed(
     measure: search.choice.Measure,
     work: Path,
     beside: Limits,
+    share: float | None,
     device: DeviceConfig | None,
 ) -> tuple[list[SubNet], SubNet, pd.DataFrame | None]:
     """What competes for the budget, the best of it without polishing, and ``confirmed.csv`` for budgets of latency."""
@@ -129,6 +132,7 @@ def _confirmed(
         {EXPORT: beside},
         validation_subnets(run.net.space, effort.repeated, run.configuration["validate"]["seed"]),
         run.timings,
+        {} if share is None else {EXPORT: share},
     )
     rows = found.table[found.table["met"] | found.table["chosen"]]
     contest = [SubNet.from_json(run.net.space, text) for text in rows["assignment"]]

@@ -33,7 +33,7 @@ from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
-from autotailor.search.budgets import Budget, budget_limits, predicted_limit
+from autotailor.search.budgets import Budget, budget_limits, budget_shares, predicted_limit
 from autotailor.search.joint.limits import NONE, UNITS, Limits, limits_of
 from autotailor.search.joint.reach import reach_all
 
@@ -88,6 +88,25 @@ class ExportAnswer:
         }
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What an export is to keep.
+
+    Attributes:
+        budget: in the unit of the cost, as the search reads it; None without a budget.
+        beside: limits of further metrics.
+        share: the budget as a share of the original network's cost; None where it is none.
+    """
+
+    budget: float | None = None
+    beside: Limits = NONE
+    share: float | None = None
+
+    def now(self, original: Estimate | None) -> float | None:
+        """The budget, which as a share is one of what the original network takes, measured beside the export."""
+        return self.budget if self.share is None or original is None else self.share * original.value
+
+
 def export_budget(
     run: RunTables,
     budget: Budget,
@@ -99,12 +118,13 @@ def export_budget(
 ) -> ExportAnswer:
     """See ``Run.export``."""
     limit, beside = _limits(run, budget)
+    share = next(iter(budget_shares([budget], run.cost.name).values()), None)
 
     def found(splits: DataSplits, work: Path, device: DeviceConfig | None) -> Chosen:
-        return choose(run, limit, splits, work, polish=polish, beside=beside, device=device)
+        return choose(run, limit, splits, work, polish=polish, beside=beside, share=share, device=device)
 
     asked = {run.cost.budget: limit, "polish": polish, **beside.named}
-    return _export(run, found, folder, asked, (limit, beside), measure=measure, access=access)
+    return _export(run, found, folder, asked, Asked(limit, beside, share), measure=measure, access=access)
 
 
 def export_subnet(
@@ -122,7 +142,7 @@ def export_subnet(
         return take(run, subnet, splits, work, polish=polish)
 
     asked = {"subnet": subnet.id, "polish": polish}
-    return _export(run, found, folder, asked, (None, NONE), measure=measure, access=access)
+    return _export(run, found, folder, asked, Asked(), measure=measure, access=access)
 
 
 def _export(
@@ -130,7 +150,7 @@ def _export(
     find: Callable[[DataSplits, Path, DeviceConfig | None], Chosen],
     folder: str | Path,
     asked: Mapping[str, Any],
-    limits: tuple[float | None, Limits],
+    limits: Asked,
     *,
     measure: bool,
     access: Mapping[str, str] | None,
@@ -142,7 +162,7 @@ def _export(
         find: from the run's data, a folder for progress and the device, None where nothing is measured, to the SubNet.
         folder: of the export; new or empty.
         asked: what the SubNet depends on, as plain values; the same question goes on where it was interrupted.
-        limits: the budget, and the limits beside it; None without a budget.
+        limits: the budget, and the limits beside it.
         measure: whether the SubNet is measured on the device.
         access: how the device is reached.
     """
@@ -267,13 +287,12 @@ def _answer(
     chosen: Chosen,
     table: pd.DataFrame,
     place: Destination,
-    limits: tuple[float | None, Limits],
+    limits: Asked,
     seconds: float,
 ) -> ExportAnswer:
-    limit, beside = limits
     subnet = chosen.exported.subnet
-    (row,) = table[table["name"] == EXPORT].to_dict("records")
-    found = measured({str(key): value for key, value in row.items()})
+    rows = {str(row["name"]): measured({str(k): v for k, v in row.items()}) for row in table.to_dict("records")}
+    found, limit = rows[EXPORT], limits.now(rows[summary.ORIGINAL].get(run.cost.name))
     predicted = {name: metric.estimate(subnet) for name, metric in run.metrics.items()}
     spent = (found if run.cost.is_measured else predicted).get(run.cost.name)
     return ExportAnswer(
@@ -282,7 +301,7 @@ def _answer(
         chosen.exported.weights,
         limit,
         run.metrics[run.cost.name].unit,
-        beside.named,
+        limits.beside.named,
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
         found,

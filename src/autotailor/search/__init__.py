@@ -12,7 +12,14 @@ from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
     from autotailor.search.best import best_at
-    from autotailor.search.budgets import budget_limits, budget_names, read_budget, read_budgets, write_budgets
+    from autotailor.search.budgets import (
+        budget_limits,
+        budget_names,
+        budget_shares,
+        read_budget,
+        read_budgets,
+        write_budgets,
+    )
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
     from autotailor.search.constrained.constraint import Constraint, Solution
@@ -50,6 +57,7 @@ __all__ = [
     "best_at",
     "budget_limits",
     "budget_names",
+    "budget_shares",
     "candidates",
     "check_budgets",
     "choose",
@@ -89,6 +97,7 @@ _HOMES = {
     "Yardstick": "autotailor.search.optimizer",
     "best_at": "autotailor.search.best",
     "budget_limits": "autotailor.search.budgets",
+    "budget_shares": "autotailor.search.budgets",
     "budget_names": "autotailor.search.budgets",
     "constrained_front": "autotailor.search.constrained.sweep",
     "check_budgets": "autotailor.search.joint.limits",

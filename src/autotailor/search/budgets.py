@@ -59,6 +59,23 @@ def budget_limits(
     return dict(zip(budget_names(budgets), values, strict=True))
 
 
+def budget_shares(budgets: Budgets, cost: str) -> dict[str, float]:
+    """Named budgets that are a share of the largest SubNet's cost, as fractions.
+
+    A share is of whatever the largest SubNet costs, so that each session that measures it says anew what the share
+    comes to. Budgets with further limits are left out, because the search raises limits that no SubNet keeps at once.
+
+    Args:
+        budgets: as ``budget_limits`` takes them.
+        cost: name of the cost.
+    """
+    each = [] if isinstance(budgets, int) else budgets
+    alone = (budget.get(cost) if isinstance(budget, Mapping) and len(budget) == 1 else budget for budget in each)
+    found = (re.fullmatch(_SHARE, budget) if isinstance(budget, str) else None for budget in alone)
+    named = zip(budget_names(budgets), found, strict=False)
+    return {name: float(share[1]) / 100 for name, share in named if share}
+
+
 def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyForecast = AS_PREDICTED) -> float:
     """The largest predicted cost that meets a budget with the forecast's confidence, in the unit of the cost.
 

@@ -24,6 +24,7 @@ from autotailor.search import (
     LatencyForecast,
     Objectives,
     SearchConfig,
+    budget_shares,
     choose,
     exact_front,
     read_candidates,
@@ -109,6 +110,22 @@ def test_where_the_device_keeps_its_promise_the_choice_of_the_search_stays(
     again = read_candidates(tmp_path / "confirmed.csv", objectives.space)
     assert {n: set(s) for n, s in again.contests.items()} == {n: set(s) for n, s in candidates.contests.items()}
     assert again.limits == candidates.limits
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.8])
+def test_budgets_that_are_shares_follow_the_largest_subnet_of_the_session(
+    objectives: Objectives, front: Front, candidates: Candidates, factor: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The whole session is slower than that of the search: the share, and so the choice, stays."""
+    device = Device(objectives, lambda _: factor)
+    shares = budget_shares(["60%", "80%"], "latency")
+    found = confirm(objectives, front, candidates, FORECAST, device, measure, 3, shares=shares)
+    assert found.subnets == {name: chosen_by_search(candidates, name) for name in candidates.limits}
+    assert largest(objectives.space) in device.asked[0]
+    limits = found.table.groupby("budget")["budget_ms"].first()
+    for name, limit in candidates.limits.items():
+        assert limits[name] == pytest.approx(factor * limit, rel=0.05)
+    assert ("--forcerun validate" in caplog.text) is (factor != 1.0)
 
 
 def test_the_next_candidate_takes_the_place_of_one_that_misses(

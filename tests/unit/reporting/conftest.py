@@ -80,6 +80,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "relative_error": error,
             "noise_floor": rng.uniform(0.005, 0.02, 20),
             "raw_error": error + 0.02,
+            "anchor_drift": [0.3] * 20,
+            "follows": [0.5] * 20,
         },
     )
     real = np.sort(rng.uniform(84, 93, 20))

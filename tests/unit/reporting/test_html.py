@@ -313,7 +313,23 @@ def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs:
     configuration["validate"]["promise"] = {"error": 0.02, "share": share}
     inputs.configuration.write_text(json.dumps(configuration))
     build_report(inputs, tmp_path / "report.html")
-    assert ("out of its promised range" in (tmp_path / "report.html").read_text()) is (share == 1.0)
+    text = (tmp_path / "report.html").read_text()
+    assert ("out of its promised range" in text) is (share == 1.0)
+    assert ("The machine may be the cause: the anchor is 30.0% slower" in text) is (share == 1.0)
+
+
+def test_a_run_of_before_does_not_tell_why_its_promise_is_broken(inputs: ReportInputs, tmp_path: Path) -> None:
+    assert inputs.configuration is not None
+    assert inputs.validation is not None
+    configuration = json.loads(inputs.configuration.read_text())
+    configuration["validate"]["promise"] = {"error": 0.001, "share": 1.0}
+    inputs.configuration.write_text(json.dumps(configuration))
+    pd.read_csv(inputs.validation).drop(columns=["anchor_drift", "follows"]).to_csv(inputs.validation, index=False)
+    build_report(inputs, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "out of its promised range" in text
+    assert "is the cause" not in text
+    assert "may be the cause" not in text
 
 
 @pytest.mark.parametrize(

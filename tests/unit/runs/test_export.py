@@ -12,6 +12,8 @@ import pytest
 
 import autotailor
 from autotailor.runs import Run, RunError, choice
+from autotailor.runs.export import Asked
+from autotailor.runs.known_metric import Estimate
 from autotailor.search import SearchError
 
 FILES = {
@@ -71,6 +73,13 @@ def test_a_budget_that_nothing_meets_makes_no_folder(budget: float | str, run: R
     with pytest.raises(SearchError, match="every SubNet of this space has latency of at least"):
         run.export(budget, tmp_path / "new")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_share_is_one_of_the_original_that_was_measured_beside_the_export() -> None:
+    assert Asked(3.0, share=0.6).now(Estimate(10.0, "ms", None, "summary.csv")) == 6.0
+    assert Asked(3.0, share=0.6).now(None) == 3.0
+    assert Asked(3.0).now(Estimate(10.0, "ms", None, "summary.csv")) == 3.0
+    assert Asked().now(None) is None
 
 
 def test_pictures_that_have_changed_are_refused(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

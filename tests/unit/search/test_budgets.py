@@ -14,6 +14,7 @@ from autotailor.search import (
     SearchResult,
     budget_limits,
     budget_names,
+    budget_shares,
     read_budgets,
     write_budgets,
 )
@@ -48,3 +49,9 @@ def test_front_json(objectives: Objectives, result: SearchResult, tmp_path: Path
     document = json.loads((tmp_path / "front.json").read_text())
     assert document["subnets"] == {n: s.assignment for n, s in subnets.items()}
     assert read_budgets(tmp_path / "front.json", objectives.space) == subnets
+
+
+def test_shares_are_named_as_their_budgets_and_those_with_further_limits_are_left_out() -> None:
+    budgets = [1.5, "60%", {"latency": "80 %"}, {"latency": "50%", "peak_memory": 4}, "30/s"]
+    assert budget_shares(budgets, "latency") == {"budget_02": 0.6, "budget_03": 0.8}
+    assert budget_shares(3, "latency") == {}

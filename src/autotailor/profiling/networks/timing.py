@@ -13,8 +13,10 @@ from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.host.cooling import wait_until_cool
 from autotailor.profiling.measuring.session import Session, session_on
+from autotailor.profiling.networks.following import following, scale
+from autotailor.profiling.networks.kept import KeptRounds
 from autotailor.profiling.records.batch import NETWORK_PASSES, Batch
-from autotailor.profiling.records.differential import estimates, robust
+from autotailor.profiling.records.differential import robust
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.table.lut import LUT
@@ -37,6 +39,8 @@ class Measurement:
         standard_error: standard error of the latency, in milliseconds.
         repeats: number of passes in which the network was measured.
         raw_ms: milliseconds without drift correction.
+        anchor_drift: how much slower the anchor was than its reference, relative; below 0: faster.
+        follows: the share of the anchor's slowdown that the network's own batches show, from 0 to 1 (``following``).
     """
 
     key: str
@@ -44,6 +48,8 @@ class Measurement:
     standard_error: float
     repeats: int
     raw_ms: float
+    anchor_drift: float = 0.0
+    follows: float = 1.0
 
 
 def measure_networks(
@@ -66,12 +72,14 @@ def measure_rounds(
     seconds_each: float = 0.5,
     lut: LUT | None = None,
     anchor_ms: float | None = None,
+    kept: Path | None = None,
 ) -> list[list[Measurement]]:
     """Times whole networks in several rounds, interleaved with each other and with the anchor operator.
 
     The anchor corrects small drifts only, because a machine's slowdown differs from network to network. So with a LUT,
     networks in whose batch the anchor's latency is off by more than the device's ``drift`` are measured again, up to
-    three times in all; of each network the batch with the smallest drift counts.
+    three times in all; of each network the batch with the smallest drift counts. A network is scaled as far as its
+    batches show that it follows the anchor.
 
     Args:
         networks: name to (folder of the converted network, input shape ``[1, 3, r, r]``).
@@ -80,6 +88,7 @@ def measure_rounds(
         seconds_each: seconds of measuring for each network and round.
         lut: latencies are scaled to the machine's speed at the time of this LUT, if the LUT holds the anchor.
         anchor_ms: latency of the anchor to scale to, instead of the LUT's.
+        kept: a folder that keeps each round, with which an interrupted measurement goes on; None: nothing is kept.
 
     Returns:
         For each round a list with one measurement for each network, in the order of ``networks``.
@@ -92,11 +101,21 @@ def measure_rounds(
     with session_on(device) as session:
         if lut is not None:
             check_same_device(lut, session.fingerprint, session.device.name)
-        programs = [session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items()]
         anchor = session.anchor.key
         usual_ms = lut.latencies().get(anchor) if lut else None
-        found = [_measure_round(session, programs, seconds_each, usual_ms) for _ in range(rounds)]
-    return [_measurements(list(networks), records, anchor, anchor_ms or usual_ms) for records in found]
+        files = KeptRounds(kept, list(networks), session.fingerprint.id) if kept else None
+        found = files.read(rounds) if files else []
+        if found:
+            logger.info("%d of %d rounds were measured before the rule was interrupted", len(found), rounds)
+        programs = [
+            session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items() if len(found) < rounds
+        ]
+        while len(found) < rounds:
+            found.append(_measure_round(session, programs, seconds_each, usual_ms))
+            if files:
+                files.write(len(found) - 1, found[-1])
+    follows = _followings([record for records in found for record in records], anchor)
+    return [_measurements(list(networks), each, follows, anchor, usual_ms, anchor_ms) for each in found]
 
 
 def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
@@ -111,14 +130,19 @@ def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]
 def _mean(found: Sequence[Measurement]) -> Measurement:
     latencies = [m.latency_ms for m in found]
     error = statistics.stdev(latencies) / math.sqrt(len(found))
-    raw_ms = statistics.mean(m.raw_ms for m in found)
-    return Measurement(found[0].key, statistics.mean(latencies), error, sum(m.repeats for m in found), raw_ms)
+    return Measurement(
+        found[0].key,
+        statistics.mean(latencies),
+        error,
+        sum(m.repeats for m in found),
+        *(statistics.mean(getattr(m, name) for m in found) for name in ("raw_ms", "anchor_drift", "follows")),
+    )
 
 
 def _measure_round(
     session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
 ) -> list[Record]:
-    """The records of one round: one for each network, and those of the anchor. A throttled device may cool down first.
+    """Times each network in one batch, or in several while the machine drifts. A throttled device may cool down first.
 
     Args:
         session: an open session on the device.
@@ -129,21 +153,13 @@ def _measure_round(
     Raises:
         ProfilingError: the runtime cannot run a network.
     """
-    anchors: list[Record] = []
-    closest: dict[str, Record] = {}
-
-    def drift(record: Record) -> float:
-        return record.drift(usual_ms) if usual_ms else 0.0
-
+    records: list[Record] = []
     left = list(programs)
     for _ in range(ATTEMPTS):
         wait_until_cool(session.transport, session.device.name)
-        for record in _measured(session, left, seconds_each):
-            if record.key == session.anchor.key:
-                anchors.append(record)
-            elif record.key not in closest or drift(record) < drift(closest[record.key]):
-                closest[record.key] = record
-        left = [program for program in programs if drift(closest[program.key]) > session.device.drift]
+        records += _measured(session, left, seconds_each)
+        closest = _closest(records, usual_ms)
+        left = [p for p in programs if usual_ms and closest[p.key].drift(usual_ms) > session.device.drift]
         if not left:
             break
     else:
@@ -154,7 +170,17 @@ def _measure_round(
             len(left),
             100 * session.device.drift,
         )
-    return [*anchors, *closest.values()]
+    return records
+
+
+def _closest(records: Sequence[Record], usual_ms: float | None) -> dict[str, Record]:
+    """Name of each network to its record in the batch with the smallest drift; without ``usual_ms`` to its first."""
+    closest: dict[str, Record] = {}
+    for record in records:
+        known = closest.setdefault(record.key, record)
+        if usual_ms and record.drift(usual_ms) < known.drift(usual_ms):
+            closest[record.key] = record
+    return closest
 
 
 def _measured(session: Session, programs: Sequence[Program], seconds_each: float) -> list[Record]:
@@ -171,20 +197,39 @@ def _measured(session: Session, programs: Sequence[Program], seconds_each: float
     return records
 
 
+def _followings(records: Sequence[Record], anchor: str) -> dict[str, float]:
+    """Name of each network to how far it follows the anchor, from all batches that have timed it."""
+    batches: dict[str, list[tuple[float, float]]] = {}
+    for record in records:
+        if record.key != anchor:
+            batches.setdefault(record.key, []).append((record.anchor_ms, robust(record.blocks, 1).latency_ms))
+    return {key: following(*zip(*found, strict=True)) for key, found in batches.items()}
+
+
 def _measurements(
-    keys: Sequence[str], records: Sequence[Record], anchor: str, reference: float | None
+    keys: Sequence[str],
+    records: Sequence[Record],
+    follows: Mapping[str, float],
+    anchor: str,
+    usual_ms: float | None,
+    anchor_ms: float | None,
 ) -> list[Measurement]:
-    """The measurements that follow from one round's records, scaled to ``reference``, a latency of the anchor."""
-    corrected = estimates(records, anchor)
-    scale = reference / corrected[anchor].latency_ms if reference else 1.0
-    by_key = {record.key: record for record in records}
-    return [
-        Measurement(
-            key,
-            corrected[key].latency_ms * scale,
-            corrected[key].standard_error * scale,
-            corrected[key].repeats,
-            robust(by_key[key].blocks, 1).latency_ms,
-        )
-        for key in keys
-    ]
+    """The measurements of one round, scaled to ``anchor_ms``, else to ``usual_ms``, else to the round's mean."""
+    reference = anchor_ms or usual_ms
+    if reference is None:
+        reference = statistics.mean(record.anchor_ms for record in records if record.key == anchor)
+    closest = _closest(records, usual_ms)
+    return [_measurement(closest[key], follows[key], reference) for key in keys]
+
+
+def _measurement(record: Record, follows: float, reference: float) -> Measurement:
+    raw, factor = robust(record.blocks, record.passes), scale(record.anchor_ms, reference, follows)
+    return Measurement(
+        record.key,
+        raw.latency_ms * factor,
+        raw.standard_error * factor,
+        raw.repeats,
+        raw.latency_ms,
+        record.anchor_ms / reference - 1,
+        follows,
+    )

@@ -21,7 +21,10 @@ from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, me
 from autotailor.profiling.table.lut import LUT
 from autotailor.progress.bars import track
 
-COLUMNS = ("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor", "raw_ms", "raw_error", "lut_error")
+COLUMNS = (
+    *("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor"),
+    *("raw_ms", "raw_error", "lut_error", "anchor_drift", "follows"),
+)
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
 """The table of a run that has no device at hand: no rows."""
 
@@ -48,6 +51,7 @@ def validate(
     errors: LatencyError | None = None,
     rounds: int = 5,
     seconds_each: float = 0.3,
+    kept: Path | None = None,
 ) -> pd.DataFrame:
     """Measures whole SubNets in rounds, interleaved, and compares them with what the LUT predicts.
 
@@ -57,18 +61,21 @@ def validate(
         subnets: the SubNets to measure.
         device: the device to measure on.
         workdir: folder for converted networks; networks that are already there are used again.
-        lut: the machine's drift since this LUT was measured is corrected, by the anchor operator.
+        lut: the machine's drift since this LUT was measured is corrected, as far as SubNets follow the anchor.
         errors: standard errors of the predictions.
         rounds: how often each SubNet is measured, two or more; a single round can be off as a whole, relative to the
             anchor.
         seconds_each: seconds of measuring for each SubNet and round.
+        kept: a folder that keeps each round, with which an interrupted measurement goes on; None: nothing is kept.
 
     Returns:
         One row for each SubNet: ``subnet`` (id), ``predicted_ms``, ``measured_ms`` (mean of the rounds),
         ``relative_error`` (predicted over measured, minus 1), ``noise_floor`` (difference of the last round to the
         first, over measured), ``raw_ms`` (measured, not drift corrected), ``raw_error`` (predicted over ``raw_ms``,
         minus 1), ``lut_error`` (standard error of the prediction, from those of the LUT's rows, over the prediction;
-        empty without ``errors``).
+        empty without ``errors``), ``anchor_drift`` (how much slower the anchor was than in the LUT, relative),
+        ``follows`` (the share of the anchor's slowdown that the SubNet's rounds show, 0 to 1; only so much of the
+        drift is corrected).
 
     Raises:
         DeviceError: the device cannot be used.
@@ -76,7 +83,9 @@ def validate(
     """
     if rounds < 2:
         raise ProfilingError(f"validation: rounds is {rounds}, expected 2 or more: noise is the difference of rounds")
-    measured = measure_subnets(net, subnets, device, workdir, lut=lut, rounds=rounds, seconds_each=seconds_each)
+    measured = measure_subnets(
+        net, subnets, device, workdir, lut=lut, rounds=rounds, seconds_each=seconds_each, kept=kept
+    )
     return table(subnets, metric, measured, errors)
 
 
@@ -89,6 +98,7 @@ def measure_subnets(
     lut: LUT | None,
     rounds: int,
     seconds_each: float,
+    kept: Path | None = None,
 ) -> list[list[Measurement]]:
     """Times whole SubNets in rounds, interleaved; see ``validate``.
 
@@ -98,7 +108,7 @@ def measure_subnets(
     networks = {}
     for subnet in track(subnets, description="converting SubNets"):
         networks[subnet.id] = (converted(net, subnet, device, workdir), input_shape(net, subnet))
-    return measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut)
+    return measure_rounds(networks, device, rounds, seconds_each=seconds_each, lut=lut, kept=kept)
 
 
 def converted(net: Any, subnet: SubNet, device: DeviceConfig, workdir: Path) -> Path:
@@ -131,7 +141,9 @@ def table(
     predicted = metric.predict(indices)
     first, last = (np.array([m.latency_ms for m in found]) for found in (rounds[0], rounds[-1]))
     means = mean_of_rounds(rounds)
-    measured, raw = (np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms"))
+    measured, raw, drift, follows = (
+        np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms", "anchor_drift", "follows")
+    )
     return pd.DataFrame(
         {
             "subnet": [subnet.id for subnet in subnets],
@@ -142,5 +154,7 @@ def table(
             "raw_ms": raw,
             "raw_error": predicted / raw - 1,
             "lut_error": np.nan if errors is None else errors.predict(indices) / predicted,
+            "anchor_drift": drift,
+            "follows": follows,
         }
     )[list(COLUMNS)]

@@ -13,8 +13,8 @@ WELL, BADLY = [0.01, -0.05] * 10, [0.01] * 18 + [0.06, -0.2]
 
 def validation(errors: list[float], noise: float, pace: float = 1.0) -> pd.DataFrame:
     count = len(errors)
-    columns = {"noise_floor": [noise] * count, "measured_ms": [2.0] * count, "raw_ms": [2.0 * pace] * count}
-    return pd.DataFrame({"relative_error": errors, **columns})
+    columns = {"noise_floor": [noise] * count, "anchor_drift": [pace - 1] * count, "follows": [0.25] * count}
+    return pd.DataFrame({"relative_error": errors, "raw_error": [0.01] * count, **columns})
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,13 @@ def validation(errors: list[float], noise: float, pace: float = 1.0) -> pd.DataF
         ([0.01] * 19 + [0.2], 0.01, 1.2, True, "95% of 20"),
         (BADLY, 0.01, 1.04, False, r"90% of 20.*The predictor is the cause.*precision_target"),
         (BADLY, 0.08, 1.0, False, r"90% of 20.*machine may be the cause: .* is 8\.0%.*`python -m autotailor doctor`"),
-        (BADLY, 0.01, 1.1, False, r"machine may be the cause: the anchor is 10\.0% slower than"),
+        (
+            BADLY,
+            0.01,
+            1.1,
+            False,
+            r"may be the cause: .* 10\.0% slower.* 25%.*without correction 100% are within 5%",
+        ),
         (BADLY, 0.08, 0.9, False, r"is 8\.0%, above 3%, and the anchor is 10\.0% faster than"),
     ],
     ids=["all", "just enough", "predictor", "noise", "slower", "noise and faster"],
@@ -52,7 +58,7 @@ def test_a_restless_machine_is_measured_again_and_the_quietest_table_counts(
     tables: list[pd.DataFrame], measured: int, chosen: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = iter(tables)
-    assert measured_in_quiet(lambda: next(left), PROMISE, 3) is tables[chosen]
+    assert measured_in_quiet(lambda _: next(left), PROMISE, 3) is tables[chosen]
     assert len(list(left)) == len(tables) - measured
     assert caplog.text.count("measuring again") == measured - 1
 

@@ -16,10 +16,12 @@ from autotailor.profiling.device import Fingerprint
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.measuring.session import Session
 from autotailor.profiling.networks import timing
+from autotailor.profiling.networks.kept import SUFFIX
 from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.records.record import Record
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.transports.local import LocalTransport
+from autotailor.work import KEPT
 
 ANCHOR_MS = 2.0
 DEVICE = Fingerprint({"hardware": {"cpu": "A", "machine": "x86_64"}, "runtime": {"version": "1"}, "threads": 1})
@@ -45,7 +47,9 @@ class Unsteady(Session):
             slow = next(self.slowness)
             self.batches.append([program.key for program in batch.programs])
             times = {"anchor": ANCHOR_MS * slow} | dict.fromkeys(self.batches[-1], 1.0 + 2.0 * (slow - 1.0))
-            on_records([Record("f", key, (ms,) * 8, ANCHOR_MS * slow, 3, 1.0) for key, ms in times.items()])
+            on_records(
+                [Record(self.fingerprint.id, key, (ms,) * 8, ANCHOR_MS * slow, 3, 1.0) for key, ms in times.items()]
+            )
         return {}
 
 
@@ -99,6 +103,49 @@ def test_rounds_are_averaged_and_differ_by_their_standard_error() -> None:
     assert mean.standard_error == pytest.approx(sem(latencies))
     assert mean.raw_ms == pytest.approx(np.mean([1.0, 1.2, 1.1, 0.8]))
     assert mean.repeats == 12
+
+
+class Interrupted(Unsteady):
+    """Is interrupted before a batch."""
+
+    def __init__(self, slowness: Sequence[float], after: int) -> None:
+        super().__init__(slowness)
+        self.after = after
+
+    def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
+        if len(self.batches) >= self.after:
+            raise KeyboardInterrupt
+        return super().measure(batches, on_records)
+
+
+def test_an_interrupted_measurement_goes_on_with_the_next_round(tmp_path: Path) -> None:
+    """The rounds of both runs together say what one run would have said, and are not part of a finished rule's work."""
+    networks = {"n0": (Path(), (1, 3, 8, 8)), "n1": (Path(), (1, 3, 8, 8))}
+    slowness = [1.5, 1.1, 1.05, 0.9, 1.0]
+    with pytest.raises(KeyboardInterrupt):
+        measure_rounds(networks, Interrupted(slowness, 3), 4, lut=LUT, kept=tmp_path / "kept")
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["1.round", "2.round"]
+    assert SUFFIX not in KEPT
+    second = Unsteady(slowness[3:])
+    found = measure_rounds(networks, second, 4, lut=LUT, kept=tmp_path / "kept")
+    assert len(second.batches) == 2
+    assert found == measure_rounds(networks, Unsteady(slowness), 4, lut=LUT)
+    assert found == measure_rounds(networks, Unsteady([]), 4, lut=LUT, kept=tmp_path / "kept")
+
+
+@pytest.mark.parametrize("change", ["network", "device", "damage"])
+def test_rounds_of_something_else_are_measured_again(change: str, tmp_path: Path) -> None:
+    networks = {"n0": (Path(), (1, 3, 8, 8))}
+    measure_rounds(networks, Unsteady([1.0, 1.0]), 2, kept=tmp_path)
+    device = Unsteady([1.0, 1.0])
+    if change == "network":
+        networks["n1"] = networks["n0"]
+    elif change == "device":
+        device.fingerprint = Fingerprint({**DEVICE.facts, "threads": 2})
+    else:
+        (tmp_path / "1.round").write_text("[{")
+    measure_rounds(networks, device, 2, kept=tmp_path)
+    assert len(device.batches) == 2
 
 
 def test_networks_are_not_measured_on_another_machine_than_their_operators() -> None:

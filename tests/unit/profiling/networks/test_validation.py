@@ -25,7 +25,7 @@ def test_chosen_subnets_hold_the_ends_and_are_the_same_every_time(net: autotailo
 
 def test_table_compares_prediction_and_the_mean_of_the_rounds(net: autotailor.SuperNet) -> None:
     subnets = (net.largest(), net.smallest())
-    first = [Measurement("a", 2.0, 0.0, 1, 2.1), Measurement("b", 1.0, 0.0, 1, 1.0)]
+    first = [Measurement("a", 2.0, 0.0, 1, 2.1, 0.3, 0.5), Measurement("b", 1.0, 0.0, 1, 1.0)]
     between = [Measurement("a", 2.1, 0.0, 1, 2.2), Measurement("b", 1.0, 0.0, 1, 1.0)]
     last = [Measurement("a", 2.2, 0.0, 1, 2.3), Measurement("b", 1.0, 0.0, 1, 1.0)]
     frame = table(subnets, net.macs(), [first, between, last])
@@ -35,6 +35,8 @@ def test_table_compares_prediction_and_the_mean_of_the_rounds(net: autotailor.Su
     assert np.allclose(frame["predicted_ms"] / frame["measured_ms"] - 1, frame["relative_error"])
     assert frame["raw_ms"].tolist() == pytest.approx([2.2, 1.0])
     assert np.allclose(frame["predicted_ms"] / [2.2, 1.0] - 1, frame["raw_error"])
+    assert frame["anchor_drift"].tolist() == pytest.approx([0.1, 0.0])
+    assert frame["follows"].tolist() == pytest.approx([2.5 / 3, 1.0])
     assert kendall_tau(frame["predicted_ms"], frame["measured_ms"]) == 1.0
 
 
