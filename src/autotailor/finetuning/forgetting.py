@@ -59,7 +59,7 @@ def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: f
         logger.warning(
             "finetune: the largest SubNet %s: it forgot while it learned to share its weights; %s, or train for more "
             "epochs",
-            *(_found(percent(now), percent(known), "the validation images", labelled), _remedy(lr)),
+            *(standing(percent(now), percent(known), "the validation images", labelled), _remedy(lr)),
         )
 
 
@@ -88,13 +88,20 @@ class EarlyWarning:
             logger.warning(
                 "finetune: after epoch %d the largest SubNet %s: the training has forgotten much, and wins it back "
                 "late or never; %s",
-                *(epoch + 1, _found(now, self._known, "the panel's images", self._labelled), _remedy(self._lr)),
+                *(epoch + 1, standing(now, self._known, "the panel's images", self._labelled), _remedy(self._lr)),
             )
         self._record(metrics, epoch)
 
 
-def _found(now: float, known: float, images: str, labelled: bool) -> str:
-    """What the largest SubNet does with some images, in percent, beside the original network."""
+def standing(now: float, known: float, images: str, labelled: bool) -> str:
+    """How good the largest SubNet is beside the original network, as the end of a sentence about the former.
+
+    Args:
+        now: share of the images for which the largest SubNet is right, percent.
+        known: the same of the original network.
+        images: which, in words.
+        labelled: as for ``warn_if_worse``.
+    """
     if not labelled:
         return f"agrees with the original network for {now:.1f} % of {images}"
     return f"is right for {now:.1f} % of {images}, the original network for {known:.1f} %"
