@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,14 +29,33 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
         raise error(f"{what}: expected package.module:factory, not {source!r}")
     search_current_folder()
     try:
-        found = getattr(importlib.import_module(module), factory)
+        imported = importlib.import_module(module)
     except ImportError as reason:
         raise error(f"{what}: module {module} cannot be imported: {reason}") from reason
+    except Exception as reason:  # the user's own code may raise anything
+        raise error(f"{what}: module {module} cannot be imported: {raised(reason)}") from reason
+    try:
+        found = getattr(imported, factory)
     except AttributeError as reason:
         raise error(f"{what}: {reason}; name a function of the module") from reason
     if not callable(found):
         raise error(f"{what}: {source} is a {type(found).__name__}; name a function of the module")
     return found  # type: ignore[no-any-return]
+
+
+def raised(error: BaseException) -> str:
+    """What the user's code has raised, with the line of that code, because a message shows no traceback."""
+    text = f"{type(error).__name__}: {error}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)]
+    if not frames or isinstance(error, SyntaxError):  # the text of a SyntaxError names file and line
+        return text
+    return f"{text}, at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+
+
+def _is_library(path: str) -> bool:
+    """Whether a file belongs to Python, to an installed package or to autotailor, and not to the user's own code."""
+    known = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parent))
+    return path.startswith(("<", *known))
 
 
 def search_current_folder() -> None:

@@ -2,7 +2,7 @@
 
 from autotailor import tracking
 from autotailor.commands import feasibility
-from autotailor.project import places
+from autotailor.project import places, termination
 from autotailor.sections import flatten
 
 TRACKING = Path("results/.tracking")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.config.checks import check, check_accelerators, check_device, check_files, check_named_code
+    from autotailor.config.checks import check, check_accelerators, check_device, check_files
     from autotailor.config.cluster import COMPUTED_WITH, Cluster, Job
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
     from autotailor.config.matrix import Matrix, Pair, split_names
+    from autotailor.config.named_code import check_named_code
     from autotailor.config.names import conf_folder, find_file, groups, options
     from autotailor.config.overrides import split_overrides
     from autotailor.config.schema import validate
@@ -55,7 +56,7 @@ _HOMES = {
     "check_accelerators": "autotailor.config.checks",
     "check_device": "autotailor.config.checks",
     "check_files": "autotailor.config.checks",
-    "check_named_code": "autotailor.config.checks",
+    "check_named_code": "autotailor.config.named_code",
     "compose": "autotailor.config.composition",
     "conf_folder": "autotailor.config.names",
     "find_file": "autotailor.config.names",

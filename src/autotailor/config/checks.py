@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from autotailor.agreement import check_classes
 from autotailor.config.errors import ConfigError
-from autotailor.factory import search_current_folder
+from autotailor.config.named_code import check_named_code
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -35,7 +34,6 @@ def check(config: Mapping[str, Any]) -> None:
     check_cost(config)
     check_files(config["model"])
     check_resumed(config)
-    check_named_code(config["finetune"])
     if config["model"].get("weights") == "pretrain" and not data.has_labels(config["data"]):
         raise ConfigError(
             "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "
@@ -43,6 +41,7 @@ def check(config: Mapping[str, Any]) -> None:
         )
     data.check(config["data"])
     check_classes(config["model"], config["data"])
+    check_named_code(config)
 
 
 def check_cost(config: Mapping[str, Any]) -> None:
@@ -115,31 +114,6 @@ def check_resumed(config: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"{name}.resume_from: no file {Path(path).resolve()}; name a checkpoint, or set it to null"
             )
-
-
-def check_named_code(section: Mapping[str, Any]) -> None:
-    """Raises ConfigError where the teacher or the loss of the section ``finetune`` cannot be found."""
-    from autotailor.finetuning.config import LARGEST
-
-    for key in ("teacher", "loss"):
-        module, _, name = str(section.get(key) or "").partition(":")
-        if key == "teacher" and section.get(key) == LARGEST:
-            continue
-        if module == "timm" and key == "teacher":
-            import timm
-
-            if not timm.is_model(name):
-                raise ConfigError(f"finetune.teacher: timm has no model {name!r}; name another, or set it to null")
-        elif module and not _is_importable(module):
-            raise ConfigError(f"finetune.{key}: there is no module {module} to import; correct it, or set it to null")
-
-
-def _is_importable(module: str) -> bool:
-    search_current_folder()
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def check_accelerators(config: Mapping[str, Any]) -> None:

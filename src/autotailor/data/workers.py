@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch.utils.data import DataLoader, default_collate
 
+from autotailor.data.errors import DataError
+
 if TYPE_CHECKING:
     from autotailor.data.splits import Batch
 
@@ -93,19 +95,49 @@ class TrainingLoader:
             try:
                 self._keys[:] = keys
                 self._loader = self._loader or self._fork(self._keys, persistent=True)
-                yield from self._loader
+                yield from _sound(self._loader)
             finally:
                 self._is_busy = False
 
     def _fork(self, keys: list[list[Any]], persistent: bool) -> DataLoader[Any]:
         return DataLoader(
-            self._items,
+            _Told(self._items),  # type: ignore[arg-type]  # PyTorch asks for no more than __getitem__
             batch_sampler=keys,
+            collate_fn=_collated,
             num_workers=self._workers,
             persistent_workers=persistent,
             pin_memory=torch.cuda.is_available(),
             generator=torch.Generator().manual_seed(0),
         )
+
+
+class _Told:
+    """Items of which a DataError is the value where one cannot be read.
+
+    PyTorch would put the traceback of the process that reads the item in front of the message.
+    """
+
+    def __init__(self, items: Any) -> None:
+        self._items = items
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._items[key]
+        except DataError as error:
+            return error
+
+
+def _collated(items: list[Any]) -> Any:
+    """A batch of items; the first DataError among the items in its place."""
+    return next((item for item in items if isinstance(item, DataError)), None) or default_collate(items)
+
+
+def _sound(batches: Iterable[Any]) -> Iterator[Batch]:
+    """Batches, and raises the DataError that stands in the place of one."""
+    for batch in batches:
+        if isinstance(batch, DataError):
+            raise batch
+        yield batch
 
 
 def _start_method() -> str:

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import resolution_of
-from autotailor.compiler.sources.network import create_network
+from autotailor.compiler.sources.network import create_network, pretrained_config
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.pretraining import check_network
+from autotailor.finetuning.pretraining import check_network, check_outputs
 from autotailor.ir.errors import GraphError
 from autotailor.ir.supernet import SuperNet
 
@@ -78,15 +78,11 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     Raises:
         TrainingError: the network cannot be loaded, or has other classes than the data.
     """
-    name = f"finetune.teacher {source}"
-    try:
-        network = create_network(source).eval().requires_grad_(False)
-    except GraphError as error:
-        raise TrainingError(f"{name}: {error}") from error
-    wanted: Mapping[str, Any] = getattr(network, "pretrained_cfg", None) or {}
+    name, network = _named(source), _created(source)
+    wanted = _wanted(network)
     if wanted.get("mean") and wanted.get("std"):
         network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
-    side = int(wanted["input_size"][-1]) if wanted.get("input_size") else 0
+    side = _side(wanted)
     resolution = 0 if side == data.resolution else side
     network.to(device or torch.device("cpu"))
     try:
@@ -94,3 +90,64 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     except TrainingError as error:
         raise TrainingError(f"{name}: {error}") from error
     return Teacher(network, resolution, name)
+
+
+def check_teacher(source: str, classes: int | None, resolution: int) -> None:
+    """Refuses a teacher that cannot be made or that has other classes than the data, before the data are read.
+
+    Weights of timm may have to be fetched, so that a network of timm is only asked for its classes.
+
+    Args:
+        source: ``timm:NAME`` or ``module:factory``.
+        classes: number of classes of the data; None where it is not known yet.
+        resolution: side of the data's images in pixels.
+
+    Raises:
+        TrainingError: the teacher cannot be used.
+    """
+    name = _named(source)
+    if source.startswith("timm:"):
+        found = _classes_of_timm(source)
+        if found is not None and classes is not None and found != classes:
+            raise TrainingError(
+                f"{name}: its own weights have {found} classes, and the data have {classes}; name a teacher that was "
+                f"trained on these classes: a function of yours (module:function) can make one and load its checkpoint"
+            )
+        return
+    network = _created(source)
+    if classes is not None:
+        try:
+            check_outputs(network, classes, _side(_wanted(network)) or resolution, "the data")
+        except TrainingError as error:
+            raise TrainingError(f"{name}: {error}") from error
+
+
+def _named(source: str) -> str:
+    return f"finetune.teacher {source}"
+
+
+def _created(source: str) -> nn.Module:
+    """The network that a source names, in evaluation mode and without gradients."""
+    try:
+        return create_network(source).eval().requires_grad_(False)
+    except GraphError as error:
+        raise TrainingError(f"{_named(source)}: {error}") from error
+
+
+def _classes_of_timm(source: str) -> int | None:
+    """Classes of the weights that timm has for a network; None where timm does not say."""
+    try:
+        config = pretrained_config(source)
+    except GraphError as error:
+        raise TrainingError(f"{_named(source)}: {error}") from error
+    return None if config is None else config.num_classes
+
+
+def _wanted(network: nn.Module) -> Mapping[str, Any]:
+    """What a network of timm says of its images; empty for other networks."""
+    return getattr(network, "pretrained_cfg", None) or {}
+
+
+def _side(wanted: Mapping[str, Any]) -> int:
+    """Side of the images in pixels that a network of timm wants; 0 where it does not say."""
+    return int(wanted["input_size"][-1]) if wanted.get("input_size") else 0

@@ -27,6 +27,9 @@ part of it while its rate is high, and wins it back while its rate falls: in ``b
 0.56 were left after the first epoch at the default rate, and at most 0.2 at eight times that rate."""
 FACTOR = 4.0
 """Ratio of the learning rate to the rate that the warnings propose."""
+HIGHEST = 4e-3
+"""Highest rate that the warnings propose: more than this no network that arrived trained has borne
+(``docs/design/training.md``)."""
 LARGEST = "largest_accuracy"  # column of the panel
 
 
@@ -42,7 +45,7 @@ def has_forgotten(known: BoolArray, now: BoolArray, groups: npt.ArrayLike) -> bo
     return drop > POINTS and drop > ERRORS * error
 
 
-def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: float) -> None:
+def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: float, *, labelled: bool = True) -> None:
     """Warns where the largest SubNet has forgotten what the original network knows (``has_forgotten``).
 
     Args:
@@ -50,12 +53,13 @@ def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: f
         now: whether the largest SubNet is right.
         groups: number of the base image of each image.
         lr: highest learning rate of the training.
+        labelled: whether images have labels; without them, right is what the original network answers.
     """
     if has_forgotten(known, now, groups):
         logger.warning(
-            "finetune: the largest SubNet is right for %.1f %% of the validation images, the original network for "
-            "%.1f %%: it forgot while it learned to share its weights; %s, or train for more epochs",
-            *(percent(now), percent(known), _remedy(lr)),
+            "finetune: the largest SubNet %s: it forgot while it learned to share its weights; %s, or train for more "
+            "epochs",
+            *(standing(percent(now), percent(known), "the validation images", labelled), _remedy(lr)),
         )
 
 
@@ -67,10 +71,11 @@ class EarlyWarning:
         known: whether the original network is right, for each image of the panel ``[n]``.
         classes: of the data.
         lr: highest learning rate of the training.
+        labelled: as for ``warn_if_worse``.
     """
 
-    def __init__(self, record: Record, known: BoolArray, classes: int, lr: float) -> None:
-        self._record, self._known, self._lr = record, percent(known), lr
+    def __init__(self, record: Record, known: BoolArray, classes: int, lr: float, *, labelled: bool = True) -> None:
+        self._record, self._known, self._lr, self._labelled = record, percent(known), lr, labelled
         chance = 100.0 / classes
         self._least = chance + LEFT * (self._known - chance)
         self._warned = False
@@ -81,12 +86,26 @@ class EarlyWarning:
         if now is not None and now < self._least and not self._warned:
             self._warned = True
             logger.warning(
-                "finetune: after epoch %d the largest SubNet is right for %.1f %% of the panel's images, the original "
-                "network for %.1f %%: the training has forgotten much, and wins it back late or never; %s",
-                *(epoch + 1, now, self._known, _remedy(self._lr)),
+                "finetune: after epoch %d the largest SubNet %s: the training has forgotten much, and wins it back "
+                "late or never; %s",
+                *(epoch + 1, standing(now, self._known, "the panel's images", self._labelled), _remedy(self._lr)),
             )
         self._record(metrics, epoch)
 
 
+def standing(now: float, known: float, images: str, labelled: bool) -> str:
+    """How good the largest SubNet is beside the original network, as the end of a sentence about the former.
+
+    Args:
+        now: share of the images for which the largest SubNet is right, percent.
+        known: the same of the original network.
+        images: which, in words.
+        labelled: as for ``warn_if_worse``.
+    """
+    if not labelled:
+        return f"agrees with the original network for {now:.1f} % of {images}"
+    return f"is right for {now:.1f} % of {images}, the original network for {known:.1f} %"
+
+
 def _remedy(lr: float) -> str:
-    return f"lower finetune.lr (now {lr:g}, for instance to {lr / FACTOR:g})"
+    return f"lower finetune.lr (now {lr:g}, for instance to {min(lr / FACTOR, HIGHEST):g})"

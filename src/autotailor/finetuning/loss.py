@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional
 
 from autotailor.data.labels import UNKNOWN
-from autotailor.factory import find_factory
+from autotailor.factory import find_factory, raised
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
@@ -53,13 +53,18 @@ def make_loss(config: FinetuneConfig, classes: int, independent: bool, labelled:
 
 
 def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) -> Loss:
-    """The function that a source names, after a call with four images."""
+    """The function that a source names, after a call with a few images.
+
+    There are fewer or more images than classes: where both numbers are equal, a function that confuses labels ``[b]``
+    with shares ``[b, classes]`` would compute something wrong from them and pass.
+    """
     where = f"finetune.loss {source}"
     function = find_factory(source, where, TrainingError)
+    count = 4 if classes != 4 else 5
     generator = torch.Generator().manual_seed(0)
-    student, teacher = (torch.randn(4, classes, generator=generator) for _ in range(2))
+    student, teacher = (torch.randn(count, classes, generator=generator) for _ in range(2))
     student.requires_grad_(True)
-    labels, kind = _labels(config, classes, labelled)
+    labels, kind = _labels(config, count, classes, labelled)
     expected = (
         f"expected a scalar tensor with a gradient from function(logits, labels, teacher, config), where labels are "
         f"{kind}"
@@ -67,21 +72,21 @@ def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) 
     try:
         value = function(student, labels, teacher, config)
     except Exception as error:
-        raise TrainingError(f"{where} failed on four images: {type(error).__name__}: {error}; {expected}") from error
+        raise TrainingError(f"{where} failed on {count} images: {raised(error)}; {expected}") from error
     if not isinstance(value, torch.Tensor) or value.ndim or not value.requires_grad:
         found = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-        raise TrainingError(f"{where} returned {found} for four images; {expected}")
+        raise TrainingError(f"{where} returned {found} for {count} images; {expected}")
     if not value.isfinite():
-        raise TrainingError(f"{where} returned {value.item()} for four images; expected a finite number")
+        raise TrainingError(f"{where} returned {value.item()} for {count} images; expected a finite number")
     checked: Loss = function
     return checked
 
 
-def _labels(config: FinetuneConfig, classes: int, labelled: bool) -> tuple[torch.Tensor, str]:
-    """Labels of four images, as the training of a configuration has them, and what they are in words."""
+def _labels(config: FinetuneConfig, count: int, classes: int, labelled: bool) -> tuple[torch.Tensor, str]:
+    """Labels of some images, as the training of a configuration has them, and what they are in words."""
     if not labelled:
-        return torch.full((4,), UNKNOWN), f"int64 [b] and all {UNKNOWN}, because the pictures have none"
-    labels = torch.arange(4) % classes
+        return torch.full((count,), UNKNOWN), f"int64 [b] and all {UNKNOWN}, because the pictures have none"
+    labels = torch.arange(count) % classes
     if not config.augmentation.mixes:
         return labels, "int64 [b]"
     shares = functional.one_hot(labels, classes).float()

@@ -52,7 +52,8 @@ def watch_subnets(
     members |= {f"panel_{number}": subnet for number, subnet in enumerate(drawn, 1)}
     logger.info("finetune: the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
     calibrator = Calibrator(data, replace(config.calibration, images=min(config.calibration.images, panel.images)))
-    early = EarlyWarning(record, known[spread(len(known), panel.images)], data.num_classes, config.lr)
+    asked = known[spread(len(known), panel.images)]
+    early = EarlyWarning(record, asked, data.num_classes, config.lr, labelled=data.labelled)
     evaluator = Evaluator(module, calibrator, excerpt(data.validation, panel.images), config.workers)
 
     def measure(trained: nn.Module) -> Accuracies:

@@ -106,27 +106,42 @@ def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> d
     }
 
 
-@torch.no_grad()
 def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> None:
     """Raises TrainingError unless the network turns the data's images into one logit for each class."""
+    check_outputs(network, data.num_classes, resolution or data.resolution, f"data {data.name}")
+
+
+@torch.no_grad()
+def check_outputs(network: nn.Module, classes: int, side: int, images: str) -> None:
+    """Raises TrainingError unless a network turns images of some side into one logit for each class.
+
+    Args:
+        network: of any kind.
+        classes: number of classes.
+        side: of the images, pixels.
+        images: whose they are, for messages.
+    """
     if not isinstance(network, nn.Module):
         raise TrainingError(f"expected a torch.nn.Module, not {type(network).__name__}")
-    size = resolution or data.resolution
     was_training = network.training
     try:
-        outputs = network.eval()(torch.zeros(2, 3, size, size, device=device_of(network)))
-        shape = tuple(outputs.shape)
+        outputs = network.eval()(torch.zeros(2, 3, side, side, device=device_of(network)))
+        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else None
     except (RuntimeError, ValueError, TypeError) as error:
         raise TrainingError(
-            f"{type(network).__name__} cannot read images [n, 3, {size}, {size}] of data {data.name}: {error}"
+            f"{type(network).__name__} cannot read images [n, 3, {side}, {side}] of {images}: {error}"
         ) from error
     finally:
         network.train(was_training)
-    if shape != (2, data.num_classes):
+    if shape is None:
         raise TrainingError(
-            f"{type(network).__name__} gives {list(shape)} for 2 images, expected [2, {data.num_classes}]: data "
-            f"{data.name} has {data.num_classes} classes; choose the data of the network's classes, or give a network "
-            f"of {data.num_classes} (model.num_classes sets the head of a timm network or factory that is trained here)"
+            f"{type(network).__name__} returns a {type(outputs).__name__}; expected one tensor of logits [n, {classes}]"
+        )
+    if shape != (2, classes):
+        raise TrainingError(
+            f"{type(network).__name__} gives {list(shape)} for 2 images, expected [2, {classes}]: {images} "
+            f"has {classes} classes; choose the data of the network's classes, or give a network "
+            f"of {classes} (model.num_classes sets the head of a timm network or factory that is trained here)"
         )
     if (outputs >= 0).all() and (outputs.sum(1) - 1).abs().max() < SHARES:
         raise TrainingError(

@@ -242,5 +242,5 @@ def _metrics(
                 right = evaluate(module, subnet, images, statistics).right
                 found[f"{name}_{split}_accuracy"] = percent(right)
                 if (name, split) == ("largest", "validation"):
-                    warn_if_worse(known, right, images.groups, config.lr)
+                    warn_if_worse(known, right, images.groups, config.lr, labelled=data.labelled)
     return found

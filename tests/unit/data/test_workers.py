@@ -14,6 +14,7 @@ import torch
 
 from autotailor import data
 from autotailor.data import workers
+from autotailor.data.errors import DataError
 from picture_files import photo
 
 # As Snakemake's scripts do, it loads data at its top level, without `if __name__ == "__main__"`.
@@ -51,6 +52,25 @@ def test_batches_are_prepared_a_few_ahead_and_no_further() -> None:
     some.close()  # type: ignore[attr-defined]
     assert max(opened) < 4 * (workers.AHEAD * 3 + 2)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("pictures")]
+
+
+@pytest.mark.parametrize("workers_", [0, 2])
+def test_a_picture_that_cannot_be_read_is_told_in_one_sentence(workers_: int) -> None:
+    """A process that reads pictures would put its traceback in front of the message."""
+
+    class Items(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            if index == 5:
+                raise DataError("item 5 is cut off")
+            return torch.full((1,), float(index)), index
+
+    loader = workers.TrainingLoader(Items(), workers_)
+    batches = loader.batches([[0, 1], [2, 3], [4, 5], [6, 7]])
+    assert [next(batches)[1].tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(DataError) as told:
+        next(batches)
+    assert str(told.value) == "item 5 is cut off"
+    assert [labels.tolist() for _, labels in loader.batches([[6, 7], [3, 2]])] == [[6, 7], [3, 2]]
 
 
 def test_threads_read_the_same_pictures_at_once_and_fork_no_process(

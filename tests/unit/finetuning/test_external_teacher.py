@@ -14,7 +14,7 @@ from torch import nn
 
 import autotailor
 import tiny_data
-from autotailor import config, finetuning
+from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.data.splits import sized
 from autotailor.finetuning import FinetuneConfig, FinetuneResult
@@ -34,6 +34,14 @@ class Oracle(nn.Module):
         return self.sharpness * torch.stack([rows[:, 6 * n : 6 * n + 8].mean(1) for n in range(5)], dim=1)
 
 
+class Several(Oracle):
+    """A network with auxiliary answers."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(images)
+        return logits, logits  # type: ignore[return-value]
+
+
 @pytest.fixture(autouse=True)
 def _factories(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module of the user's with teachers."""
@@ -44,6 +52,7 @@ def _factories(monkeypatch: pytest.MonkeyPatch) -> None:
         silent=lambda: Oracle(0.0),
         many=lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 7)),
         broken=lambda: 1 / 0,
+        several=Several,
         words=lambda: "a network",
     )
     monkeypatch.setitem(sys.modules, "teachers_of_mine", mine)
@@ -54,6 +63,8 @@ def _factories(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("teachers_of_mine:many", r"finetune\.teacher teachers_of_mine:many: .*expected \[2, 5\]"),
         ("teachers_of_mine:words", r"it made a str"),
+        ("teachers_of_mine:broken", r"failed with ZeroDivisionError: .*, at test_external_teacher\.py:\d+"),
+        ("teachers_of_mine:several", r"returns a tuple; expected one tensor of logits \[n, 5\]"),
         ("teachers_of_mine:absent", "absent"),
         ("modules_of_nobody:one", "cannot be imported"),
         ("timm:resnet_of_nobody", "timm has no model"),
@@ -126,18 +137,3 @@ def test_a_teacher_with_other_weights_is_another_training(
     monkeypatch.setattr(sys.modules["teachers_of_mine"], "oracle", lambda: Oracle(8.0))
     with pytest.raises(KeyboardInterrupt):
         finetuning.finetune(plain_net, tiny_data.splits(fail_at=(0, 2)), told, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("section", "says"),
-    [
-        ({"teacher": "timm:resnet_of_nobody"}, "timm has no model 'resnet_of_nobody'"),
-        ({"teacher": "modules_of_nobody:one"}, "no module modules_of_nobody"),
-        ({"loss": "modules.of.nobody:one"}, "no module modules.of.nobody"),
-    ],
-)
-def test_names_are_looked_for_before_any_work(section: dict[str, str], says: str) -> None:
-    config.check_named_code({"teacher": "largest"})
-    config.check_named_code({"teacher": "timm:resnet18", "loss": "autotailor.finetuning.loss:make_loss"})
-    with pytest.raises(config.ConfigError, match=says):
-        config.check_named_code(section)

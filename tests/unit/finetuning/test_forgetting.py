@@ -97,6 +97,20 @@ def test_only_a_clear_loss_is_complained_about(
     assert (AFTER in caplog.text) == warns
 
 
+def test_without_labels_the_warnings_speak_of_agreement(caplog: pytest.LogCaptureFixture) -> None:
+    known = np.ones(1000, dtype=np.bool_)
+    warn_if_worse(known, np.arange(1000) >= 500, np.arange(1000), 1e-3, labelled=False)
+    EarlyWarning(lambda metrics, epoch: None, known, 4, 1e-3, labelled=False)({"largest_accuracy": 25.0}, 0)
+    assert "the largest SubNet agrees with the original network for 50.0 % of the validation images: " in caplog.text
+    assert "the largest SubNet agrees with the original network for 25.0 % of the panel's images: " in caplog.text
+    assert "is right" not in caplog.text
+
+
+def test_a_rate_far_too_high_is_not_answered_with_one_that_is_still_too_high(caplog: pytest.LogCaptureFixture) -> None:
+    warn_if_worse(np.ones(1000, dtype=np.bool_), np.zeros(1000, dtype=np.bool_), np.arange(1000), 1000.0)
+    assert "lower finetune.lr (now 1000, for instance to 0.004)" in caplog.text
+
+
 def test_a_better_network_is_not_complained_about(caplog: pytest.LogCaptureFixture) -> None:
     warn_if_worse(np.arange(1000) >= 500, np.ones(1000, dtype=np.bool_), np.arange(1000), 1e-3)
     assert not caplog.text

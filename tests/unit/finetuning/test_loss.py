@@ -15,6 +15,7 @@ from torch.nn import functional
 import autotailor
 from autotailor import finetuning
 from autotailor.data import DataSplits
+from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.loss import make_loss
@@ -64,13 +65,32 @@ def test_it_takes_the_place_of_distillation(
         ("losses_of_mine:number", "returned float"),
         ("losses_of_mine:constant", r"returned a tensor of shape \[\]"),
         ("losses_of_mine:infinite", "expected a finite number"),
-        ("losses_of_mine:two", "failed on four images: TypeError"),
+        ("losses_of_mine:two", "failed on 4 images: TypeError"),
         ("losses_of_mine:absent", "name a function of the module"),
         ("modules_of_nobody:one", "module modules_of_nobody cannot be imported"),
     ],
 )
 def test_what_is_no_loss_is_refused_before_training(source: str, says: str, refused: Callable[..., None]) -> None:
     refused(says, loss=source)
+
+
+def for_whole_labels(
+    logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig
+) -> torch.Tensor:
+    """The example of docs/extending/loss.md, which is wrong for the shares of classes that mixtures have."""
+    trusted = (teacher.argmax(dim=1) == labels).float()
+    return (functional.cross_entropy(logits, labels, reduction="none") * trusted).sum() / trusted.sum().clamp(min=1)
+
+
+@pytest.mark.parametrize("classes", [3, 4, 5])
+def test_a_loss_that_cannot_take_mixed_labels_is_refused_for_any_number_of_classes(classes: int) -> None:
+    """With as many images as classes, shapes fit that would not fit in the training."""
+    setattr(sys.modules["losses_of_mine"], "for_whole_labels", for_whole_labels)  # noqa: B010
+    config = FinetuneConfig(epochs=1, loss="losses_of_mine:for_whole_labels")
+    make_loss(config, classes, independent=False)
+    mixed = replace(config, augmentation=AugmentationConfig(mixup=0.2))
+    with pytest.raises(TrainingError, match=r"losses_of_mine:for_whole_labels failed on \d images: RuntimeError"):
+        make_loss(mixed, classes, independent=False)
 
 
 def test_the_current_folder_is_searched_for_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,14 @@ class TestPretrain:
         assert not equal(whole.state_dict, parts.state_dict)
         assert [row["loss"] for row in parts.history] == pytest.approx([row["loss"] for row in whole.history], rel=1e-4)
 
+    @pytest.mark.parametrize(("batch_size", "warns"), [(48, False), (49, True)])
+    def test_a_batch_larger_than_an_epoch_is_told(
+        self, batch_size: int, warns: bool, tiny: DataSplits, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=1, batch_size=batch_size), tmp_path)
+        told = "batch_size is 49, and an epoch has 48 images, so that each epoch is one step of 48 images; choose"
+        assert (told in caplog.text) == warns
+
     def test_gradient_clipping_and_sgd_run(self, tiny: DataSplits, tmp_path: Path) -> None:
         config = replace(PRETRAIN, epochs=1, optimizer="sgd", lr=0.05, gradient_norm=1.0)
         assert finetuning.pretrain(fresh(), tiny, config, tmp_path).history

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
-from autotailor.factory import find_factory
+from autotailor.factory import find_factory, raised
 from autotailor.ir.errors import GraphError
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
@@ -61,9 +61,7 @@ def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -
 
     from autotailor.compiler.sources.hub import hub
 
-    if not timm.is_model(name):
-        close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
-        raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
+    _check_name(name)
     try:
         with quiet(), hub() if pretrained else nullcontext():
             chosen: dict[str, Any] = {} if num_classes is None else {"num_classes": num_classes}
@@ -78,13 +76,33 @@ def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -
     return network
 
 
+def _check_name(name: str) -> None:
+    """Raises GraphError where timm has no model of a name."""
+    import timm
+
+    if not timm.is_model(name):
+        close = timm.list_models(f"*{name.split('_')[0]}*")[:8]
+        raise GraphError(f"timm has no model {name!r}; similar names: {', '.join(close) or 'none'}")
+
+
+def pretrained_config(source: str) -> Any:
+    """What timm knows of the weights of ``timm:NAME``, without fetching them; None where it knows of none.
+
+    Raises:
+        GraphError: timm has no model of this name.
+    """
+    import timm
+
+    name = source.removeprefix("timm:")
+    _check_name(name)
+    return timm.get_pretrained_cfg(name, allow_unregistered=True)
+
+
 def check_own_head(source: str, num_classes: int | None) -> None:
     """Refuses timm's own weights for another number of classes than theirs, because the head would be random."""
     if num_classes is None or not source.startswith("timm:"):
         return
-    import timm
-
-    config = timm.get_pretrained_cfg(source.removeprefix("timm:"), allow_unregistered=True)
+    config = pretrained_config(source)
     if config is not None and config.num_classes not in (None, 0, num_classes):
         raise GraphError(
             f"source {source}: its own weights have {config.num_classes} classes, model.num_classes is {num_classes}, "
@@ -95,12 +113,13 @@ def check_own_head(source: str, num_classes: int | None) -> None:
 
 def _call_factory(module: str, factory: str, _: bool, num_classes: int | None) -> nn.Module:
     function = find_factory(f"{module}:{factory}", f"source {module}:{factory}", GraphError)
+    chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
     try:
-        chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
         made: Any = function(**chosen)
-    except (AttributeError, TypeError) as error:
+    except Exception as error:  # the user's own code may raise anything
         raise GraphError(
-            f"source {module}:{factory}: {error}; expected a function that makes the network without arguments"
+            f"source {module}:{factory} failed with {raised(error)}; expected a function that makes the network "
+            f"without arguments"
         ) from error
     if not isinstance(made, nn.Module):
         raise GraphError(f"source {module}:{factory}: it made a {type(made).__name__}, not a torch.nn.Module")

@@ -29,7 +29,7 @@ from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
 from autotailor.data.registry import Dataset, read_config, register
-from autotailor.factory import find_factory
+from autotailor.factory import find_factory, raised
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
@@ -89,7 +89,7 @@ class Items:
         try:
             item = self.items[index]
         except Exception as error:  # the user's own code may raise anything
-            raise DataError(f"{where} cannot be read ({type(error).__name__}: {error})") from error
+            raise DataError(f"{where} cannot be read ({raised(error)})") from error
         if self.labelled and not (isinstance(item, tuple | list) and len(item) >= 2):
             raise DataError(
                 f"{where} is a {type(item).__name__}; return (image, label), or set data.labels to false for pictures "
@@ -209,7 +209,7 @@ def _made(source: str, arguments: str, name: str) -> dict[str, Any]:
     try:
         made = factory(**json.loads(arguments))
     except Exception as error:  # the user's own code may raise anything
-        raise DataError(f"{where} cannot be called ({type(error).__name__}: {error}); see data.arguments") from error
+        raise DataError(f"{where} cannot be called ({raised(error)}); see data.arguments") from error
     parts = _named(where, made)
     for part, items in parts.items():
         if not hasattr(items, "__getitem__") or not hasattr(items, "__len__"):
@@ -232,11 +232,20 @@ def _named(where: str, made: Any) -> dict[str, Any]:
         if "train" not in found or len(found) < len(made):
             raise DataError(f"{where}: expected train, and val and test at most once, not {', '.join(made)}")
         return {part: found[part] for part in NAMES if part in found}
-    if isinstance(made, tuple):
+    if isinstance(made, tuple) or _lists_datasets(made):
         if not 1 <= len(made) <= len(NAMES):
             raise DataError(f"{where}: expected one to three datasets (train, val, test), not {len(made)}")
         return dict(zip(NAMES, made, strict=False))
     return {"train": made}
+
+
+def _lists_datasets(made: Any) -> bool:
+    """Whether a list holds Datasets, and not the items of one Dataset."""
+    return isinstance(made, list) and bool(made) and all(_is_dataset(each) for each in made)
+
+
+def _is_dataset(value: Any) -> bool:
+    return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, tuple | list | Mapping)
 
 
 def listed_labels(items: Any) -> IntArray | None:

@@ -72,9 +72,11 @@ def _eight_bits(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         raise DataError(f"its pixels are of the type {pixels.dtype}; return uint8, or floats from 0 to 1")
     low, high, most = float(pixels.min()), float(pixels.max()), WHITE if whole else 1
     if not (low >= 0 and high <= most):  # NaN is refused, too
+        how = "return them without normalisation, which data.mean and data.std describe"
+        if low >= 0 and high > 1:
+            how = "scale them to this range, or return uint8"
         raise DataError(
-            f"its pixels run from {low:g} to {high:g}, and {pixels.dtype} pixels must lie between 0 and {most}; return "
-            f"them without normalisation, which data.mean and data.std describe"
+            f"its pixels run from {low:g} to {high:g}, and {pixels.dtype} pixels must lie between 0 and {most}; {how}"
         )
     scaled = pixels if whole else np.rint(pixels * WHITE)
     return np.ascontiguousarray(scaled.astype(np.uint8))

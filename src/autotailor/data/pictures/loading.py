@@ -77,7 +77,10 @@ def _check_labels(name: str, classes: Sequence[str], parts: Mapping[str, Opened]
             )
     missing = sorted(set(range(len(classes))) - set(parts["train"].labels.tolist()))
     if missing:
+        last = max(parts, key=lambda part: int(parts[part].labels.max()))
+        labels = parts[last].labels
         raise DataError(
-            f"data {name}: no item of train has the label {missing[0]} ({classes[missing[0]]}); give each class "
-            f"pictures, or number the classes without gaps"
+            f"data {name}: no item of train has the label {missing[0]} ({classes[missing[0]]}), and item "
+            f"{labels.argmax()} of {last} has the largest label, {labels.max()}; give each class pictures, or number "
+            f"the classes from 0 on without gaps"
         )

@@ -15,7 +15,7 @@ from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.external_teacher import Teacher
-from autotailor.finetuning.forgetting import has_forgotten
+from autotailor.finetuning.forgetting import has_forgotten, standing
 from autotailor.finetuning.polishing.config import ORIGINAL, PolishConfig
 from autotailor.ir.supernet import SuperNet
 
@@ -44,10 +44,8 @@ def choose_teacher(
         now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
     found = known if has_forgotten(before, now, data.validation.groups) else largest
     logger.info(
-        "polish: %s teaches; of the validation images, the largest SubNet is right for %.1f %%, "
-        "the original network for %.1f %%",
+        "polish: %s teaches; the largest SubNet %s",
         found.name,
-        percent(now),
-        percent(before),
+        standing(percent(now), percent(before), "the validation images", data.labelled),
     )
     return found

@@ -136,6 +136,7 @@ class _Loop:
         """Runs the remaining epochs."""
         self._restore(resume_from)
         self._check_processes()
+        self._warn_of_large_batch()
         at = self._position
         done = at.epoch * self._batches + at.batch
         self._saved, pace = time.monotonic(), Pace(self._steps - done)
@@ -263,6 +264,16 @@ class _Loop:
             (len(self._stream), at.epoch, at.batch, self._micro_batches.size),
             "all machines must see the same data and, in the same folder, the same checkpoint",
         )
+
+    def _warn_of_large_batch(self) -> None:
+        """Says that each epoch is one step where a batch holds more images than an epoch, as nobody wants it."""
+        images, wanted = len(self._stream), self._config.batch_size
+        if wanted > images and self._group.is_first:
+            logger.warning(
+                "%s: batch_size is %d, and an epoch has %d images, so that each epoch is one step of %d images; choose "
+                "a smaller batch_size or more epochs",
+                *(self._title, wanted, images, images),
+            )
 
     def _restore(self, other: str | None) -> None:
         state = self._checkpoint.read()

@@ -72,6 +72,8 @@ def test_one_dataset_is_divided_here(module) -> None:  # type: ignore[no-untyped
 def test_parts_that_the_function_makes_are_taken(module) -> None:  # type: ignore[no-untyped-def]
     three = data.load(module("def make(): return Squares(12), Squares(6), Squares(3)"))
     assert [len(part) for part in (three.train, three.validation, three.test)] == [12, 6, 3]
+    listed = data.load(module("def make(): return [Squares(12), Squares(6), Squares(3)]"))
+    assert [len(part) for part in (listed.train, listed.validation, listed.test)] == [12, 6, 3]
     named = data.load(module("def make(): return {'validation': Squares(6), 'train': Squares(12)}"))
     assert [len(part) for part in (named.train, named.validation, named.test)] == [12, 3, 3]
     pair = data.load(module("def make(count): return Squares(count), Squares(6)", arguments={"count": 15}))
@@ -140,10 +142,13 @@ def test_labels_are_not_needed(module) -> None:  # type: ignore[no-untyped-def]
         ("def make(): return (Squares(),) * 4", r"expected one to three datasets .*not 4"),
         ("def make(): return {'train': Squares(), 'extra': Squares()}", r"unknown part 'extra'"),
         ("def make(): return {'val': Squares()}", r"expected train"),
-        ("def make(): raise OSError('the disk is gone')", r"cannot be called \(OSError: the disk is gone\)"),
+        ("def make(): raise OSError('the disk is gone')", r"\(OSError: the disk is gone, at own_pictures_\d+\.py:"),
         ("def made(): return Squares()", r"has no attribute 'make'"),
         ("make = 3", r"is a int; name a function"),
-        ("def make(): return Squares(classes=1), Squares(6, classes=2)", r"no item of train has the label 1 \(1\)"),
+        ("def make(): return Squares(classes=1), Squares(6, classes=2)", r"label 1 .*item 1 of val has the largest"),
+        ("def make(): return [(np.zeros((4, 4, 3), np.uint8), i) for i in (0, 1, 7)]", r"item 2 of train has"),
+        ("def make(): return [(np.full((4, 4, 3), 77.0), 1)] * 9", r"0 and 1; scale them to this range"),
+        ("def make(): return [(np.full((4, 4, 3), 900, np.uint16), 1)] * 9", r"0 and 255; scale them"),
         ("def make(): return [(np.zeros((4, 4, 3), np.uint8), 1.5)] * 9", r"item 0: its label is 1\.5"),
         ("def make(): return [(np.zeros((4, 4, 3), np.uint8), -1)] * 9", r"item 0 of train has the label -1"),
         ("def make(): return [(np.zeros((6, 7, 5), np.uint8), 1)] * 9", r"shape \[6, 7, 5\]; return 1 \(grey\), 3"),
@@ -167,7 +172,7 @@ def test_labels_are_not_needed(module) -> None:  # type: ignore[no-untyped-def]
          class Broken(Squares):
              def __getitem__(self, index): raise KeyError(index)
          def make(): return Broken()
-         """, r"item 0 cannot be read \(KeyError: 0\)"),
+         """, r"item 0 cannot be read \(KeyError: 0, at own_pictures_\d+\.py:\d+\)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused_by_name(module, code: str, message: str) -> None:  # type: ignore[no-untyped-def]

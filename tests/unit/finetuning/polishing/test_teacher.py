@@ -109,3 +109,21 @@ def test_a_race_learns_from_the_teacher(
 def test_an_unknown_teacher_is_refused(config: PolishConfig) -> None:
     with pytest.raises(TrainingError, match=r"unknown polish\.teacher 'me'; known are best, largest, original"):
         replace(config, teacher="me")
+
+
+@pytest.mark.parametrize(
+    ("labelled", "says"), [(True, "is right for"), (False, "agrees with the original network for")]
+)
+def test_the_choice_is_told_with_what_was_measured(
+    labelled: bool,
+    says: str,
+    resnet_net: autotailor.SuperNet,
+    trained: autotailor.SuperNet,
+    tiny: DataSplits,
+    config: PolishConfig,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = replace(known_by(resnet_net, tiny), labelled=labelled)
+    with caplog.at_level(logging.INFO):
+        choose_teacher(trained, resnet_net, data, replace(config, teacher="best"), CPU)
+    assert f"polish: the original network teaches; the largest SubNet {says} " in caplog.text

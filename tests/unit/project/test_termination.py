@@ -1,0 +1,75 @@
+"""SIGTERM to the process that runs a workflow reaches the trainings among its descendants, each of them once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from autotailor.project import termination
+
+SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
+RUNNER = """
+import pathlib, signal, subprocess, sys
+from autotailor.project import termination
+
+signal.signal(signal.SIGTERM, lambda number, frame: pathlib.Path("runner").touch())  # as Snakemake has one
+termination.hand_on_to_trainings()
+scripts = [subprocess.Popen([sys.executable, name]) for name in sys.argv[1:]]
+for script in scripts:
+    script.wait()
+"""
+SCRIPT = """
+import os, pathlib, signal, subprocess, sys, time
+
+me = pathlib.Path(sys.argv[0]).name + os.environ.get("RANK", "")
+told = []
+signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+worker = None
+if "finetune" in me and "RANK" not in os.environ:  # a training starts the others that train with it from the same file
+    worker = subprocess.Popen([sys.executable, sys.argv[0]], env={**os.environ, "RANK": "0"})
+pathlib.Path(me + ".ready").touch()
+while not pathlib.Path("end").exists():
+    time.sleep(0.05)
+pathlib.Path(me + ".told").write_text(str(len(told)))
+if worker:
+    worker.wait()
+"""
+NAMES = ["tmp1.finetune.py", "tmp2.sensitivity.py", "tmp3.polish.py"]
+
+
+def wait_for(*paths: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not all(path.exists() for path in paths):
+        assert time.monotonic() < deadline, paths
+        time.sleep(0.05)
+
+
+def test_trainings_hear_of_sigterm_once_and_other_rules_do_not(tmp_path: Path) -> None:
+    folder = tmp_path / ".snakemake" / "scripts"
+    folder.mkdir(parents=True)
+    for name in NAMES:
+        (folder / name).write_text(SCRIPT)
+    command = [sys.executable, "-c", RUNNER, *(str(folder / name) for name in NAMES)]
+    runner = subprocess.Popen(command, cwd=tmp_path)
+    try:
+        wait_for(*(tmp_path / f"{name}.ready" for name in [*NAMES, "tmp1.finetune.py0"]))
+        runner.send_signal(signal.SIGTERM)
+        wait_for(tmp_path / "runner")
+        time.sleep(0.5)  # for a signal too many
+        (tmp_path / "end").touch()
+        assert runner.wait(timeout=60) == 0
+    finally:
+        (tmp_path / "end").touch()
+        runner.kill()
+    told = {path.stem: int(path.read_text()) for path in tmp_path.glob("*.told")}
+    assert told == {"tmp1.finetune.py": 1, "tmp1.finetune.py0": 0, "tmp2.sensitivity.py": 0, "tmp3.polish.py": 1}
+
+
+def test_the_rules_that_train_are_those_whose_scripts_say_so() -> None:
+    saying = {
+        path.stem for path in SCRIPTS.glob("*.py") if "with stage(snakemake, is_training=True" in path.read_text()
+    }
+    assert saying == set(termination.TRAININGS)
