@@ -49,7 +49,7 @@ def _predicted(model: AccuracyModel, asked: Sequence[SubNet]) -> Prediction:
     """Predictions of a model, whose percentages are converted back to log-odds."""
     rows = stack(asked)
     metric, share = model.metric(), model.metric().predict(rows) / 100
-    errors = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
+    errors = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
     return Prediction(metric.linear(rows) - model.observations.baseline, np.square(errors))
 
 

@@ -1,9 +1,10 @@
 """``accuracy.json``: the prediction of accuracy as terms, and what its standard errors follow from.
 
 A sum of single drops keeps the squares of its standard errors, terms as well. A model that learnt from evaluations
-keeps its observations and variances: one row of choices, and two numbers for each part of the log-odds, for each
+keeps its observations and variances: one row of choices, and ten numbers for each part of the log-odds, for each
 evaluated SubNet. They are less than a covariance of all weights would be, and the model that is read is the one that
-was written. A file from before losses were learnt from has the log-odds in one part, beside the choices.
+was written. A file from before losses were learnt from has the log-odds in one part, beside the choices; an earlier
+file lacks the noise that SubNets have in common, which then counts as none.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def _error(error: DropError | ModelError) -> dict[str, Any]:
                 "variances": dict(prior.variances),
                 "target": part.target.tolist(),
                 "independent": part.independent.tolist(),
+                "correlated": part.correlated.tolist(),
             }
             for part, prior in zip(seen.parts, error.model.priors, strict=True)
         ],
@@ -117,7 +119,8 @@ def _read_part(found: Mapping[str, Any], rows: np.ndarray, variables: int) -> Pa
     target, own = (np.array(found[key], dtype=np.float64) for key in ("target", "independent"))
     if rows.shape != (len(target), variables) or own.shape != target.shape:
         raise ValueError(f"{len(target)} evaluated SubNets with choices {list(rows.shape)}")
-    return Part(target, own)
+    correlated = np.array(found.get("correlated", [[]] * len(target)), dtype=np.float64).reshape(len(target), -1)
+    return Part(target, own, correlated)
 
 
 def _read_prior(found: Mapping[str, Any], groups: tuple[Group, ...]) -> Prior:

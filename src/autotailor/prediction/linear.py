@@ -93,7 +93,16 @@ class LinearModel:
 
     def variance_without_own(self, subnets: IntArray) -> FloatArray:
         """Variance of SubNets as if none of them had been evaluated itself: of the weights and of a misfit, ``[n]``."""
-        return self._posterior(subnets, (self._features(subnets) * self._scale) @ self._columns.T)
+        return self._posterior(subnets, self._by_terms(subnets))
+
+    def correlated(self, subnets: IntArray) -> FloatArray:
+        """Effects on ``mean`` ``[n, k]``, own misfits aside, of the draws that evaluated SubNets have in common."""
+        weights = np.linalg.solve(self._total, self._by_terms(subnets).T).T
+        return np.asarray(weights @ self.part.correlated)
+
+    def _by_terms(self, subnets: IntArray) -> FloatArray:
+        """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, without misfits: ``[n, m]``."""
+        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T)
 
     def _posterior(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
         """Posterior variance ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""
@@ -108,7 +117,7 @@ class LinearModel:
         """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
         same = (subnets[:, None, :] == self.indices[None]).all(axis=2)
         own = self._misfit(subnets)[:, None] * same
-        return np.asarray((self._features(subnets) * self._scale) @ self._columns.T + own)
+        return np.asarray(self._by_terms(subnets) + own)
 
     def _misfit(self, subnets: IntArray) -> FloatArray:
         """Variance of the misfit of each SubNet ``[n]``."""

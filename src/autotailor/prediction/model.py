@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from autotailor.ir.space.link import LOGIT, points_of_log_odds
 from autotailor.ir.space.metric import FloatArray, Metric, Term
+from autotailor.ir.space.subnet import IntArray
 from autotailor.prediction.evaluations.noise import log_odds
 from autotailor.prediction.evaluations.observations import Observations, Part
 from autotailor.prediction.evaluations.outcome import BoolArray
@@ -79,31 +80,36 @@ class AccuracyModel:
         Args:
             subnets: choice indices ``[n, variables]``.
             same_images: whether the accuracy on the evaluated images is asked; else that on all images like them, whose
-                error includes what is common to all SubNets on the evaluated images.
+                error includes what SubNets have in common on the evaluated images.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         variance = sum(part.variance(array) for part in self.parts)
-        common = 0.0 if same_images else self.observations.shared
+        common = 0.0 if same_images else self.observations.shared + self._correlated(array)
         return _points(self.predict(array), np.asarray(variance + common))
 
     def updated(self, later: Outcomes) -> AccuracyModel:
         """The model after further evaluations, with the same priors and slope (``Observations.updated``)."""
         return replace(self, observations=self.observations.updated(later.observed(self.observations.slope)))
 
-    def metric_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
-        """Standard error of ``metric``: ``[n]``, points.
+    def metric_errors(self, subnets: npt.ArrayLike, *, known_level: bool = False) -> FloatArray:
+        """Standard error of ``metric``, as the accuracy on all images like the evaluated ones: ``[n]``, points.
 
         That of an evaluated SubNet is as if it had not been evaluated: ``metric`` does not know a SubNet's own misfit.
 
         Args:
             subnets: choice indices ``[n, variables]``.
-            same_images: whether the accuracy on the evaluated images is asked; else that on all images like them, whose
-                error includes the level of all SubNets, the largest one included.
+            known_level: whether the largest SubNet was evaluated on the images in question; else the error includes the
+                level of all SubNets, the largest one included.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         variance = sum(part.variance_without_own(array) for part in self.parts)
-        level = 0.0 if same_images else self.observations.level
-        return _points(self._mean_metric.predict(array), np.asarray(variance + level))
+        level = 0.0 if known_level else self.observations.level
+        correlated = self._correlated(array)
+        return _points(self._mean_metric.predict(array), np.asarray(variance + correlated + level))
+
+    def _correlated(self, subnets: IntArray) -> FloatArray:
+        """Variance of predictions over draws of images, as far as groups of SubNets have noise in common: ``[n]``."""
+        return np.asarray(np.square(sum(part.correlated(subnets) for part in self.parts)).sum(axis=1))
 
     @cached_property
     def parts(self) -> tuple[LinearModel, ...]:

@@ -85,7 +85,7 @@ def _predicted(
     """Predictions ``[n]`` in percent, and the standard errors of the drops ``[n]`` in points."""
     rows = stack(subnets)
     if isinstance(predictor, AccuracyModel):
-        return predictor.metric(reference).predict(rows), predictor.metric_errors(rows, same_images=True)
+        return predictor.metric(reference).predict(rows), predictor.metric_errors(rows, known_level=True)
     found = predicted_accuracy(net.space, predictor.rows, 100.0 * float(reference.mean()), 0.0)
     assert found.error is not None
     return found.metric.predict(rows), found.error.predict(rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,11 +66,28 @@ def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: A
     rows, share = stack(others), model.metric().predict(stack(others)) / 100
     error = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
     whole = model.metric_errors(rows) / (100 * share * (1 - share))
-    np.testing.assert_allclose(whole**2, error**2 + model.observations.level)
+    correlated = whole**2 - error**2 - model.observations.level
+    assert (correlated > 0).all()
+    known = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
+    np.testing.assert_allclose(known**2, error**2 + correlated)
     evaluated = model.observations.indices
     share = model.metric().predict(evaluated) / 100
-    own = model.metric_errors(evaluated, same_images=True) / (100 * share * (1 - share))
+    own = model.metric_errors(evaluated, known_level=True) / (100 * share * (1 - share))
     assert (own > np.sqrt(misfit(model))).all()
+
+
+def test_what_subnets_fail_at_alike_moves_the_metric_as_its_error_says(model: AccuracyModel, others) -> None:
+    """Each draw that SubNets have in common moves all targets at once, and the metric with them."""
+    rows, seen = stack(others), model.observations
+    share = model.metric().predict(rows) / 100
+    moved = np.zeros(len(rows))
+    for draw in range(seen.parts[0].correlated.shape[1]):
+        parts = tuple(replace(part, target=part.target + part.correlated[:, draw]) for part in seen.parts)
+        after = AccuracyModel(replace(seen, parts=parts), model.priors)
+        moved += np.square(after.metric().linear(rows) - model.metric().linear(rows))
+    error = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
+    fixed = sum(part.variance_without_own(rows) for part in model.parts)
+    np.testing.assert_allclose(moved, error**2 - fixed, rtol=1e-6, atol=1e-9)
 
 
 def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyModel, others) -> None:

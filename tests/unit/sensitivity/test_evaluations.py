@@ -90,7 +90,7 @@ def test_predictions_of_the_model_are_compared_on_the_test_set(
     expected = model.metric(right).predict(np.stack([subnet.to_array() for subnet in subnets]))
     np.testing.assert_allclose(table.predicted, expected)
     rows = np.stack([subnet.to_array() for subnet in subnets])
-    np.testing.assert_allclose(table.predicted_standard_error, model.metric_errors(rows, same_images=True))
+    np.testing.assert_allclose(table.predicted_standard_error, model.metric_errors(rows, known_level=True))
     assert not np.allclose(table.predicted, model.metric(~right).predict(np.stack([s.to_array() for s in subnets])))
 
 

@@ -20,10 +20,13 @@ class Part:
     Attributes:
         target: the number of each SubNet, relative to the largest SubNet's, ``[n]``.
         independent: variance over draws of images that each number has for itself ``[n]``.
+        correlated: effects on each number ``[n, k]`` of k independent draws of variance 1, in which groups of SubNets
+            have noise in common, beside what all SubNets have; the draws are the same for all parts.
     """
 
     target: FloatArray
     independent: FloatArray
+    correlated: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,7 @@ class Observations:
             Part(
                 np.concatenate([old.target[kept], new.target]),
                 np.concatenate([old.independent[kept], new.independent]),
+                _apart(old.correlated[kept], new.correlated),
             )
             for old, new in zip(self.parts, later.parts, strict=True)
         )
@@ -99,3 +103,13 @@ class Observations:
                 raise PredictionError(f"{variable.name} = {missing[0]} alone was not evaluated; evaluate it first")
             found[variable.name] = np.array([known[subnet] for subnet in alone])
         return found
+
+
+def _apart(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Effects of draws on one set of images above those on another set ``[n + m, k + l]``."""
+    return np.block(
+        [
+            [first, np.zeros((len(first), second.shape[1]))],
+            [np.zeros((len(second), first.shape[1])), second],
+        ]
+    )

@@ -19,7 +19,9 @@ has for itself.
 
 Only the independent part enters a fit, as a diagonal. A fit that knows the common part explains the misfit of its own
 terms as common noise, and moves its predictions away from all data (Peelle's pertinent puzzle). The common part is
-added to the error of predictions for other images instead.
+added to the error of predictions for other images instead. So is what SubNets have in common beside it: those with the
+same resolution, for instance, fail at the same images. The ``CORRELATED`` largest components of the rest of the noise,
+of all parts together, are kept as effects on each value.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outc
 
 LEAST_INDEPENDENT = 0.05  # share of a value's variance that it has for itself at the least
 LEAST_RANGE = 1e-6  # of scores from which a slope follows
+CORRELATED = 8  # components of noise that SubNets have in common, beside the leading one
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,12 +168,33 @@ class Outcomes:
 
     def _parts(self, slope: float | None) -> tuple[Part, ...]:
         if slope is None:
-            return (Part(self.target, self.independent),)
+            return (Part(self.target, self.independent, *self._correlated(self._of_log_odds)),)
         said, effects = slope * self.score, slope * self._of_scores
+        rest = self._of_log_odds - effects
+        of_said, of_rest = self._correlated(effects, rest)
         return (
-            Part(said, _independent(effects)),
-            Part(self.target - said, _independent(self._of_log_odds - effects)),
+            Part(said, _independent(effects), of_said),
+            Part(self.target - said, _independent(rest), of_rest),
         )
+
+    def _correlated(self, *parts: FloatArray) -> list[FloatArray]:
+        """The largest components of the noise without the one that the log-odds of all SubNets have in common.
+
+        Args:
+            parts: effects of base images on the numbers of each part ``[n, base images]``, whose sum is that on the
+                log-odds.
+
+        Returns:
+            For each part the effects of independent draws ``[n, CORRELATED]``.
+        """
+        _, vectors = np.linalg.eigh(self.covariance)
+        of_all = vectors[:, -1] @ self._of_log_odds
+        of_all /= max(float(np.linalg.norm(of_all)), np.finfo(np.float64).tiny)
+        rest = np.concatenate([effects - np.outer(effects @ of_all, of_all) for effects in parts])
+        left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+        found = np.zeros((len(rest), CORRELATED))
+        found[:, : len(sizes)] = (left * sizes)[:, :CORRELATED]
+        return np.split(found, len(parts))
 
     @cached_property
     def _of_log_odds(self) -> FloatArray:

@@ -7,6 +7,7 @@ import pytest
 
 from autotailor.ir.space.subnet import sample_distinct
 from autotailor.prediction import Outcome, Outcomes, PredictionError
+from autotailor.prediction.evaluations import outcomes
 from autotailor.prediction.evaluations.noise import LEAST_LOSS, log_odds
 
 
@@ -129,6 +130,19 @@ def test_shared_and_independent_variance_add_up_and_the_most_is_shared(world) ->
     assert (found.independent > 0).all()
     whole = found.observations.is_whole
     assert found.shared[whole].sum() > found.independent[whole].sum()
+
+
+def test_shared_and_correlated_noise_are_the_whole_covariance(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = world.outcomes(10)
+    count = len(found.subnets)
+    kept = sum(part.correlated for part in found.observations.parts)
+    assert kept.shape == (count, outcomes.CORRELATED)
+    monkeypatch.setattr(outcomes, "CORRELATED", 2 * count)
+    whole = sum(part.correlated for part in found.observed(found.slope).parts)
+    value, vector = (each[..., -1] for each in np.linalg.eigh(found.covariance))
+    rest = found.covariance - value * np.outer(vector, vector)
+    np.testing.assert_allclose(whole @ whole.T, rest, atol=1e-9)
+    assert 0 < np.trace(kept @ kept.T) < np.trace(rest)
 
 
 def test_the_level_is_what_all_log_odds_have_in_common_over_draws_of_base_images(world) -> None:
