@@ -105,8 +105,8 @@ def pretrained(workdir: Path, processes: int, given: DataSplits | None = None, *
     return attempt(lambda: finetuning.pretrain(smooth(), given or data(), config, workdir))
 
 
-def finetuned(workdir: Path, processes: int, given: DataSplits | None = None, **changes: Any) -> Any:
-    """The same for the weight-shared training of a small SuperNet."""
+def compiled(folder: Path) -> Path:
+    """A file with a small SuperNet, compiled once for all processes."""
     torch.manual_seed(0)
     network = networks.TinyResNet().eval()
     for part in list(network.modules()):
@@ -114,8 +114,14 @@ def finetuned(workdir: Path, processes: int, given: DataSplits | None = None, **
             if isinstance(child, nn.ReLU):
                 setattr(part, name, nn.SiLU())  # without kinks, in which rounding grows
     net = autotailor.compile(network, networks.SPACES["resnet"], name="smooth", resolution=32)
+    net.save(folder / "smooth.pt")
+    return folder / "smooth.pt"
+
+
+def finetuned(net: Path, workdir: Path, processes: int, given: DataSplits | None = None, **changes: Any) -> Any:
+    """The same for the weight-shared training of a SuperNet."""
     config = replace(FINETUNE, processes=processes, **changes)
-    return attempt(lambda: finetuning.finetune(net, given or data(), config, workdir))
+    return attempt(lambda: finetuning.finetune(autotailor.load(net), given or data(), config, workdir))
 
 
 def attempt(train: Any) -> Any:

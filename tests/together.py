@@ -15,8 +15,18 @@ from typing import Any
 import torch
 
 CONTEXT = multiprocessing.get_context("forkserver")
-"""A process that has run a backward pass cannot be forked; this server has imported all modules and run nothing."""
-CONTEXT.set_forkserver_preload(["autotailor.finetuning.weight_sharing", "networks", "tiny_data", "torch.distributed"])
+"""A process that has run a backward pass cannot be forked; this server has imported modules and run nothing."""
+CONTEXT.set_forkserver_preload(
+    [
+        "autotailor.finetuning.weight_sharing",
+        "networks",
+        "tiny_data",
+        "torch._dynamo",
+        "torch.distributed.tensor",
+        "scipy.optimize",
+        "scipy.stats",
+    ]
+)
 SECONDS = 240.0
 
 

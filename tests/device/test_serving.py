@@ -168,9 +168,9 @@ def answers(client: Client) -> bool:
         return False
 
 
-def until(holds: Callable[[], object], seconds: float = 60) -> None:
+def until(holds: Callable[[], object]) -> None:
     """Waits until something holds."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -330,7 +330,7 @@ def test_the_server_of_a_killed_command_ends_by_itself(device: Device, pool: Tin
         command.process.kill()
         command.process.wait()
         assert server.is_running()
-        until(lambda: not device.servers, 15)
+        until(lambda: not device.servers)
     with Command(pool, device).ready() as command, command.client() as client:  # and the next command finds no trace
         client.infer(PICTURE)
         client.stop()
@@ -357,7 +357,7 @@ def test_a_connection_that_breaks_for_a_second_does_not_end_the_server(device: D
 def test_a_device_that_is_away_for_longer_than_the_lease_ends_the_command(device: Device, pool: TinyPool) -> None:
     with Command(pool, device, "--lease-s", "2").ready() as command:
         device.leave()
-        until(lambda: not device.servers, 15)
+        until(lambda: not device.servers)
         device.come_back()
         code, said = command.end()
     assert code == 1

@@ -72,6 +72,8 @@ with deterministic(1):
     pass
 """
 
+DIGITS = "from autotailor import data; data.load({'name': 'digits', 'train_images': 100, 'evaluation_images': 10})"
+
 
 @functools.cache
 def imported_by(*programs: str, first: str = "") -> dict[str, frozenset[str]]:
@@ -115,7 +117,10 @@ def test_only_what_computes_imports_pytorch() -> None:
 
 
 def test_rules_import_nothing_slow_before_it_is_used() -> None:
-    programs = {rule_imports(name): name for name in RULES} | {DETERMINISTIC: "any that computes"}
+    programs = {rule_imports(name): name for name in RULES} | {
+        DETERMINISTIC: "any that computes",
+        DIGITS: "any that computes with the default pictures",
+    }
     found = {
         programs[code]: sorted(modules & set(HEAVY))
         for code, modules in imported_by(*programs, first="import torch").items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,10 +27,15 @@ def validate(value: object, schema_path: Path, where: str) -> None:
         ConfigError: the value does not match the schema. The message names the first mismatch and, for an unknown key,
             the known keys.
     """
-    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
-    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    error = best_match(_validator(schema_path.read_text(encoding="utf-8")).iter_errors(value))
     if error is not None:
         raise ConfigError(f"{where}: {_explain(error)}")
+
+
+@functools.cache
+def _validator(schema: str) -> Draft202012Validator:
+    """What checks values against a schema, which is given as YAML."""
+    return Draft202012Validator(yaml.load(schema, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 NAMES = {

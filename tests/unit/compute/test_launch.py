@@ -60,7 +60,21 @@ def test_all_workers_run_the_program(tmp_path: Path) -> None:
 
 
 LOST = "from autotailor.compute.launch import PeerLostError\nraise PeerLostError('gone')"
-WAITS = f"if rank == 0:\n    time.sleep(1)\n{textwrap.indent(LOST, '    ')}\n"
+WAITS = f"""
+import contextlib, psutil
+from pathlib import Path
+other = Path(__file__).with_name("other")
+if rank == 0:
+    while not other.exists() or not other.read_text().endswith("."):
+        time.sleep(0.02)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        ended = psutil.Process(int(other.read_text().rstrip(".")))
+        while ended.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.02)
+{textwrap.indent(LOST, "    ")}
+other.write_text(f"{{os.getpid()}}.")
+"""
+"""The first process loses its connection once the other one has ended."""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -15,10 +16,16 @@ SCHEMAS = ROOT / "workflow" / "schemas"
 
 MODELS = config.options(CONF, "model")
 DEVICES = config.options(CONF, "device")
+FEW = {*zip(itertools.cycle(MODELS), DEVICES), *zip(MODELS, itertools.cycle(DEVICES))}  # each at least once
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("model", "device"),
+    [
+        pytest.param(*pair, id="-".join(pair), marks=() if pair in FEW else (pytest.mark.sweep,))
+        for pair in itertools.product(MODELS, DEVICES)
+    ],
+)  # fmt: skip
 def test_every_model_and_device_composes_to_plain_values_of_the_schema(model: str, device: str) -> None:
     composed = config.compose(CONF, model, device)
     config.validate(composed, SCHEMAS / "conf.schema.yaml", "conf")

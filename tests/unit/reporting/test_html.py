@@ -306,6 +306,7 @@ def test_budgets_that_have_one_subnet_share_a_name_in_the_figure(inputs: ReportI
     assert ["largest", "budget_01", "budget_02, budget_03"] in [[row.get("id") for row in rows] for rows in drawn]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs: ReportInputs, tmp_path: Path) -> None:
     assert inputs.configuration is not None
@@ -318,6 +319,7 @@ def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs:
     assert ("The machine may be the cause: the anchor is 30.0% slower" in text) is (share == 1.0)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_of_before_does_not_tell_why_its_promise_is_broken(inputs: ReportInputs, tmp_path: Path) -> None:
     assert inputs.configuration is not None
     assert inputs.validation is not None
@@ -332,6 +334,7 @@ def test_a_run_of_before_does_not_tell_why_its_promise_is_broken(inputs: ReportI
     assert "may be the cause" not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "kept", [{}, {"kept": {"finetune": ["autotailor.finetuning.training.loop"]}}], ids=["none", "one"]
 )

@@ -25,7 +25,7 @@ def _get(address: str, server: subprocess.Popen[bytes]) -> str:
     """What a server answers once it is up."""
     for _ in range(600):
         try:
-            with urllib.request.urlopen(address, timeout=10) as answer:
+            with urllib.request.urlopen(address, timeout=60) as answer:
                 return str(answer.read().decode())
         except OSError:
             assert server.poll() is None, "the server ended"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotailor.data.digits.config import DigitsConfig
-from autotailor.data.errors import DataError
+from autotailor.data.digits.table import content
 from autotailor.data.registry import Dataset, read_config, register
 
 if TYPE_CHECKING:
@@ -32,14 +29,7 @@ class Digits(Dataset):
 
     def fingerprint(self) -> str:
         """SHA-256 of scikit-learn's table, uncompressed."""
-        found = find_spec("sklearn")
-        if found is None or found.origin is None:
-            raise DataError(
-                "data digits: scikit-learn, which ships the images, is not installed; install it with "
-                "`pip install scikit-learn`"
-            )
-        table = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
-        return hashlib.sha256(gzip.decompress(table.read_bytes())).hexdigest()
+        return hashlib.sha256(content()).hexdigest()
 
     def load(self) -> DataSplits:
         """See Dataset."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autotailor.data.digits import table
 from autotailor.data.digits.config import DigitsConfig
 from autotailor.data.digits.distorting import distort
 from autotailor.data.errors import DataError
@@ -33,10 +34,7 @@ class BaseImages:
 
 def split_base_images(config: DigitsConfig) -> tuple[BaseImages, BaseImages, BaseImages]:
     """Base images of training, validation and test: disjoint, every class in proportion, drawn from the seed."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    labels = np.asarray(digits.target, dtype=np.int64)
+    pixels, labels = table.digits()
     random = np.random.default_rng([config.seed, ORDER])
     parts: list[list[npt.NDArray[np.int64]]] = [[], [], []]
     bounds = np.cumsum(config.fractions)
@@ -45,7 +43,7 @@ def split_base_images(config: DigitsConfig) -> tuple[BaseImages, BaseImages, Bas
         cuts = np.round(bounds * len(members)).astype(int)
         for part, (first, last) in zip(parts, zip([0, *cuts[:-1]], cuts, strict=True), strict=True):
             part.append(members[first:last])
-    images = torch.from_numpy(np.asarray(digits.images, dtype=np.float32) / 16.0).unsqueeze(1)
+    images = torch.from_numpy(pixels / 16.0).unsqueeze(1)
     train, validation, test = (
         BaseImages(images[ids], labels[ids], ids) for ids in (np.sort(np.concatenate(part)) for part in parts)
     )

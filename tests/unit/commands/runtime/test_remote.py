@@ -70,7 +70,7 @@ def test_the_server_of_a_killed_command_ends_on_this_computer_too(pool: TinyPool
         (server,) = psutil.Process(process.pid).children()
         process.kill()
         process.wait()
-    psutil.wait_procs([server], timeout=10)
+    psutil.wait_procs([server], timeout=60)
     assert not server.is_running()
 
 

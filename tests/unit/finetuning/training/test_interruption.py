@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+import team_work
 import tiny_data
+import together
 from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.finetuning import (
@@ -23,32 +22,16 @@ from autotailor.finetuning import (
 )
 from training import PRETRAIN, equal, fresh
 
-SCRIPT = """
-import sys, torch, networks, tiny_data
-from pathlib import Path
-from autotailor import accuracy, finetuning
-torch.manual_seed(0)
-config = finetuning.PretrainConfig(epochs=6, batch_size=16, checkpoint_seconds=0.0)
-result = finetuning.pretrain(networks.TinyResNet(), tiny_data.splits(), config, Path(sys.argv[1]))
-torch.save(result.state_dict, sys.argv[2])
-"""
 
-
-def test_a_killed_process_goes_on_and_ends_in_the_same_bits(tmp_path: Path, tiny: DataSplits) -> None:
-    checkpoint, output = tmp_path / "killed" / "pretrain.ckpt", tmp_path / "killed.pt"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, "-c", SCRIPT, str(checkpoint.parent), str(output)]
-    killed = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 240
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
-    assert checkpoint.exists()
-    assert not output.exists()
-    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=240)
-    whole = finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=6), tmp_path / "whole")
-    assert equal(whole.state_dict, torch.load(output))
+def test_a_killed_process_goes_on_and_ends_in_the_same_bits(tmp_path: Path) -> None:
+    folder, train = tmp_path / "killed", team_work.pretrained
+    (killed,) = together.run(train, folder, 1, team_work.data((1, 1), rank=0), processes=1)
+    assert killed.status == -signal.SIGKILL
+    assert (folder / "pretrain.ckpt").exists()
+    ((weights, history, _),) = together.results(train, folder, 1, processes=1)
+    whole, expected, _ = train(tmp_path / "whole", 1)
+    assert equal(weights, whole)
+    assert history == expected
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

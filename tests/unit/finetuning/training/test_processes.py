@@ -15,14 +15,22 @@ import team_work
 import together
 from training import close, equal
 
-KINDS = {"pretrain": team_work.pretrained, "finetune": team_work.finetuned}
 Train = Callable[..., Any]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
+def finetuned(tmp_path_factory: pytest.TempPathFactory) -> Train:
+    """The training of a SuperNet."""
+    return partial(team_work.finetuned, team_work.compiled(tmp_path_factory.mktemp("compiled")))
+
+
+@pytest.fixture(scope="module", params=["pretrain", "finetune"])
 def train(request: pytest.FixtureRequest) -> Train:
     """A kind of training."""
-    return KINDS[request.param]
+    if request.param == "pretrain":
+        return team_work.pretrained
+    found: Train = request.getfixturevalue("finetuned")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +53,9 @@ def test_two_processes_give_the_curve_of_one(train: Train, both: Any, tmp_path: 
     assert both[2]["images"] == metrics["images"]
 
 
-def test_the_largest_subnet_teaches_two_processes_as_it_teaches_one(tmp_path: Path) -> None:
+def test_the_largest_subnet_teaches_two_processes_as_it_teaches_one(finetuned: Train, tmp_path: Path) -> None:
     """The pass of the largest SubNet as teacher normalises with the whole batch, too."""
-    taught = partial(team_work.finetuned, teacher="largest", strategy="uniform", epochs=1, subnets=2)
+    taught = partial(finetuned, teacher="largest", strategy="uniform", epochs=1, subnets=2)
     (_, history, _), second = together.results(taught, tmp_path / "both", 2)
     assert second[1] == history
     alone = taught(tmp_path / "one", 1)[1]
