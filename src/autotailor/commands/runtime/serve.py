@@ -86,11 +86,13 @@ def run(options: argparse.Namespace) -> None:
 
 def _serve_here(options: argparse.Namespace) -> None:
     """Serves with ncnn's Python wheel."""
-    from autotailor.runtime import Service
+    from autotailor.runtime import PoolError, Service
     from autotailor.runtime.serving.sensors import Sensors
     from autotailor.runtime.wire import Address, Server
 
     folder = pool_folder(options.pool)
+    if options.sensors is not None and not (options.sensors / "proc").is_dir():
+        raise PoolError(f"--sensors {options.sensors}: holds no folder proc; name the folder that holds proc and sys")
     every = _pin(folder, options.cores)
     root = options.sensors or Path("/")
     sensors = Sensors(root / "proc", root / "sys")

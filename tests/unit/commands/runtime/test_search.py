@@ -205,7 +205,7 @@ def test_a_folder_that_is_no_pool_is_not_locked(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["runtime", "search", str(folder), "--pool", str(tmp_path / "pool")]) == 1
-    assert "pool.json: there is no such file; make the pool with the rule pool first" in capsys.readouterr().err
+    assert f"{tmp_path / 'pool'}: is no folder; name the folder of a pool" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
