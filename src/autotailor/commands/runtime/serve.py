@@ -91,10 +91,10 @@ def _serve_here(options: argparse.Namespace) -> None:
     from autotailor.runtime.wire import Address, Server
 
     folder = pool_folder(options.pool)
-    if options.sensors is not None and not (options.sensors / "proc").is_dir():
-        raise PoolError(f"--sensors {options.sensors}: holds no folder proc; name the folder that holds proc and sys")
-    every = _pin(folder, options.cores)
     root = options.sensors or Path("/")
+    if not any((root / name).is_dir() for name in ("proc", "sys")):
+        raise PoolError(f"--sensors {root}: holds neither proc nor sys; name the folder that holds these folders")
+    every = _pin(folder, options.cores)
     sensors = Sensors(root / "proc", root / "sys")
     policy = {"quantile": options.quantile, "rate": options.rate}
     with (

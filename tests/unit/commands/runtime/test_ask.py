@@ -116,4 +116,4 @@ def test_a_folder_without_a_pool_is_named(tmp_path: Path, capsys: pytest.Capture
 def test_a_folder_without_sensors_is_named(pool: TinyPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["runtime", "serve", str(pool.folder), "--listen", f"unix:{tmp_path / 's'}"]
     assert main([*command, "--sensors", str(tmp_path)]) == 1
-    assert f"--sensors {tmp_path}: holds no folder proc" in capsys.readouterr().err
+    assert f"--sensors {tmp_path}: holds neither proc nor sys" in capsys.readouterr().err
