@@ -13,9 +13,11 @@ import os
 import sys
 from pathlib import Path
 
+from autotailor.progress.starting import note_start
 from autotailor.project import foreground
 
 LOCK = Path(".snakemake") / "launch.lock"
+DRY = {"-n", "--dry-run", "--dryrun"}
 
 
 def take_lock() -> int:
@@ -31,8 +33,10 @@ def take_lock() -> int:
 
 
 def main() -> int:
-    """Takes the lock, and runs Snakemake."""
+    """Takes the lock, and runs Snakemake; ``autotailor status`` hears at once that a run is starting."""
     descriptor = take_lock()
+    if not DRY & set(sys.argv[1:]):
+        note_start()
     command = [str(Path(sys.executable).with_name("snakemake")), *sys.argv[1:]]
     return foreground.run(command, pass_fds=(descriptor,))
 

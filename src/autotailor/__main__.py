@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -27,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line, without the program; those of the process when None.
 
     Returns:
-        0 after success, 1 after an error, or the exit code of a program that the command has run. ``argparse`` itself
-        exits with 2 where the arguments are invalid.
+        0 after success, 1 after an error, 130 after Ctrl-C, or the exit code of a program that the command has run.
+        ``argparse`` itself exits with 2 where the arguments are invalid.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # PyTorch reads it on import; set as in the workflow
     parser = argparse.ArgumentParser(prog="autotailor", description="One trained network, many devices.")
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AutoTailorError as error:
         print(f"autotailor: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("autotailor: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has closed it
         sys.stderr.close()
         return 0

@@ -129,6 +129,23 @@ def test_a_failed_stage_shows_what_a_cluster_says_of_its_job(handled: Any) -> No
     assert lines == ["! pretrain: SLURM sbatch failed. The error message was 'sbatch: error: no such node'."]
 
 
+def test_a_stage_that_a_signal_has_ended_was_stopped_and_has_not_failed(handled: Any) -> None:
+    emit = handled.handler.emit
+    emit(event("run_info"))
+    emit(begun(0))
+    now = time.time()
+    write_record(record_of(log("pretrain")), Record("pretrain", begun=now, ended=now, outcome="stopped"))
+    emit(event("job_error", jobid=0))
+    emit(event("error", "WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR))
+    handled.handler.close()
+    lines = handled.text.getvalue().splitlines()[1:]
+    assert lines[0] == "‖ pretrain was stopped after 0:00"
+    assert lines[1].startswith("The run was stopped after 0:00, with 0 of 2 stages done.")
+    assert len(lines) == 2
+    document = json.loads(Path("logs/run.json").read_text())
+    assert (document["outcome"], [job["state"] for job in document["jobs"]]) == ("stopped", ["stopped", "waiting"])
+
+
 def test_what_is_not_known_to_be_noise_is_shown(handled: Any) -> None:
     handled.handler.emit(event("", "Nothing to be done (all requested files are present and up to date)."))
     handled.handler.emit(event("", "autotailor: these rules run again", logging.WARNING))

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from console.plan import DONE, FAILED, RUNNING, WAITING, Job, Plan, duration
+from console.plan import DONE, FAILED, RUNNING, STOPPED, WAITING, Job, Plan, duration
 from console.views import Display, Lines, View
 
 OUTPUT = Path(".snakemake/autotailor/output.txt")
@@ -31,6 +31,7 @@ NOISE = (
     "Shutting down, this might take some time",
     "Exiting because a job execution failed",
     "At least one job did not complete",
+    "WorkflowError:\nAt least one job did not complete",
 )
 """How messages begin that say nothing of this run, or say again what the display says."""
 SILENT = {
@@ -125,11 +126,14 @@ class Handler(logging.Handler):
         """A job has failed; ``why`` is what a cluster says: its log says nothing of a time limit or a refused job."""
         if number in self._jobs:
             job = self._jobs[number]
-            job.state = FAILED
+            job.state = STOPPED if job.is_stopped else FAILED
             self._warn(job)
             for line in itertools.takewhile(lambda line: not line.startswith(" "), why.splitlines()):
                 self._view.say(f"! {job.rule}: {line}", "yellow")  # indented lines repeat the command
-            self._view.failed(job, last_lines(Path(job.log)) or last_lines(OUTPUT))
+            if job.is_stopped:
+                self._view.stopped(job)
+            else:
+                self._view.failed(job, last_lines(Path(job.log)) or last_lines(OUTPUT))
             self._write()
 
     def _warn(self, job: Job) -> None:
@@ -171,7 +175,7 @@ class Handler(logging.Handler):
         self._kept = []
 
     def _end(self, plan: Plan) -> None:
-        outcome = FAILED if plan.count(FAILED) else DONE if plan.count(DONE) == len(plan.jobs) else "stopped"
+        outcome = FAILED if plan.count(FAILED) else DONE if plan.count(DONE) == len(plan.jobs) else STOPPED
         for job in plan.jobs:
             job.state = WAITING if job.state == RUNNING else job.state
         plan.write(outcome)

@@ -12,7 +12,7 @@ from pathlib import Path
 from autotailor.progress import Record, read_record, record_of
 
 RUN = Path("logs/run.json")
-WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
+WAITING, RUNNING, DONE, FAILED, STOPPED = "waiting", "running", "done", "failed", "stopped"
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Job:
         rule: name of the rule.
         log: path of its log.
         wildcards: ``model`` and, where the rule depends on it, ``device``.
-        state: waiting, running, done or failed.
+        state: waiting, running, done, failed or stopped.
         begun: when it began by Snakemake, seconds since 1970.
         usual: seconds of its last finished run; None where there was none.
     """
@@ -40,6 +40,12 @@ class Job:
         """What the running job says of itself; None before its first word."""
         found = read_record(record_of(self.log))
         return found if found and self.begun and found.begun >= self.begun - 1 else None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal has ended the job: a person's or a batch system's."""
+        record = self.record
+        return record is not None and record.outcome == STOPPED
 
     @property
     def seconds(self) -> float:

@@ -41,6 +41,10 @@ class View(ABC):
         for line in lines:
             self.say(f"    {line}")
 
+    def stopped(self, job: Job) -> None:
+        """A signal has ended a job: a person's or a batch system's."""
+        self.say(f"‖ {self.plan.label(job)} was stopped after {duration(job.seconds)}", "yellow")
+
     @abstractmethod
     def close(self) -> None:
         """The run is over."""

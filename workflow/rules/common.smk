@@ -9,6 +9,7 @@ from pathlib import Path
 from autotailor import artifacts, run_lock
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
+from autotailor.progress.starting import note_start
 
 # Waiting threads sleep, because threads that spin slow down other programs on the cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -20,6 +21,8 @@ if workflow.is_main_process:
     import console
 
     console.attach(workflow)
+    if not workflow.output_settings.dryrun:
+        note_start()
 
 STATE = Path(".snakemake/autotailor")
 DEFAULTS = {

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -222,6 +223,15 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
                     run.artifact(path)
         if recorder:
             recorder.finish("; ".join(this.told))
+    except KeyboardInterrupt:
+        logging.info("%s ends because of SIGINT; the same command goes on with what the rule has kept", snakemake.rule)
+        if recorder:
+            recorder.stop()
+        sys.exit(128 + signal.SIGINT)
+    except SystemExit as ended:
+        if recorder and ended.code == 128 + signal.SIGTERM:
+            recorder.stop()
+        raise
     except AutoTailorError as error:
         logging.error("Error in rule %s: %s", snakemake.rule, error)
         launch.tell(error)

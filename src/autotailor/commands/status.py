@@ -8,9 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from autotailor.commands import answer
-from autotailor.progress.status import FAILED, KILLED, RUNNING, StageStatus, Status, read_status
+from autotailor.progress.status import FAILED, KILLED, RUNNING, STOPPED, StageStatus, Status, read_status
 
-MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", FAILED: "✗", KILLED: "✗"}
+MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", STOPPED: "‖", FAILED: "✗", KILLED: "✗"}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -51,7 +51,7 @@ class Run:
 
     Attributes:
         net: the SuperNet.
-        front: of the rule search.
+        front: of the rule search; None where no members are chosen from it.
         accuracy: predicted, with the SuperNet's weights, on the validation set.
         evaluated: ids of SubNets to their evaluated accuracy on the same images.
         lut: of the device.
@@ -59,7 +59,7 @@ class Run:
     """
 
     net: SuperNet
-    front: Front
+    front: Front | None
     accuracy: Accuracy
     evaluated: Mapping[str, Measured]
     lut: LUT
@@ -90,6 +90,7 @@ def make_pool(
     Raises:
         PoolError: the front is empty, or a member does not compute what the SuperNet computes.
     """
+    assert run.front is not None
     chosen = choose_members(run.front.cost, run.front.accuracy, config.members, config.slowdown)
     subnets = run.front.take(chosen.rows).subnets
     logger.info("%d of the %d SubNets of the front are members", len(subnets), len(run.front))

@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from autotailor.artifacts import read_json
+from autotailor.artifacts import ArtifactError, read_json
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Space
 from autotailor.pool.classes import Rates, Split
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember
@@ -124,22 +125,32 @@ class Known:
     document: Mapping[str, Any]
 
     @classmethod
-    def read(cls, folder: Path, run: Run) -> Known:
-        """Reads the members of a pool of the run.
+    def read(cls, folder: Path, space: Space) -> Known:
+        """Reads the members of a pool.
+
+        Args:
+            folder: of the pool.
+            space: of the SuperNet that the pool was made from.
 
         Raises:
-            PoolError: the folder has no ``pool.json``, or that of another SuperNet.
+            PoolError: the folder has no ``pool.json`` that this version can read, or that of another SuperNet.
         """
         path = folder / DOCUMENT
         if not path.is_file():
             raise PoolError(f"{path}: there is no such file; make the pool with the rule pool first")
-        document = read_json(path)
-        members = document["members"]
         try:
-            subnets = tuple(SubNet.from_assignment(run.net.space, each["assignment"]) for each in members)
+            document = read_json(path)
+            measured = tuple(_measured(each) for each in document["members"])
+            assignments = [each["assignment"] for each in document["members"]]
+        except (ArtifactError, KeyError, TypeError) as error:
+            raise PoolError(
+                f"{path}: is cut, changed, or of another version; make the pool anew with the rule pool"
+            ) from error
+        try:
+            subnets = tuple(SubNet.from_assignment(space, each) for each in assignments)
         except AutoTailorError as error:
             raise PoolError(f"{path}: its members are none of this run's SuperNet; name the run of the pool") from error
-        return cls(subnets, tuple(_measured(each) for each in members), document)
+        return cls(subnets, measured, document)
 
 
 def extend(
@@ -169,7 +180,7 @@ def extend(
     Raises:
         PoolError: all are members already, or a member does not compute what the SuperNet computes.
     """
-    known = Known.read(folder, run)
+    known = Known.read(folder, run.net.space)
     new = tuple(subnet for subnet in found if subnet not in known.subnets)
     if not new:
         raise PoolError(

@@ -25,6 +25,13 @@ class Progress(RichProgress):
         super().update(task_id, **changes)
         self._tell(task_id)
 
+    def stop(self) -> None:
+        """Ends the bars. Where there is no terminal, rich leaves an empty line in the place of transient bars."""
+        if self.live.transient and not self.console.is_interactive:
+            self.live.stop()
+        else:
+            super().stop()
+
     def _tell(self, task_id: TaskID) -> None:
         task = self._tasks.get(task_id)
         if task is not None and not self.disable:

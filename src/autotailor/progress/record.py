@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 SUFFIX = ".progress.json"
-DONE, FAILED = "done", "failed"
+DONE, FAILED, STOPPED = "done", "failed", "stopped"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Record:
         host: name of the machine of that process.
         begun: when the rule began, seconds since 1970.
         ended: when it ended; None while it runs, and where it was killed.
-        outcome: ``done`` or ``failed``; "" before the end.
+        outcome: ``done``, ``failed`` or ``stopped`` (by a person or a batch system); "" before the end.
         said: the last message.
         step: how far a loop has come; "" outside of loops.
         result: what a person wants to know of the finished rule.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotailor.logs import OWN
-from autotailor.progress.record import DONE, FAILED, Record, read_record, record_of, write_record
+from autotailor.progress.record import DONE, FAILED, STOPPED, Record, read_record, record_of, write_record
 
 SECONDS = 1.0
 """Time between two writes: a person does not read faster, and a file system of a cluster is not troubled."""
@@ -62,8 +62,12 @@ class Recorder(logging.Handler):
         """The rule is done; ``result`` is what a person wants to know of it."""
         self._end(DONE, result)
 
+    def stop(self) -> None:
+        """A signal has ended the rule: a person's or a batch system's."""
+        self._end(STOPPED, "")
+
     def fail(self) -> None:
-        """The rule has failed, unless it is done."""
+        """The rule has failed, unless its end was told already."""
         if not self._over.is_set():
             self._end(FAILED, "")
 

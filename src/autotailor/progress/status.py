@@ -1,10 +1,11 @@
-"""What a run is doing, or why it ended: read from ``logs/run.json``, the records of its stages, and their logs."""
+"""What a run is doing, or why it ended: read from ``logs/run.json``, the records of its stages, and their logs.
+
+A run that was started and has not begun its first stage is read from its note, see ``starting``.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import socket
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,15 +13,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from autotailor.ir.errors import AutoTailorError
+from autotailor.progress.alive import is_alive
 from autotailor.progress.record import read_record, record_of
+from autotailor.progress.starting import Starting, starting
 
 RUN = Path("logs/run.json")
 LOCKS = Path(".snakemake/locks")
 LINES = 12
 WAITING, RUNNING, DONE, FAILED, STOPPED, KILLED = "waiting", "running", "done", "failed", "stopped", "killed"
+STARTING = "starting"
 
 
 class ProgressError(AutoTailorError):
@@ -34,7 +36,7 @@ class StageStatus:
     Attributes:
         rule: name of the rule.
         model, device: that the rule runs for; "" where it does not depend on them.
-        state: waiting, running, done, failed or killed.
+        state: waiting, running, done, failed, stopped or killed.
         seconds: that it has run; None before it began.
         now: its last progress while it runs, and what it has found when it is done.
         warnings: its warnings.
@@ -58,10 +60,10 @@ class Status:
     """A run.
 
     Attributes:
-        state: running, done, failed, stopped (by a person or a batch system), or killed.
+        state: starting, running, done, failed, stopped (by a person or a batch system), or killed.
         sentence: the state in one sentence.
         begun, ended: seconds since 1970; ended is None while the run goes on, and where nobody recorded its end.
-        stages: in the order of the workflow.
+        stages: in the order of the workflow; none while the run is starting.
         remedy: what to do; "" where there is nothing to do.
     """
 
@@ -83,7 +85,7 @@ class Status:
 
 
 def read_status(folder: Path, model: str | None = None, device: str | None = None) -> Status:
-    """The status of the last run in a folder.
+    """The status of the last run in a folder, or of one that is starting.
 
     Args:
         folder: in which the run was started.
@@ -93,15 +95,20 @@ def read_status(folder: Path, model: str | None = None, device: str | None = Non
     Raises:
         ProgressError: there was no run, or none of the model and device.
     """
+    started = starting(folder)
     try:
         content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
+        if started is not None:
+            return _starting(started)
         raise ProgressError(
             f"{folder / RUN}: no run has left its progress here; give the folder in which the run was started as "
             "--folder, or start a run: autotailor run model=NAME device=NAME, or in a clone snakemake --config "
             "model=NAME device=NAME. A run that ended before its first stage has said why where it was started"
         ) from error
-    alive = _is_alive(content["pid"], content["host"], content["begun"])
+    if started is not None and started.begun > content["begun"]:
+        return _starting(started)
+    alive = is_alive(content["pid"], content["host"], content["begun"])
     stages = tuple(
         _stage(folder, job, alive)
         for job in content["jobs"]
@@ -125,13 +132,24 @@ def read_status(folder: Path, model: str | None = None, device: str | None = Non
     )
 
 
+def _starting(started: Starting) -> Status:
+    """The status of a run that has not begun its first stage."""
+    sentence = (
+        f"A run is starting since {_clock(started.begun)} ({_ago(started.begun)}): Snakemake reads the workflow, and "
+        "data, accelerator and device are checked; its first stage has not begun."
+    )
+    return Status(STARTING, sentence, started.begun, None, (), "")
+
+
 def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
     """One stage, from the job in ``run.json`` and the record beside its log."""
     record = read_record(folder / record_of(job["log"]))
     if record and (job["begun"] is None or record.begun < job["begun"] - 1):
         record = None  # of an earlier run
     state, ended = job["state"], record.outcome if record else ""
-    if state == RUNNING or (state == WAITING and job["begun"]):
+    if state == WAITING and ended == DONE:  # Snakemake did not wait for it, and runs it again
+        state = STOPPED
+    elif state == RUNNING or (state == WAITING and job["begun"]):
         state = ended or (RUNNING if alive and state == RUNNING else KILLED)
     seconds = None if job["begun"] is None or (record is None and state != RUNNING) else _seconds(job, record)
     failed = state in (FAILED, KILLED)
@@ -156,11 +174,10 @@ def _sentence(state: str, content: Mapping[str, Any], stages: tuple[StageStatus,
     """The state of a run in one sentence."""
     done = sum(stage.state == DONE for stage in stages)
     share = f"{done} of {len(stages)} stages are done"
-    begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(content["begun"]))
+    begun = _clock(content["begun"])
     if state == RUNNING:
         names = ", ".join(stage.rule for stage in stages if stage.state == RUNNING) or "nothing at this moment"
-        since = timedelta(seconds=round(time.time() - content["begun"]))
-        return f"The run is at work since {begun} ({since}): {share}, and running is {names}."
+        return f"The run is at work since {begun} ({_ago(content['begun'])}): {share}, and running is {names}."
     if state == DONE:
         return f"The run of {begun} is finished: {share}."
     if state == FAILED:
@@ -184,15 +201,12 @@ def _remedy(folder: Path, state: str) -> str:
 DOCUMENTS = "docs/troubleshooting.md in the sources of autotailor lists the messages."
 
 
-def _is_alive(pid: int, host: str, begun: float) -> bool:
-    """Whether the process of a run still works; on another machine that is believed."""
-    if host != socket.gethostname():
-        return True
-    try:
-        process = psutil.Process(pid)
-        return process.create_time() <= begun + 1 and process.status() != psutil.STATUS_ZOMBIE and pid != os.getpid()
-    except psutil.Error:
-        return False
+def _clock(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def _ago(moment: float) -> timedelta:
+    return timedelta(seconds=round(time.time() - moment))
 
 
 def _last_lines(path: Path) -> list[str]:

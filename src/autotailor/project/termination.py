@@ -1,14 +1,20 @@
-"""SIGTERM to Snakemake also reaches the trainings that it runs, so that these write a checkpoint and end.
+"""Signals to Snakemake alone also reach the rules that it runs, so that these keep their progress and end.
 
 After SIGTERM, which batch systems and containers send to one process alone, Snakemake begins no further job and waits
-for the running ones. A training may last for hours, and whoever has sent SIGTERM kills after seconds.
+for the running ones. A training may last for hours, and whoever has sent SIGTERM kills after seconds. So SIGTERM goes
+on to trainings, which write a checkpoint. Other rules end soon, and Snakemake counts them as done.
+
+After SIGINT, Snakemake waits for the running jobs, too, but counts none of them as done: whatever a rule does from then
+on is done again by the next run. So SIGINT goes on to all rules. A terminal sends Ctrl-C to the rules itself, and they
+hear of it once.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -16,43 +22,85 @@ import psutil
 
 TRAININGS = ("pretrain", "finetune", "polish", "compare")
 """The rules that train: those whose scripts say ``is_training=True``."""
-SCRIPT = re.compile(rf"\.snakemake/scripts/[^/]*\.({'|'.join(TRAININGS)})\.py$")
-"""Where Snakemake puts the script of a rule that it runs."""
+SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
+"""Where Snakemake puts the script of a rule that it runs; the group is the script's name."""
+TERMINAL = "/dev/tty"
+
+Choice = Callable[[Sequence[psutil.Process]], list[psutil.Process]]
+"""Those of some processes to which a signal goes."""
 
 
-def hand_on_to_trainings() -> None:
-    """From now on SIGTERM is also sent to the trainings among this process's descendants.
+def hand_on_signals() -> None:
+    """From now on SIGTERM is also sent to the trainings among this process's descendants, and SIGINT to all rules.
 
-    The handler that was there before acts first. It must be the one that Snakemake sets before it calls ``onstart``.
+    The handlers that were there before act as well. That of SIGTERM must be the one that Snakemake sets before it calls
+    ``onstart``. SIGINT stays ignored where it is.
     """
-    before = signal.getsignal(signal.SIGTERM)
+    _hand_on(signal.SIGTERM, trainings)
+    if callable(signal.getsignal(signal.SIGINT)):
+        _hand_on(signal.SIGINT, _interrupted)
+
+
+def _hand_on(number: signal.Signals, chosen: Choice) -> None:
+    """From now on a signal is sent to some of this process's descendants, before the handler that is there acts."""
+    before = signal.getsignal(number)
 
     def hand_on(number: int, frame: FrameType | None) -> None:
-        if callable(before):
-            before(number, frame)
-        for process in trainings(psutil.Process().children(recursive=True)):
+        for process in chosen(psutil.Process().children(recursive=True)):
             with suppress(psutil.Error):  # the process has ended meanwhile
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(number)
+        if callable(before):
+            before(number, frame)  # that of SIGINT raises KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, hand_on)
+    signal.signal(number, hand_on)
+
+
+def _interrupted(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """The rules that nobody but this process tells of SIGINT."""
+    return [] if has_terminal() else rules(processes)
+
+
+def has_terminal() -> bool:
+    """Whether this process is in the foreground of a terminal, which sends Ctrl-C to all processes there."""
+    try:
+        terminal = os.open(TERMINAL, os.O_RDONLY | os.O_NOCTTY)
+    except OSError:  # this process has no terminal
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def trainings(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """The processes that run the script of a rule that trains.
+    """The processes that run the script of a rule that trains, see ``rules``."""
+    return rules(processes, TRAININGS)
+
+
+def rules(processes: Sequence[psutil.Process], names: Sequence[str] = ()) -> list[psutil.Process]:
+    """The processes that run the script of a rule, one for each script.
 
     Of processes that train together, only the one that has started the others is among them: it hands SIGTERM on, and
     a second SIGTERM would end the others before they have written their checkpoint.
+
+    Args:
+        processes: the processes.
+        names: of the rules' scripts; none for all.
     """
-    found = {process.pid: process for process in processes if _trains(process)}
+    found = {process.pid: process for process in processes if _runs(process, names)}
     return [process for process in found.values() if not found.keys() & {p.pid for p in _ancestors(process)}]
 
 
-def _trains(process: psutil.Process) -> bool:
+def _runs(process: psutil.Process, names: Sequence[str]) -> bool:
+    """Whether a process runs one of some scripts, all of them without ``names``."""
     try:
         arguments = process.cmdline()
     except psutil.Error:  # the process has ended, or is another user's
         return False
-    return len(arguments) > 1 and SCRIPT.search(arguments[-1]) is not None and "python" in arguments[0]
+    found = SCRIPT.search(arguments[-1]) if len(arguments) > 1 and "python" in arguments[0] else None
+    return found is not None and (not names or found[1] in names)
 
 
 def _ancestors(process: psutil.Process) -> list[psutil.Process]:

@@ -227,7 +227,8 @@ def data_of(run: RunTables) -> DataSplits:
             f"could not be compared with the run's; put them back as they were, or run snakemake again in "
             f"{run.folder.root}"
         )
-    return accuracy.with_labels(data.load(section), run.compiled, run.configuration["sensitivity"]["accelerator"])
+    compiled = run.folder.file("compiled.pt")
+    return accuracy.with_labels(data.load(section), compiled, run.configuration["sensitivity"]["accelerator"])
 
 
 def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destination, device: DeviceConfig | None) -> None:

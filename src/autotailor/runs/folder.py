@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,14 +78,15 @@ class RunFolder:
     @cached_property
     def configuration(self) -> Mapping[str, Any]:
         """The whole configuration of the run; addresses, serial numbers and paths of keys are left out of the file."""
-        return dict(json.loads(self.file(CONFIGURATION).read_text(encoding="utf-8")))
+        return _configuration(self.file(CONFIGURATION))
 
 
-def open_folder(path: str | Path) -> RunFolder:
+def open_folder(path: str | Path, needed: Sequence[str] = (*OF_MODEL, *OF_DEVICE)) -> RunFolder:
     """Finds the artifacts of a finished run, and checks that they belong together.
 
     Args:
         path: the folder ``results/MODEL/DEVICE``.
+        needed: names of the artifacts that are read, of ``OF_MODEL`` and ``OF_DEVICE``; others may be missing.
 
     Raises:
         RunError: the folder is not that of a finished run, or a rule has not run again after an artifact changed.
@@ -95,9 +96,9 @@ def open_folder(path: str | Path) -> RunFolder:
     if not folder.is_dir():
         raise RunError(f"{path}: no such folder; name the folder of a finished run, results/MODEL/DEVICE")
     absent = () if _is_measured(folder) else MEASURED
-    names = (*OF_MODEL, *(name for name in OF_DEVICE if name not in absent))
+    names = [name for name in needed if name not in absent]
     if missing := [name for name in names if not _place(folder, name).is_file()]:
-        raise RunError(_unfinished(path, folder, missing))
+        raise RunError(_unfinished(path, folder, missing, is_empty=missing == names))
     paths = {name: _place(folder, name) for name in names}
     provenance = Provenance("questions", {}, list(paths.values()))
     _check_inputs(folder, provenance.inputs)
@@ -107,19 +108,29 @@ def open_folder(path: str | Path) -> RunFolder:
 def _is_measured(folder: Path) -> bool:
     """Whether the run has a device, which the configuration says; without a configuration it is taken to have one."""
     path = _place(folder, CONFIGURATION)
-    return not path.is_file() or cost_of_device(json.loads(path.read_text(encoding="utf-8"))["device"]).is_measured
+    return not path.is_file() or cost_of_device(_configuration(path)["device"]).is_measured
+
+
+def _configuration(path: Path) -> dict[str, Any]:
+    """The content of ``configuration.json``; raises RunError where the file is cut or changed."""
+    try:
+        found = dict(json.loads(path.read_text(encoding="utf-8")))
+        cost_of_device(found["device"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: is cut or changed, and holds no configuration; {_finish(path.parent)}") from error
+    return found
 
 
 def _place(folder: Path, name: str) -> Path:
     return (folder.parent if name in OF_MODEL else folder) / name
 
 
-def _unfinished(path: str | Path, folder: Path, missing: list[str]) -> str:
-    """The message where artifacts are missing."""
+def _unfinished(path: str | Path, folder: Path, missing: list[str], *, is_empty: bool) -> str:
+    """The message where artifacts are missing; ``is_empty``: all of them."""
     below = (found.parent for at in ("*", "*/*", "results/*/*") for found in folder.glob(f"{at}/{CONFIGURATION}"))
     if inside := sorted(str(found.relative_to(folder)) for found in below):
         return f"{path}: this folder holds the runs {', '.join(inside)}; name one, such as {Path(path) / inside[0]}"
-    if len(missing) == len(OF_MODEL) + len(OF_DEVICE):
+    if is_empty:
         return f"{path}: this is not the folder of a run; name the folder of a finished run, results/MODEL/DEVICE"
     rules = {**OF_MODEL, **OF_DEVICE}
     named = ", ".join(f"{name} (of rule {rules[name]})" for name in missing)

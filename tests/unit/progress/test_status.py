@@ -15,6 +15,7 @@ import pytest
 
 from autotailor.__main__ import main
 from autotailor.progress.record import Record, record_of, write_record
+from autotailor.progress.starting import NOTE, starting
 from autotailor.progress.status import ProgressError, read_status
 
 MODEL, DEVICE = {"model": "m"}, {"model": "m", "device": "d"}
@@ -115,6 +116,81 @@ def test_json_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["status", "--json", "--folder", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["state"], found["stages"][0]["now"]) == ("done", "largest 96 %")
+
+
+NOTING = """
+import pathlib, sys
+from autotailor.progress.starting import note_start
+note_start(pathlib.Path(sys.argv[1]))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def begin(folder: Path) -> subprocess.Popen[bytes]:
+    """A process that starts a run."""
+    run = subprocess.Popen([sys.executable, "-c", NOTING, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    run.stdout.readline()
+    return run
+
+
+@pytest.mark.parametrize("had_run", [False, True])
+def test_a_run_that_has_not_begun_a_stage_is_starting(had_run: bool, tmp_path: Path) -> None:
+    if had_run:
+        write(tmp_path, "done", {"finetune": "done"}, begun=time.time() - 60)
+    run = begin(tmp_path)
+    try:
+        found = read_status(tmp_path, "m")
+        assert (found.state, found.stages, found.remedy) == ("starting", (), "")
+        assert "its first stage has not begun" in found.sentence
+    finally:
+        run.communicate()
+    assert not (tmp_path / NOTE).exists()
+    if had_run:
+        assert read_status(tmp_path).state == "done"
+
+
+def test_a_run_that_has_begun_a_stage_or_was_killed_is_not_starting(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    noted = (tmp_path / NOTE).read_bytes()
+    second = begin(tmp_path)  # Snakemake, which the first process has launched
+    second.communicate()
+    assert (tmp_path / NOTE).read_bytes() == noted
+    write(tmp_path, "", {"finetune": "running"})
+    assert read_status(tmp_path).state == "running"
+    (tmp_path / "logs" / "run.json").unlink()
+    run.kill()
+    run.communicate()
+    assert (tmp_path / NOTE).exists()
+    with pytest.raises(ProgressError, match="no run has left its progress here"):
+        read_status(tmp_path)
+
+
+def test_the_start_on_another_machine_is_believed_for_an_hour(tmp_path: Path) -> None:
+    (tmp_path / NOTE).parent.mkdir(parents=True)
+    for age, is_believed in ((60.0, True), (7200.0, False)):
+        (tmp_path / NOTE).write_text(json.dumps({"pid": 1, "host": "another", "begun": time.time() - age}))
+        assert (starting(tmp_path) is not None) == is_believed
+    (tmp_path / NOTE).write_text("{")
+    assert starting(tmp_path) is None
+
+
+def test_a_stage_that_a_signal_has_ended_is_stopped_and_not_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "stopped", {"finetune": "stopped", "profile": "waiting", "search": "waiting"}, ended=time.time())
+    path = tmp_path / "logs" / "run.json"
+    content = json.loads(path.read_text())
+    content["jobs"][1]["begun"] = 1000.0
+    path.write_text(json.dumps(content))
+    record(tmp_path, "finetune", ended=1005.0, outcome="stopped", said="epoch 1 of 9")
+    record(tmp_path, "profile", ended=1005.0, outcome="done", result="9 operators")  # and Snakemake did not wait for it
+    assert states(tmp_path) == {"finetune": "stopped", "profile": "stopped", "search": "waiting"}
+    assert main(["status", "--folder", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "was stopped by a person or a batch system: 0 of 3 stages are done" in said
+    assert "‖ finetune stopped   0:00:05  epoch 1 of 9" in said
 
 
 def test_without_a_run_the_message_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,16 @@
-"""SIGTERM to the process that runs a workflow reaches the trainings among its descendants, each of them once."""
+"""Signals to the process that runs a workflow reach the rules among its descendants, each of them once."""
 
 from __future__ import annotations
 
+import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from autotailor.project import termination
 
@@ -15,8 +19,9 @@ RUNNER = """
 import pathlib, signal, subprocess, sys
 from autotailor.project import termination
 
-signal.signal(signal.SIGTERM, lambda number, frame: pathlib.Path("runner").touch())  # as Snakemake has one
-termination.hand_on_to_trainings()
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, frame: pathlib.Path("runner").touch())  # as Snakemake has one
+termination.hand_on_signals()
 scripts = [subprocess.Popen([sys.executable, name]) for name in sys.argv[1:]]
 for script in scripts:
     script.wait()
@@ -26,7 +31,8 @@ import os, pathlib, signal, subprocess, sys, time
 
 me = pathlib.Path(sys.argv[0]).name + os.environ.get("RANK", "")
 told = []
-signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, frame: told.append(number))
 worker = None
 if "finetune" in me and "RANK" not in os.environ:  # a training starts the others that train with it from the same file
     worker = subprocess.Popen([sys.executable, sys.argv[0]], env={**os.environ, "RANK": "0"})
@@ -47,16 +53,19 @@ def wait_for(*paths: Path) -> None:
         time.sleep(0.05)
 
 
-def test_trainings_hear_of_sigterm_once_and_other_rules_do_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "others"), [(signal.SIGTERM, 0), (signal.SIGINT, 1)])
+def test_trainings_hear_of_a_signal_once_and_other_rules_only_of_sigint(
+    number: signal.Signals, others: int, tmp_path: Path
+) -> None:
     folder = tmp_path / ".snakemake" / "scripts"
     folder.mkdir(parents=True)
     for name in NAMES:
         (folder / name).write_text(SCRIPT)
     command = [sys.executable, "-c", RUNNER, *(str(folder / name) for name in NAMES)]
-    runner = subprocess.Popen(command, cwd=tmp_path)
+    runner = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)  # and thus without a terminal
     try:
         wait_for(*(tmp_path / f"{name}.ready" for name in [*NAMES, "tmp1.finetune.py0"]))
-        runner.send_signal(signal.SIGTERM)
+        runner.send_signal(number)
         wait_for(tmp_path / "runner")
         time.sleep(0.5)  # for a signal too many
         (tmp_path / "end").touch()
@@ -65,7 +74,18 @@ def test_trainings_hear_of_sigterm_once_and_other_rules_do_not(tmp_path: Path) -
         (tmp_path / "end").touch()
         runner.kill()
     told = {path.stem: int(path.read_text()) for path in tmp_path.glob("*.told")}
-    assert told == {"tmp1.finetune.py": 1, "tmp1.finetune.py0": 0, "tmp2.sensitivity.py": 0, "tmp3.polish.py": 1}
+    assert told == {"tmp1.finetune.py": 1, "tmp1.finetune.py0": 0, "tmp2.sensitivity.py": others, "tmp3.polish.py": 1}
+
+
+def test_the_terminal_tells_the_rules_of_ctrl_c_where_this_process_is_in_its_foreground() -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os._exit(0 if termination.has_terminal() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(terminal)
+    asked = [sys.executable, "-c", "from autotailor.project import termination; print(termination.has_terminal())"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, start_new_session=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_rules_that_train_are_those_whose_scripts_say_so() -> None:

@@ -42,6 +42,22 @@ def test_a_folder_that_is_no_run_is_refused_with_the_right_one(place: str, words
         open_folder(finished_run.parents[2] / place)
 
 
+def test_artifacts_that_are_not_read_may_be_missing_or_changed(copied_run: Path) -> None:
+    (copied_run / "summary.csv").unlink()
+    (copied_run / "polish.json").write_text("{}")
+    found = open_folder(copied_run, ("lut.csv", "configuration.json"))
+    assert found.provenance.inputs.keys() == {"lut.csv", "configuration.json"}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"device": 3}'])
+def test_a_damaged_configuration_is_told_in_one_sentence(content: str, copied_run: Path) -> None:
+    (copied_run / "configuration.json").write_text(content)
+    with pytest.raises(
+        RunError, match=r"configuration\.json: is cut or changed, and holds no configuration; run `snake"
+    ):
+        open_folder(copied_run)
+
+
 def test_a_folder_without_any_artifact_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="is not the folder of a run"):
         open_folder(tmp_path)

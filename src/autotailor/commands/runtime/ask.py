@@ -75,14 +75,17 @@ def run_status(options: argparse.Namespace) -> None:
 
 def run_infer(options: argparse.Namespace) -> None:
     """Prints what a server answers; raises PoolError where none does, and PictureError for a file without picture."""
-    from autotailor.runtime import Client, Flag
+    from autotailor.runtime import Client, Flag, PoolError
 
     pictures = [read_picture(path) for path in options.pictures]
     found: list[dict[str, Any]] = []
     with Client(address_of(options)) as client:
         names = [member["name"] for member in client.status()["members"]]
         for path, picture in zip(options.pictures, pictures, strict=True):
-            reply = client.infer(picture, options.deadline_ms)
+            try:
+                reply = client.infer(picture, options.deadline_ms)
+            except PoolError as error:
+                raise PoolError(f"{path}: {error}") from error
             found.append(
                 {
                     "picture": str(path),
@@ -122,17 +125,24 @@ def read_picture(path: Path) -> npt.NDArray[np.float32]:
     """The picture of a file; nothing in it is unpickled.
 
     Raises:
-        PictureError: the file cannot be read, or holds no array of three dimensions.
+        PictureError: the file cannot be read, or holds no array of three dimensions with finite numbers.
     """
     import numpy as np
 
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        with path.open("rb") as stream:
+            array = np.load(stream, allow_pickle=False)
+    except OSError as error:
+        raise PictureError(f"{path}: cannot be read ({error.strerror or error}); name a file of numpy.save") from error
+    except (ValueError, EOFError) as error:
         raise PictureError(f"{path}: holds no array of NumPy; write one with numpy.save") from error
     if not isinstance(array, np.ndarray) or array.ndim != 3 or array.dtype.kind not in "fiu":
         raise PictureError(f"{path}: expected an array [C, H, W] of numbers; write one with numpy.save")
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        picture = array.astype(np.float32)
+    if not np.isfinite(picture).all():
+        raise PictureError(f"{path}: holds numbers that are not finite as float32, for which no class can be told")
+    return picture
 
 
 def _show(status: Mapping[str, Any]) -> None:

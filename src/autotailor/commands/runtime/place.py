@@ -29,9 +29,21 @@ def add_address(parser: argparse.ArgumentParser, flag: str, said: str) -> None:
 
 
 def pool_folder(given: Path) -> Path:
-    """The pool of a run where a run is named; what was named otherwise."""
-    inner = given / FOLDER
-    return inner if not (given / INDEX).exists() and (inner / INDEX).exists() else given
+    """The pool of a run where a run is named; what was named otherwise.
+
+    Raises:
+        PoolError: neither is a pool.
+    """
+    from autotailor.runtime import PoolError
+
+    for folder in (given, given / FOLDER):
+        if (folder / INDEX).exists():
+            return folder
+    lack = f"holds no {INDEX}" if given.is_dir() else "is no folder"
+    raise PoolError(
+        f"{given}: {lack}; name the folder of a pool, or of a finished run whose pool was made: `snakemake --config "
+        "model=NAME device=NAME -- pool`"
+    )
 
 
 def address_of(options: argparse.Namespace) -> str:

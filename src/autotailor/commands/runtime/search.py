@@ -6,12 +6,15 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotailor.commands.runtime.place import FOLDER, add_address, address_of
+from autotailor.commands.runtime.place import FOLDER, add_address, address_of, pool_folder
 
 if TYPE_CHECKING:
+    from autotailor.pool import making
     from autotailor.pool.under_load import Load
     from autotailor.runs import Run
     from autotailor.runtime import Client
@@ -21,7 +24,13 @@ MORE = 4
 LOOK_S = 5.0
 """Seconds between two looks whether the server wants a search."""
 WORK = ".members"
-"""Folder of exported members beside the pool, in which an interrupted command goes on."""
+"""How the name of a folder beside the pool ends in which the command keeps exported members, also when interrupted."""
+LOCK = ".search.lock"
+"""How the name of the file beside the pool ends that a search locks."""
+READ = ("configuration.json", "supernet.pt", "lut.csv", "accuracy.json", "candidates.csv", "confirmed.csv")
+"""Artifacts of the run that a search reads."""
+READ_WITHOUT_LABELS = ("compiled.pt",)
+"""Artifacts that a search reads beside those where the pictures have no labels."""
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,27 +59,92 @@ def run(options: argparse.Namespace) -> None:
     """Extends a pool, and lets its server load it.
 
     Raises:
-        PoolError: no server answers, the server serves another run's pool, or no SubNet meets its deadline.
-        RunError: the run is not finished, or its pictures are gone.
+        PoolError: an option is invalid, another search is at work on the pool, no server answers, the server serves
+            another run's pool, or no SubNet meets its deadline.
+        RunError: an artifact of the run that is read is missing, the run has no device, or its pictures are gone.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
-    import autotailor
+    from autotailor.pool.under_load import Known
     from autotailor.runtime import Client, PoolError
 
-    opened, address = autotailor.open_run(options.folder), address_of(options)
-    pool = (options.pool or opened.folder.path / FOLDER).resolve()
-    with Client(address) as client:
-        load = load_of(client, opened, wait=options.wait)
-    count = add_members(opened, pool, load, options.members)
-    with Client(address) as client:
-        status = client.reload()
+    if options.members < 1:
+        raise PoolError(f"--members {options.members}: expected how many members may be added, 1 or more")
+    address, opened = address_of(options), open_for_search(options.folder)
+    known = known_of(opened)
+    pool = (pool_folder(options.pool) if options.pool else opened.folder.path / FOLDER).resolve()
+    Known.read(pool, opened.net.space)  # what is no pool is not locked
+    with held(pool):
+        members = Known.read(pool, opened.net.space).subnets
+        with Client(address) as client:
+            load = load_of(client, opened, wait=options.wait)
+            served = len(client.status()["members"])
+        if served != len(members):
+            raise PoolError(
+                f"{address}: the server has {served} members, and {pool} has {len(members)}: name the folder that it "
+                "serves with --pool, or let the server load this one anew with `autotailor runtime reload`"
+            )
+        count = add_members(opened, known, pool, load, options.members)
+        with Client(address) as client:
+            status = client.reload()
     if len(status["members"]) != count:
         raise PoolError(
             f"{address}: the server has {len(status['members'])} members and serves another folder than {pool}, which "
             f"has {count} now: copy this folder to the server's, and say `autotailor runtime reload`"
         )
     print(f"the server has loaded {count} members of {pool}", flush=True)
+
+
+def open_for_search(folder: Path) -> Run:
+    """A run of which those artifacts are there that a search reads.
+
+    Raises:
+        RunError: one is missing, or was made from another one than the one that is there now.
+    """
+    from autotailor.data.labels import has_labels
+    from autotailor.runs import Run
+    from autotailor.runs.folder import open_folder
+
+    opened = Run(open_folder(folder, READ))
+    if has_labels(opened.configuration["data"]):
+        return opened
+    return Run(open_folder(folder, (*READ, *READ_WITHOUT_LABELS)))
+
+
+def known_of(opened: Run) -> making.Run:
+    """What a run knows of its SubNets; raises RunError where it has no device."""
+    from autotailor.pool import making
+    from autotailor.runs import RunError
+
+    lut, device = opened.lut, opened.device
+    if lut is None or device is None:
+        raise RunError(f"{opened.folder.path}: the run has no device, and thus no pool; name a run with a device")
+    making.check_device(device)
+    return making.Run(opened.net, None, opened.accuracy, opened.tried.accuracies, lut, device)
+
+
+@contextmanager
+def held(pool: Path) -> Iterator[None]:
+    """Holds a pool against other searches while the block runs.
+
+    Raises:
+        PoolError: another search is at work on the pool, or there is no folder in which the pool could be written.
+    """
+    from autotailor.lock import Lock
+    from autotailor.runtime import PoolError
+
+    lock = Lock(pool.parent / f".{pool.name}{LOCK}")
+    try:
+        is_free = lock.take()
+    except OSError as error:
+        raise PoolError(f"{pool}: cannot be written ({error.strerror or error}); name another folder") from error
+    if not is_free:
+        holder = lock.holder() or "another process"
+        raise PoolError(f"{pool}: another search is at work on this pool, {holder}: wait until it is done, or end it")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def load_of(client: Client, opened: Run, *, wait: bool) -> Load:
@@ -110,11 +184,12 @@ def load_of(client: Client, opened: Run, *, wait: bool) -> Load:
     return load
 
 
-def add_members(opened: Run, folder: Path, load: Load, count: int) -> int:
+def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count: int) -> int:
     """Adds members to a pool of a run.
 
     Args:
         opened: the run.
+        known: what the run knows of its SubNets.
         folder: of the pool, absolute.
         load: under which the members meet the deadline.
         count: of new members, at most.
@@ -124,7 +199,7 @@ def add_members(opened: Run, folder: Path, load: Load, count: int) -> int:
 
     Raises:
         PoolError: no SubNet meets the deadline, or all that do are members.
-        RunError: the run has no device, or its pictures are gone.
+        RunError: the run's pictures are gone.
     """
     import shutil
 
@@ -132,23 +207,19 @@ def add_members(opened: Run, folder: Path, load: Load, count: int) -> int:
     from autotailor.compute.accelerator import resolve
     from autotailor.pool import making, under_load
     from autotailor.pool.config import PoolConfig
-    from autotailor.runs import RunError
     from autotailor.runs.export import data_of, surroundings
 
-    lut, device, sections = opened.lut, opened.device, opened.configuration
-    if lut is None or device is None:
-        raise RunError(f"{opened.folder.path}: the run has no device, and thus no pool; name a run with a device")
-    config = PoolConfig.from_section(sections["pool"])
-    known = making.Run(opened.net, opened.pareto, opened.accuracy, opened.tried.accuracies, lut, device)
+    sections = opened.configuration
+    config, work = PoolConfig.from_section(sections["pool"]), folder.parent / f".{folder.name}{WORK}"
     with surroundings(opened):
         found = under_load.find_members(
             known, load, search.SearchConfig.from_section(sections["search"]), count, config.slowdown
         )
         splits = data_of(opened)
-        origin = making.origin_of(opened.folder.model, device, config, splits.preparation)
+        origin = making.origin_of(opened.folder.model, known.device, config, splits.preparation)
         module = opened.net.module().eval().to(resolve(sections["accelerator"]))
         calibration = accuracy.CalibrationConfig.from_section(sections["finetune"]["calibration"])
-        export = making.exporter(opened.net, module, splits, calibration, folder.parent / WORK)
+        export = making.exporter(opened.net, module, splits, calibration, work / opened.folder.provenance.key)
         subnets = under_load.extend(folder, known, load, found, origin, export)
-    shutil.rmtree(folder.parent / WORK)
+    shutil.rmtree(work)
     return len(subnets)

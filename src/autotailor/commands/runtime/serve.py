@@ -86,13 +86,15 @@ def run(options: argparse.Namespace) -> None:
 
 def _serve_here(options: argparse.Namespace) -> None:
     """Serves with ncnn's Python wheel."""
-    from autotailor.runtime import Service
+    from autotailor.runtime import PoolError, Service
     from autotailor.runtime.serving.sensors import Sensors
     from autotailor.runtime.wire import Address, Server
 
     folder = pool_folder(options.pool)
-    every = _pin(folder, options.cores)
     root = options.sensors or Path("/")
+    if not any((root / name).is_dir() for name in ("proc", "sys")):
+        raise PoolError(f"--sensors {root}: holds neither proc nor sys; name the folder that holds these folders")
+    every = _pin(folder, options.cores)
     sensors = Sensors(root / "proc", root / "sys")
     policy = {"quantile": options.quantile, "rate": options.rate}
     with (

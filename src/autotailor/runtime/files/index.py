@@ -248,8 +248,9 @@ def _member(line: str) -> Member:
 def _body(content: bytes, path: str) -> list[str]:
     """The lines before the last one; checks version and hash."""
     if not content.startswith(f"{FORMAT}\n".encode()):
-        first = content[:40].split(b"\n")[0]
-        raise PoolError(f"{path}: begins with {first!r}, expected {FORMAT!r}: another version wrote it; {REMEDY}")
+        first, (name, _, _) = content[:40].split(b"\n")[0], FORMAT.partition(" ")
+        why = "another version wrote it" if first.startswith(f"{name} ".encode()) else "it is cut, or no pool's"
+        raise PoolError(f"{path}: begins with {first!r}, expected {FORMAT!r}: {why}; {REMEDY}")
     begin = content.rfind(b"\n", 0, -1) + 1
     body, last = content[:begin], content[begin:]
     if last != f"end {hashlib.sha256(body).hexdigest()}\n".encode():

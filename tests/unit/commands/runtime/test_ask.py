@@ -73,11 +73,47 @@ def test_an_array_of_another_shape_is_named(address: str, tmp_path: Path, capsys
     assert "expected an array [C, H, W]" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
+def test_a_picture_with_numbers_that_are_not_finite_is_refused(
+    value: float, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = np.zeros((3, 8, 8))
+    picture[1, 2, 3] = value
+    np.save(tmp_path / "p.npy", picture)
+    assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 1
+    assert f"{tmp_path / 'p.npy'}: holds numbers that are not finite as float32" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "why"), [("none.npy", "No such file"), (".", "Is a directory")])
+def test_a_picture_that_cannot_be_read_is_told_with_the_reason(
+    name: str, why: str, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runtime", "infer", str(tmp_path / name), "--at", address]) == 1
+    assert f"{tmp_path / name}: cannot be read ({why}" in capsys.readouterr().err
+
+
+def test_a_picture_that_the_server_refuses_is_named(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "p.npy", np.zeros((5, 8, 8), np.float32))
+    assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 1
+    assert f"{tmp_path / 'p.npy'}: infer: the picture has 5 channels, expected 3" in capsys.readouterr().err
+
+
 def test_a_server_that_is_away_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runtime", "status", "--at", f"unix:{tmp_path / 'none'}"]) == 1
     assert "no server answers" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_pool_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["runtime", "serve", str(tmp_path), "--listen", f"unix:{tmp_path / 's'}"]) == 1
-    assert "pool.txt" in capsys.readouterr().err
+    for folder, lack in ((tmp_path, "holds no pool.txt"), (tmp_path / "none", "is no folder")):
+        assert main(["runtime", "serve", str(folder), "--listen", f"unix:{tmp_path / 's'}"]) == 1
+        said = capsys.readouterr().err
+        assert f"{folder}: {lack}; name the folder of a pool, or of a finished run whose pool was made" in said
+
+
+def test_a_folder_without_sensors_is_named(pool: TinyPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["runtime", "serve", str(pool.folder), "--listen", f"unix:{tmp_path / 's'}"]
+    assert main([*command, "--sensors", str(tmp_path)]) == 1
+    assert f"--sensors {tmp_path}: holds neither proc nor sys" in capsys.readouterr().err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +19,10 @@ from autotailor import data
 from autotailor.__main__ import main
 from autotailor.accuracy import CalibrationConfig
 from autotailor.commands.runtime import search
+from autotailor.lock import Lock
 from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
+from autotailor.runs.folder import OF_DEVICE, OF_MODEL
 from autotailor.runtime import Client, Service
 from autotailor.runtime.files import open_pool
 from autotailor.runtime.serving import engine, service
@@ -100,7 +104,7 @@ def test_a_load_that_nothing_fits_ends_with_members_that_fit(
     added = json.loads((folder / "pool" / "pool.json").read_text())["searched_under_load"]
     assert [len(each["subnets"]) for each in added] == [2]
     assert not status["wants_search"]
-    assert not list(folder.glob(search.WORK))
+    assert not list(folder.glob(f"*{search.WORK}"))
 
 
 def test_where_no_subnet_fits_the_pool_stays(folder: Path, served: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,3 +126,105 @@ def test_the_server_of_another_run_is_refused(folder: Path, tmp_path: Path, caps
         assert main(["runtime", "search", str(folder), "--at", str(server.address)]) == 1
     text = "the server serves tiny on host, and the run is of resnet_digits on host: name the run of the pool"
     assert text in capsys.readouterr().err
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the run, which a test may change."""
+    shutil.copytree(folder.parents[2], tmp_path / "root")
+    return tmp_path / "root" / folder.relative_to(folder.parents[2])
+
+
+def path_of(folder: Path, name: str) -> Path:
+    return (folder.parent if name in OF_MODEL else folder) / name
+
+
+def test_a_search_reads_no_other_artifacts_of_the_run_than_it_demands(
+    copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in {*OF_MODEL, *OF_DEVICE} - {*search.READ}:
+        path_of(copied, name).unlink()
+    deadline = 2.0 * open_pool(copied / "pool").index.members[-1].latency_ms
+    with Service.of(copied / "pool", deadline) as made, Server(made, Address(tmp_path / "s")) as server:
+        server.start()
+        assert main(["runtime", "search", str(copied), "--at", str(server.address), "--members", "9"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("under load: compute 1.00")
+    count = len(open_pool(copied / "pool").index.members)
+    assert said[1:] == [f"the server has loaded {count} members of {copied / 'pool'}"]
+
+
+@pytest.mark.parametrize("name", search.READ)
+def test_an_artifact_that_a_search_reads_and_lacks_is_named(
+    name: str, copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path_of(copied, name).unlink()
+    assert main(["runtime", "search", str(copied), "--at", str(tmp_path / "s")]) == 1
+    said = capsys.readouterr().err
+    assert f"the run is not finished, because {name} (of rule {({**OF_MODEL, **OF_DEVICE})[name]}) is missing" in said
+
+
+def test_pictures_without_labels_need_the_original_network(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (copied.parent / "compiled.pt").unlink()
+    assert search.open_for_search(copied).folder.model == "resnet_digits"
+    monkeypatch.setattr("autotailor.data.labels.has_labels", lambda section: False)
+    with pytest.raises(autotailor.runs.RunError, match=r"compiled\.pt \(of rule compile\) is missing"):
+        search.open_for_search(copied)
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"schema_version": 1}', '{"schema_version": 9, "members": []}', "[]"])
+def test_a_damaged_document_of_the_pool_is_told_before_the_server_is_asked(
+    content: str, copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (copied / "pool" / "pool.json").write_text(content)
+    assert main(["runtime", "search", str(copied), "--at", str(tmp_path / "s")]) == 1
+    assert "is cut, changed, or of another version; make the pool anew with the rule pool" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", ["0", "-3"])
+def test_a_senseless_number_of_members_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runtime", "search", "nowhere", "--members", count]) == 1
+    assert f"--members {count}: expected how many members may be added, 1 or more" in capsys.readouterr().err
+
+
+def test_a_second_search_on_a_pool_is_refused_and_told_who_is_at_work(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = folder / "pool"
+    with search.held(pool.resolve()):
+        assert main(["runtime", "search", str(folder), "--at", str(tmp_path / "s")]) == 1
+    said = capsys.readouterr().err
+    assert f"{pool}: another search is at work on this pool, process {os.getpid()} of " in said
+    assert "wait until it is done, or end it" in said
+    lock = Lock(folder / f".pool{search.LOCK}")
+    assert lock.take()
+    lock.release()
+
+
+def test_a_folder_that_is_no_pool_is_not_locked(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runtime", "search", str(folder), "--pool", str(tmp_path / "pool")]) == 1
+    assert f"{tmp_path / 'pool'}: is no folder; name the folder of a pool" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_with_another_number_of_members_is_refused_before_the_search(
+    folder: Path, copied: Path, served: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads((copied / "pool" / "pool.json").read_text())
+    document["members"].pop()
+    (copied / "pool" / "pool.json").write_text(json.dumps(document))
+    assert main(["runtime", "search", str(folder), "--pool", str(copied / "pool"), "--at", str(served.address)]) == 1
+    assert "name the folder that it serves with --pool" in capsys.readouterr().err
+
+
+def test_an_interrupted_command_says_so_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "open_for_search", interrupt)
+    assert main(["runtime", "search", "nowhere"]) == 130
+    assert capsys.readouterr().err.endswith("autotailor: interrupted\n")

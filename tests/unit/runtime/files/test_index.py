@@ -53,6 +53,12 @@ def test_another_version_is_refused() -> None:
         Index.parse(b"autotailor-pool 2\nend 0\n")
 
 
+@pytest.mark.parametrize("begin", [b"", b"autotail", b"\x00\xff", b"7767517\n4 4\n"])
+def test_an_empty_or_foreign_file_is_not_taken_for_another_version(begin: bytes) -> None:
+    with pytest.raises(PoolError, match="it is cut, or no pool's"):
+        Index.parse(begin)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -1,0 +1,80 @@
+"""The note of a run that was started and has no stages yet: for half a minute Snakemake reads and checks the workflow.
+
+The launcher leaves the note, or Snakemake itself where nobody has launched it. The note goes when its process ends. It
+counts until the run writes ``logs/run.json``, which happens when the first stage begins.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from autotailor.progress.alive import is_alive
+
+NOTE = Path(".snakemake/autotailor/starting.json")
+LONGEST_S = 3600.0
+"""Seconds for which the note of another machine is believed: nobody here sees whether its process was killed."""
+
+
+@dataclass(frozen=True)
+class Starting:
+    """A run that was started.
+
+    Attributes:
+        pid: of the launcher or of Snakemake.
+        host: name of the machine of that process.
+        begun: seconds since 1970.
+    """
+
+    pid: int
+    host: str
+    begun: float
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether the process works."""
+        is_here, age = self.host == socket.gethostname(), time.time() - self.begun
+        return is_alive(self.pid, self.host, self.begun) and (is_here or age < LONGEST_S)
+
+
+def note_start(folder: Path = Path()) -> None:
+    """Notes that this process starts a run; the note of a launcher that works stays.
+
+    Args:
+        folder: in which the run is started.
+    """
+    if starting(folder) is not None:
+        return
+    path = folder.resolve() / NOTE
+    with suppress(OSError):  # a full disk ends the run elsewhere, with a better message
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(asdict(Starting(os.getpid(), socket.gethostname(), time.time()))) + "\n")
+        temporary.replace(path)
+        atexit.register(_remove, path, os.getpid())
+
+
+def starting(folder: Path) -> Starting | None:
+    """The run whose start was noted last in a folder; None where that process is gone."""
+    found = _read(folder / NOTE)
+    return found if found is not None and found.is_going_on else None
+
+
+def _read(path: Path) -> Starting | None:
+    try:
+        return Starting(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _remove(path: Path, pid: int) -> None:
+    """Removes the note of a process; a process that was forked from it leaves the note."""
+    found = _read(path)
+    if found is not None and found.pid == pid == os.getpid():
+        path.unlink(missing_ok=True)

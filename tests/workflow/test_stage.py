@@ -1,0 +1,64 @@
+"""The common part of the rules' scripts: how a rule ends that a signal interrupts, or that fails."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotailor.progress import read_record, record_of
+
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
+
+
+class Outputs(list[str]):
+    """As Snakemake's: a list with names."""
+
+    provenance = "results/m/provenance/validate.json"
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """The module ``stage`` without MLflow, work folder and log."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.chdir(tmp_path)
+    import stage
+
+    monkeypatch.setattr(stage, "_follow_snakemake", lambda: None)
+    monkeypatch.setattr(stage.logs, "send_to", lambda path: None)
+    monkeypatch.setattr(stage, "_child", lambda snakemake: nullcontext(SimpleNamespace()))
+    monkeypatch.setattr(stage.tracking, "watched", nullcontext)
+    begun = SimpleNamespace(begin=dict, folder=tmp_path, code={})
+    monkeypatch.setattr(stage, "_work", lambda *_, is_training: begun)
+    yield stage
+    del sys.modules["stage"]
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "outcome"),
+    [
+        (KeyboardInterrupt(), 128 + signal.SIGINT, "stopped"),
+        (SystemExit(128 + signal.SIGTERM), 128 + signal.SIGTERM, "stopped"),
+        (SystemExit(1), 1, "failed"),
+        (RuntimeError("broken"), 1, "failed"),
+    ],
+    ids=["SIGINT", "SIGTERM", "exit", "error"],
+)
+def test_a_rule_that_a_signal_ends_was_stopped_and_has_not_failed(
+    end: BaseException, status: int, outcome: str, scripts: Any
+) -> None:
+    log = "logs/m/validate.log"
+    job = SimpleNamespace(
+        params=SimpleNamespace(sections={}), rule="validate", log=[log], input=[], output=Outputs(), wildcards={}
+    )
+    with pytest.raises(SystemExit) as ended, scripts.stage(job, computes=False):
+        raise end
+    record = read_record(record_of(log))
+    assert record is not None
+    assert (ended.value.code, record.outcome) == (status, outcome)
