@@ -17,6 +17,18 @@ def reader_trouble(error: BaseException) -> str:
     PyTorch tells of such a death by a ``RuntimeError``, which interrupts the main thread wherever it is.
     """
     found = _DIED.search(str(error)) if isinstance(error, RuntimeError) else None
-    if found is None:
-        return ""
-    return f"a process that prepares images died (it {found[1].replace('is killed', 'was killed').strip()}), {REMEDY}"
+    return _said(found[1].replace("is killed", "was killed").strip()) if found else ""
+
+
+def handover_trouble(error: BaseException) -> str:
+    """The same for an error of the handover of a batch, whose process may have died in the middle of it.
+
+    An error that the process itself has met, and that PyTorch only passes on, is none of these.
+    """
+    if isinstance(error, ConnectionError | EOFError) and "in DataLoader worker process" not in str(error):
+        return _said("was gone before it had handed a batch over")
+    return reader_trouble(error)
+
+
+def _said(what: str) -> str:
+    return f"a process that prepares images died (it {what}), {REMEDY}"
