@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import signal
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 from types import FrameType
 
 import psutil
@@ -24,17 +26,23 @@ def hand_on_to_trainings() -> None:
     """From now on SIGTERM is also sent to the trainings among this process's descendants.
 
     The handler that was there before acts first. It must be the one that Snakemake sets before it calls ``onstart``.
+
+    A thread does both. Snakemake's handler waits for a lock that the interrupted main thread may hold, as does one that
+    a second SIGTERM interrupts, and in the main thread it would wait for ever.
     """
-    before = signal.getsignal(signal.SIGTERM)
+    before, arrived = signal.getsignal(signal.SIGTERM), SimpleQueue[tuple[int, FrameType | None]]()
 
-    def hand_on(number: int, frame: FrameType | None) -> None:
-        if callable(before):
-            before(number, frame)
-        for process in trainings(psutil.Process().children(recursive=True)):
-            with suppress(psutil.Error):  # the process has ended meanwhile
-                process.send_signal(signal.SIGTERM)
+    def hand_on() -> None:
+        while True:
+            number, frame = arrived.get()
+            if callable(before):
+                before(number, frame)
+            for process in trainings(psutil.Process().children(recursive=True)):
+                with suppress(psutil.Error):  # the process has ended meanwhile
+                    process.send_signal(signal.SIGTERM)
 
-    signal.signal(signal.SIGTERM, hand_on)
+    threading.Thread(target=hand_on, name="termination", daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda number, frame: arrived.put((number, frame)))
 
 
 def trainings(processes: Sequence[psutil.Process]) -> list[psutil.Process]:

@@ -68,6 +68,30 @@ def test_trainings_hear_of_sigterm_once_and_other_rules_do_not(tmp_path: Path) -
     assert told == {"tmp1.finetune.py": 1, "tmp1.finetune.py0": 0, "tmp2.sensitivity.py": 0, "tmp3.polish.py": 1}
 
 
+HOLDING = """
+import signal, threading, time
+from autotailor.project import termination
+
+lock, seen = threading.Lock(), []
+
+def exit_gracefully(number, frame):  # as Snakemake's does, it takes a lock that the main thread uses, too
+    with lock:
+        seen.append(number)
+
+signal.signal(signal.SIGTERM, exit_gracefully)
+termination.hand_on_to_trainings()
+with lock:
+    for _ in range(2):
+        signal.raise_signal(signal.SIGTERM)
+while len(seen) < 2:
+    time.sleep(0.01)
+"""
+
+
+def test_a_handler_that_waits_for_a_lock_of_the_main_thread_does_not_wait_for_ever() -> None:
+    subprocess.run([sys.executable, "-c", HOLDING], check=True, timeout=30)
+
+
 def test_the_rules_that_train_are_those_whose_scripts_say_so() -> None:
     saying = {
         path.stem for path in SCRIPTS.glob("*.py") if "with stage(snakemake, is_training=True" in path.read_text()
