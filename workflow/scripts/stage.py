@@ -15,6 +15,7 @@ import psutil
 from autotailor import artifacts, logs, progress, tracking
 from autotailor.code import changed_modules, rule_code, rule_modules
 from autotailor.compute import launch
+from autotailor.data.trouble import reader_trouble
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import flatten, read_sections
 from autotailor.work import Work
@@ -167,7 +168,8 @@ def _helper(snakemake):
         work = _work(snakemake, provenance, is_training=True)
         yield Stage(params, work.folder, _NoRun(), is_first=False)
     except Exception as error:
-        launch.tell(error)
+        trouble = reader_trouble(error)
+        launch.tell(RuntimeError(trouble) if trouble else error)
         sys.exit(launch.status_of(error))
 
 
@@ -237,7 +239,7 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
         launch.tell(error)
         sys.exit(launch.status_of(error))
     except Exception as error:
-        trouble = artifacts.disk_trouble(error)
+        trouble = artifacts.disk_trouble(error) or reader_trouble(error)
         if trouble:
             logging.error("Error in rule %s: %s", snakemake.rule, trouble)
         else:

@@ -13,6 +13,8 @@ starts afresh would have to import PyTorch first.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +25,7 @@ import torch
 from torch.utils.data import DataLoader, default_collate
 
 from autotailor.data.errors import DataError
+from autotailor.data.trouble import handover_trouble
 
 if TYPE_CHECKING:
     from autotailor.data.splits import Batch
@@ -105,10 +108,30 @@ class TrainingLoader:
             batch_sampler=keys,
             collate_fn=_collated,
             num_workers=self._workers,
+            worker_init_fn=_heed_only_the_parent,
             persistent_workers=persistent,
             pin_memory=torch.cuda.is_available(),
             generator=torch.Generator().manual_seed(0),
         )
+
+
+def _heed_only_the_parent(number: int) -> None:
+    """Lets this process, which prepares images, end only where its parent ends it, or after its parent.
+
+    Who ends a job or presses Ctrl-C sends a signal to all of its processes at once. The training then finishes its step
+    and writes a checkpoint, and would fail instead where one of the processes that prepare images had ended before.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "sigwaitinfo"):  # macOS has no such call
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Thread(target=_end_by, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_by(parent: int) -> None:
+    """Waits for SIGTERM from the parent, or from anybody once the parent has ended, and ends this process."""
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent == os.getppid():
+        pass
+    os._exit(0)
 
 
 class _Told:
@@ -133,8 +156,17 @@ def _collated(items: list[Any]) -> Any:
 
 
 def _sound(batches: Iterable[Any]) -> Iterator[Batch]:
-    """Batches, and raises the DataError that stands in the place of one."""
-    for batch in batches:
+    """Batches, and raises the DataError that stands in the place of one, or that says that a process has died."""
+    reading = iter(batches)
+    while True:
+        try:
+            batch = next(reading)
+        except StopIteration:
+            return
+        except (RuntimeError, ConnectionError, EOFError) as error:
+            if trouble := handover_trouble(error):
+                raise DataError(trouble) from error
+            raise
         if isinstance(batch, DataError):
             raise batch
         yield batch

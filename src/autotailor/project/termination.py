@@ -14,8 +14,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 from types import FrameType
 
 import psutil
@@ -26,9 +28,6 @@ SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
 """Where Snakemake puts the script of a rule that it runs; the group is the script's name."""
 TERMINAL = "/dev/tty"
 
-Choice = Callable[[Sequence[psutil.Process]], list[psutil.Process]]
-"""Those of some processes to which a signal goes."""
-
 
 def hand_on_signals() -> None:
     """From now on SIGTERM is also sent to the trainings among this process's descendants, and SIGINT to all rules.
@@ -36,28 +35,47 @@ def hand_on_signals() -> None:
     The handlers that were there before act as well. That of SIGTERM must be the one that Snakemake sets before it calls
     ``onstart``. SIGINT stays ignored where it is.
     """
-    _hand_on(signal.SIGTERM, trainings)
+    _hand_on_termination()
     if callable(signal.getsignal(signal.SIGINT)):
-        _hand_on(signal.SIGINT, _interrupted)
+        _hand_on_interrupt()
 
 
-def _hand_on(number: signal.Signals, chosen: Choice) -> None:
-    """From now on a signal is sent to some of this process's descendants, before the handler that is there acts."""
-    before = signal.getsignal(number)
+def _hand_on_termination() -> None:
+    """From now on the handler of SIGTERM that is there acts, and then SIGTERM goes on to trainings.
+
+    A thread does both. Snakemake's handler waits for a lock that the interrupted main thread may hold, as does one that
+    a second SIGTERM interrupts, and in the main thread it would wait for ever.
+    """
+    before, arrived = signal.getsignal(signal.SIGTERM), SimpleQueue[tuple[int, FrameType | None]]()
+
+    def hand_on() -> None:
+        while True:
+            number, frame = arrived.get()
+            if callable(before):
+                before(number, frame)
+            _send(signal.SIGTERM, trainings(psutil.Process().children(recursive=True)))
+
+    threading.Thread(target=hand_on, name="termination", daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda number, frame: arrived.put((number, frame)))
+
+
+def _hand_on_interrupt() -> None:
+    """From now on SIGINT goes on to rules that nobody but this process tells of it, before its handler here acts."""
+    before = signal.getsignal(signal.SIGINT)
 
     def hand_on(number: int, frame: FrameType | None) -> None:
-        for process in chosen(psutil.Process().children(recursive=True)):
-            with suppress(psutil.Error):  # the process has ended meanwhile
-                process.send_signal(number)
+        if not has_terminal():
+            _send(signal.SIGINT, rules(psutil.Process().children(recursive=True)))
         if callable(before):
-            before(number, frame)  # that of SIGINT raises KeyboardInterrupt
+            before(number, frame)  # raises KeyboardInterrupt
 
-    signal.signal(number, hand_on)
+    signal.signal(signal.SIGINT, hand_on)
 
 
-def _interrupted(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """The rules that nobody but this process tells of SIGINT."""
-    return [] if has_terminal() else rules(processes)
+def _send(number: signal.Signals, processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.Error):  # the process has ended meanwhile
+            process.send_signal(number)
 
 
 def has_terminal() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -52,6 +53,26 @@ def test_batches_are_prepared_a_few_ahead_and_no_further() -> None:
     some.close()  # type: ignore[attr-defined]
     assert max(opened) < 4 * (workers.AHEAD * 3 + 2)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("pictures")]
+
+
+@pytest.mark.skipif(workers._start_method() != "fork", reason="threads prepare the images here")
+def test_signals_to_a_whole_job_do_not_end_the_processes_that_prepare_images() -> None:
+    class Items:
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            return torch.full((1,), float(index)), os.getpid()
+
+    loader = workers.TrainingLoader(Items(), 2)
+    reading = loader.batches([[index] for index in range(40)])
+    pids = {int(next(reading)[1]) for _ in range(2)}
+    for name in ("TERM", "INT"):
+        subprocess.run(["kill", f"-{name}", *map(str, pids)], check=True)
+    assert {int(labels) for _, labels in reading} == pids
+    for pid in pids:
+        os.kill(pid, signal.SIGTERM)  # this process is the parent
+    watched = list(loader._loader._iterator._workers)  # type: ignore[union-attr]
+    for process in watched:
+        process.join(10)
+    assert [process.exitcode for process in watched] == [0, 0]
 
 
 @pytest.mark.parametrize("workers_", [0, 2])

@@ -88,6 +88,30 @@ def test_the_terminal_tells_the_rules_of_ctrl_c_where_this_process_is_in_its_for
     assert done.stdout == "False\n"
 
 
+HOLDING = """
+import signal, threading, time
+from autotailor.project import termination
+
+lock, seen = threading.Lock(), []
+
+def exit_gracefully(number, frame):  # as Snakemake's does, it takes a lock that the main thread uses, too
+    with lock:
+        seen.append(number)
+
+signal.signal(signal.SIGTERM, exit_gracefully)
+termination.hand_on_signals()
+with lock:
+    for _ in range(2):
+        signal.raise_signal(signal.SIGTERM)
+while len(seen) < 2:
+    time.sleep(0.01)
+"""
+
+
+def test_a_handler_that_waits_for_a_lock_of_the_main_thread_does_not_wait_for_ever() -> None:
+    subprocess.run([sys.executable, "-c", HOLDING], check=True, timeout=30)
+
+
 def test_the_rules_that_train_are_those_whose_scripts_say_so() -> None:
     saying = {
         path.stem for path in SCRIPTS.glob("*.py") if "with stage(snakemake, is_training=True" in path.read_text()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SAME_SECONDS = 2.0
+"""Time after the first signal in which further ones say the same: who ends a job sends a signal to all of its
+processes, and some of these hand the signal on to the training."""
 
 
 class Interruption:
@@ -17,10 +21,11 @@ class Interruption:
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self._noted = 0.0
         self._before: dict[int, Any] = {}
 
     def listen(self) -> None:
-        """From now on the first signal is only noted; a second signal acts at once."""
+        """From now on the first signal is only noted; one that comes more than ``SAME_SECONDS`` later acts at once."""
         if threading.current_thread() is threading.main_thread():  # other threads cannot receive signals
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
 
@@ -47,8 +52,11 @@ class Interruption:
             raise SystemExit(128 + self.number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.number = number
-        self.restore()
+        if self.number is None:
+            self.number, self._noted = number, time.monotonic()
+        elif time.monotonic() - self._noted > SAME_SECONDS:
+            self.restore()
+            signal.raise_signal(number)
 
 
 @contextmanager

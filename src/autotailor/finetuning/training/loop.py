@@ -302,7 +302,7 @@ class _Loop:
     def _refusal(self, path: Path, why: str) -> TrainingError:
         return TrainingError(
             f"{self._title} cannot go on from {path}: {why}. Network, data, "
-            f"batch_size and optimizer must be those of the training that wrote it; lr may differ"
+            f"batch_size and optimizer must be those of the training that wrote it; lr and weight_decay may differ"
         )
 
 

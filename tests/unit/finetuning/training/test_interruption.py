@@ -20,6 +20,7 @@ from autotailor.finetuning import (
     PretrainConfig,
     PretrainResult,
 )
+from autotailor.finetuning.training import interruption
 from training import PRETRAIN, equal, fresh
 
 
@@ -62,6 +63,22 @@ def test_a_signal_that_ends_training_keeps_the_step_at_work(
     again = finetuning.pretrain(fresh(), tiny, config, tmp_path)
     assert equal(again.state_dict, pretrained.state_dict)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_that_arrives_twice_at_once_is_one_and_a_later_one_acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm and systemd send SIGTERM to all processes of a job, and Snakemake hands its own on to the training."""
+    acted: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: acted.append(number))
+    try:
+        with interruption.interruptible() as noted:
+            for _ in range(2):
+                signal.raise_signal(signal.SIGTERM)
+            assert (noted.arrived(), acted) == (signal.SIGTERM, [])
+            monkeypatch.setattr(interruption, "SAME_SECONDS", 0.0)
+            signal.raise_signal(signal.SIGTERM)
+            assert acted == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_checkpoints_are_minutes_apart() -> None:

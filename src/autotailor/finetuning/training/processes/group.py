@@ -20,6 +20,7 @@ from torch import nn
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.launch import PeerLostError
 from autotailor.data.splits import Shard
+from autotailor.data.trouble import reader_trouble
 from autotailor.finetuning.errors import TrainingError
 
 TIMEOUT = timedelta(hours=1)
@@ -113,10 +114,15 @@ class Processes(Group):
 
 @contextmanager
 def _connected() -> Iterator[None]:
-    """Turns the errors of a broken connection into one that says where to look."""
+    """Turns the errors of a broken connection into one that says where to look.
+
+    The death of a process that prepares images interrupts whatever runs, also where all connections are sound.
+    """
     try:
         yield
     except RuntimeError as error:
+        if reader_trouble(error):
+            raise
         raise PeerLostError(
             f"another process of the training has ended or cannot be reached ({str(error).splitlines()[0][:200]})"
         ) from error

@@ -16,6 +16,8 @@ from autotailor.finetuning.training.states.averaging import Average
 
 Row = dict[str, float]
 """What is known of one epoch: its number, its loss, its learning rate, and the accuracies that were measured."""
+COUNTERS = ("step",)
+"""What an optimizer counts in its groups of parameters and not in the state of each parameter (LAMB of timm)."""
 
 
 @dataclass
@@ -68,11 +70,35 @@ class State:
 
         Raises:
             KeyError, RuntimeError, TypeError, ValueError: the state is that of another network or another optimizer.
+            Afterwards the training cannot go on.
         """
-        self._module.load_state_dict(contents["module"])
-        self._optimizer.load_state_dict(contents["optimizer"])
+        try:
+            self._module.load_state_dict(contents["module"])
+        except RuntimeError as error:
+            raise ValueError("it holds the weights of another network") from error
+        load_optimizer(self._optimizer, contents["optimizer"])
         self.position = Position(**contents["position"])
         self._scaler.load_state_dict(contents.get("loss_scaler", {}))
         self._micro_batches.size = contents.get("micro_batch", self._micro_batches.size)
         if self._average:
             self._average.load(contents.get("average") or self._module.state_dict())
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Gives a new optimizer the moments of another one of its kind; it keeps its own parameters such as weight decay.
+
+    PyTorch by itself would take the parameters over from the state, and would take the state of an optimizer of any
+    kind.
+
+    Raises:
+        ValueError: the state is that of another kind of optimizer, or of other groups of parameters.
+    """
+    present, saved = optimizer.state_dict()["param_groups"], state["param_groups"]
+    for own, before in zip(present, saved, strict=False):
+        more, less = before.keys() - own.keys() - set(COUNTERS), own.keys() - before.keys()
+        if more and less:  # a later version of PyTorch has more parameters of the same kind, and none less
+            raise ValueError(f"it was trained with another optimizer than {type(optimizer).__name__}")
+    if [group["params"] for group in present] != [group["params"] for group in saved]:
+        raise ValueError("other parameters were trained, or with other factors of lr (layer_decay)")
+    groups = [before | own for before, own in zip(saved, present, strict=True)]
+    optimizer.load_state_dict({**state, "param_groups": groups})
