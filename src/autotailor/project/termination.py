@@ -20,6 +20,8 @@ from types import FrameType
 
 import psutil
 
+from autotailor.project.repeats import Repeats
+
 TRAININGS = ("pretrain", "finetune", "polish", "compare")
 """The rules that train: those whose scripts say ``is_training=True``."""
 SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
@@ -43,9 +45,11 @@ def hand_on_signals() -> None:
 
 def _hand_on(number: signal.Signals, chosen: Choice) -> None:
     """From now on a signal is sent to some of this process's descendants, before the handler that is there acts."""
-    before = signal.getsignal(number)
+    before, repeats = signal.getsignal(number), Repeats()
 
     def hand_on(number: int, frame: FrameType | None) -> None:
+        if not repeats.count(number):
+            return
         for process in chosen(psutil.Process().children(recursive=True)):
             with suppress(psutil.Error):  # the process has ended meanwhile
                 process.send_signal(number)

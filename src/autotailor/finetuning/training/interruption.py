@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from autotailor.project.repeats import Repeats
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -18,9 +20,10 @@ class Interruption:
     def __init__(self) -> None:
         self.number: int | None = None
         self._before: dict[int, Any] = {}
+        self._has_heard, self._repeats = False, Repeats()
 
     def listen(self) -> None:
-        """From now on the first signal is only noted; a second signal acts at once."""
+        """From now on the first signal is only noted; a second signal acts at once, unless it repeats the first one."""
         if threading.current_thread() is threading.main_thread():  # other threads cannot receive signals
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
 
@@ -47,8 +50,12 @@ class Interruption:
             raise SystemExit(128 + self.number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.number = number
-        self.restore()
+        is_wish = self._repeats.count(number)
+        if not self._has_heard:  # the number may be that of a signal to another process
+            self._has_heard, self.number = True, number
+        elif is_wish:
+            self.restore()
+            signal.raise_signal(number)
 
 
 @contextmanager
