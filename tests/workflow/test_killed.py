@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from autotailor.progress.starting import NOTE
+from autotailor.progress.status import read_status
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [str(Path(sys.executable).with_name("snakemake")), "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]
 COMMAND += ["--profile", str(ROOT / "profiles" / "default"), "--no-hooks", "--", "results/resnet_digits/pretrained.pt"]
@@ -39,6 +42,8 @@ def wait_for(found: Callable[[], object]) -> None:
 def test_a_killed_snakemake_is_started_again_and_goes_on(tmp_path: Path) -> None:
     locks = tmp_path / ".snakemake" / "locks"
     with started(tmp_path, tmp_path / "first.txt") as run:
+        wait_for((tmp_path / NOTE).exists)
+        assert read_status(tmp_path).state == "starting"
         wait_for(
             lambda: (
                 locks.is_dir() and any(locks.iterdir()) and "pretrain: trains" in (tmp_path / "first.txt").read_text()

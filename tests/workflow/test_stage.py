@@ -31,6 +31,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     import stage
 
     monkeypatch.setattr(stage, "_follow_snakemake", lambda: None)
+    monkeypatch.setattr(stage, "interrupt_once", lambda: None)
     monkeypatch.setattr(stage.logs, "send_to", lambda path: None)
     monkeypatch.setattr(stage, "_child", lambda snakemake: nullcontext(SimpleNamespace()))
     monkeypatch.setattr(stage.tracking, "watched", nullcontext)

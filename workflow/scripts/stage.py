@@ -17,6 +17,7 @@ from autotailor.code import changed_modules, rule_code, rule_modules
 from autotailor.compute import launch
 from autotailor.data.trouble import reader_trouble
 from autotailor.ir.errors import AutoTailorError
+from autotailor.project.repeats import interrupt_once
 from autotailor.sections import flatten, read_sections
 from autotailor.work import Work
 
@@ -190,6 +191,7 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
         mixes: whether the rule reads what several configurations have made, so that their sections may differ.
     """
     _follow_snakemake()
+    interrupt_once()
     params = snakemake.params.sections
     if is_training:
         _train_together(snakemake)

@@ -22,6 +22,8 @@ from types import FrameType
 
 import psutil
 
+from autotailor.project.repeats import Repeats
+
 TRAININGS = ("pretrain", "finetune", "polish", "compare")
 """The rules that train: those whose scripts say ``is_training=True``."""
 SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
@@ -46,14 +48,16 @@ def _hand_on_termination() -> None:
     A thread does both. Snakemake's handler waits for a lock that the interrupted main thread may hold, as does one that
     a second SIGTERM interrupts, and in the main thread it would wait for ever.
     """
-    before, arrived = signal.getsignal(signal.SIGTERM), SimpleQueue[tuple[int, FrameType | None]]()
+    before, repeats = signal.getsignal(signal.SIGTERM), Repeats()
+    arrived = SimpleQueue[tuple[int, FrameType | None]]()
 
     def hand_on() -> None:
         while True:
             number, frame = arrived.get()
             if callable(before):
                 before(number, frame)
-            _send(signal.SIGTERM, trainings(psutil.Process().children(recursive=True)))
+            if repeats.count(number):
+                _send(signal.SIGTERM, trainings(psutil.Process().children(recursive=True)))
 
     threading.Thread(target=hand_on, name="termination", daemon=True).start()
     signal.signal(signal.SIGTERM, lambda number, frame: arrived.put((number, frame)))
@@ -61,9 +65,11 @@ def _hand_on_termination() -> None:
 
 def _hand_on_interrupt() -> None:
     """From now on SIGINT goes on to rules that nobody but this process tells of it, before its handler here acts."""
-    before = signal.getsignal(signal.SIGINT)
+    before, repeats = signal.getsignal(signal.SIGINT), Repeats()
 
     def hand_on(number: int, frame: FrameType | None) -> None:
+        if not repeats.count(number):
+            return
         if not has_terminal():
             _send(signal.SIGINT, rules(psutil.Process().children(recursive=True)))
         if callable(before):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from autotailor.project.repeats import Repeats
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-SAME_SECONDS = 2.0
-"""Time after the first signal in which further ones say the same: who ends a job sends a signal to all of its
-processes, and some of these hand the signal on to the training."""
 
 
 class Interruption:
@@ -21,11 +19,11 @@ class Interruption:
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._noted = 0.0
         self._before: dict[int, Any] = {}
+        self._has_heard, self._repeats = False, Repeats()
 
     def listen(self) -> None:
-        """From now on the first signal is only noted; one that comes more than ``SAME_SECONDS`` later acts at once."""
+        """From now on the first signal is only noted; a second signal acts at once, unless it repeats the first one."""
         if threading.current_thread() is threading.main_thread():  # other threads cannot receive signals
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
 
@@ -52,9 +50,10 @@ class Interruption:
             raise SystemExit(128 + self.number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.number is None:
-            self.number, self._noted = number, time.monotonic()
-        elif time.monotonic() - self._noted > SAME_SECONDS:
+        is_wish = self._repeats.count(number)
+        if not self._has_heard:  # the number may be that of a signal to another process
+            self._has_heard, self.number = True, number
+        elif is_wish:
             self.restore()
             signal.raise_signal(number)
 

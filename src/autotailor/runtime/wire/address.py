@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotailor.runtime.errors import PoolError
@@ -25,10 +25,12 @@ class Address:
     Attributes:
         path: of a Unix socket; None for TCP.
         port: of the loopback interface; 0 takes a free one.
+        inode: of the socket's file, where ``listen`` has made it.
     """
 
     path: Path | None = None
     port: int = 0
+    inode: int | None = field(default=None, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -89,7 +91,7 @@ class Address:
                 made.bind(str(self.path))
                 self.path.chmod(0o600)  # nobody can connect before listen
                 made.listen(BACKLOG)
-                return made, self
+                return made, replace(self, inode=self.path.stat().st_ino)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((LOOPBACK, self.port))
             made.listen(BACKLOG)
@@ -102,10 +104,11 @@ class Address:
             raise
 
     def release(self) -> None:
-        """Removes the file of a Unix socket."""
+        """Removes the file of a Unix socket, unless another server has taken its place."""
         if self.path is not None:
             with suppress(FileNotFoundError):
-                self.path.unlink()
+                if self.path.stat().st_ino == self.inode:
+                    self.path.unlink()
 
     def _free(self, path: Path) -> None:
         """Removes a socket that a killed server has left; any other file stays."""

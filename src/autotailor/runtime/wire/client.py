@@ -28,7 +28,8 @@ RELOAD_S = 600.0
 class Client:
     """A connection to a server; use one for each thread.
 
-    A failed request raises ``PoolError`` with the server's words, and the connection stays usable.
+    A failed request raises ``PoolError`` with the server's words, and the connection stays usable, unless the picture
+    was larger than the largest member's input: then the server ends the connection.
     """
 
     def __init__(
@@ -91,8 +92,15 @@ class Client:
 
         Returns:
             all settings.
+
+        Raises:
+            PoolError: a setting is unknown, or a value makes no sense; nothing has changed then.
         """
-        return dict(json.loads(self._ask(Kind.SET, json_body(settings))))
+        try:
+            body = json_body(settings)
+        except (ValueError, TypeError) as error:
+            raise PoolError(f"set: {settings} cannot be sent ({error}); give finite numbers, names or None") from error
+        return dict(json.loads(self._ask(Kind.SET, body)))
 
     def reload(self) -> dict[str, Any]:
         """Lets the server open its pool anew; returns the status afterwards.

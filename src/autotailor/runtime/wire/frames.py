@@ -57,6 +57,10 @@ class FramingError(PoolError):
     """What came is no frame, so that nothing behind it can be read; the connection ends."""
 
 
+class TooLongError(FramingError):
+    """A frame announces a body that is longer than the receiver takes."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """One message: its kind (of a request, a reply or ``Kind.ERROR``), its id, and its body."""
@@ -87,7 +91,8 @@ def receive(
         wait_s: seconds until a frame begins.
 
     Raises:
-        FramingError: what came is no frame, is too long, or ended within.
+        FramingError: what came is no frame, or ended within.
+        TooLongError: the body of the frame is longer than ``most``.
         TimeoutError: a time has passed.
     """
     connection.settimeout(wait_s)
@@ -101,7 +106,7 @@ def receive(
     if version != VERSION:
         raise FramingError(f"a frame has version {version}, expected {VERSION}: update the older of the two sides")
     if length > most:
-        raise FramingError(f"a frame announces {length} bytes, and at most {most} are accepted")
+        raise TooLongError(f"a frame announces {length} bytes, and at most {most} are accepted")
     return Frame(kind, number, _exactly(connection, length))
 
 

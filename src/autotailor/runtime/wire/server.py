@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.wire.address import Address
 from autotailor.runtime.wire.bodies import Reply, Request, json_body, json_object
-from autotailor.runtime.wire.frames import REPLY, Frame, FramingError, Kind, error_frame, receive
+from autotailor.runtime.wire.frames import REPLY, Frame, FramingError, Kind, TooLongError, error_frame, receive
 from autotailor.runtime.wire.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 MOST_CLIENTS = 8
 PATIENCE_S = 30.0
 """Seconds that a client may pause within a frame, or leave an answer untaken."""
+TOO_LARGE = ": resize pictures to the largest member's input before they are sent, and connect again"
 WAKE_S = 0.2
 FAREWELL_S = 1.0
 
@@ -156,7 +157,7 @@ class Server:
         except FramingError as error:
             logger.warning("a client's connection ends: %s", error)
             with suppress(OSError):
-                _farewell(connection, str(error))
+                _farewell(connection, f"{error}{TOO_LARGE if isinstance(error, TooLongError) else ''}")
         except OSError as error:
             logger.info("a client has gone: %s", error)
         finally:

@@ -20,7 +20,8 @@ from autotailor.finetuning import (
     PretrainConfig,
     PretrainResult,
 )
-from autotailor.finetuning.training import interruption
+from autotailor.finetuning.training.interruption import interruptible
+from autotailor.project import repeats
 from training import PRETRAIN, equal, fresh
 
 
@@ -65,20 +66,25 @@ def test_a_signal_that_ends_training_keeps_the_step_at_work(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_signal_that_arrives_twice_at_once_is_one_and_a_later_one_acts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slurm and systemd send SIGTERM to all processes of a job, and Snakemake hands its own on to the training."""
-    acted: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: acted.append(number))
-    try:
-        with interruption.interruptible() as noted:
-            for _ in range(2):
-                signal.raise_signal(signal.SIGTERM)
-            assert (noted.arrived(), acted) == (signal.SIGTERM, [])
-            monkeypatch.setattr(interruption, "SAME_SECONDS", 0.0)
-            signal.raise_signal(signal.SIGTERM)
-            assert acted == [signal.SIGTERM]
-    finally:
-        signal.signal(signal.SIGTERM, before)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_twice_at_once_counts_once_and_a_later_one_acts(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """A signal to all processes of a run also reaches a training through Snakemake, and a checkpoint is written."""
+
+    def end(number: int, frame: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(number, end)
+    request.addfinalizer(lambda: signal.signal(number, before))
+    with interruptible() as interruption:
+        interruption.number = signal.SIGTERM  # of another process that trains together with this one
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        assert interruption.arrived() == number
+        monkeypatch.setattr(repeats, "TOGETHER_S", 0.0)
+        with pytest.raises(InterruptedError):
+            signal.raise_signal(number)
 
 
 def test_checkpoints_are_minutes_apart() -> None:

@@ -48,6 +48,15 @@ def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
         server.address.connect(1).close()
 
 
+def test_a_server_whose_socket_was_removed_leaves_that_of_its_successor(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with served(path):
+        path.unlink()
+        successor, _ = Address(path).listen()
+    with successor:
+        assert path.is_socket()
+
+
 def test_another_server_and_another_file_are_left_alone(tmp_path: Path) -> None:
     with served(tmp_path / "s") as (server, _):
         with pytest.raises(PoolError, match="another server listens"):

@@ -82,6 +82,8 @@ def test_a_picture_that_is_too_large_is_refused_with_the_limit(tmp_path: Path) -
     with (
         served(tmp_path / "s") as (server, _),
         Client(server.address) as client,
-        pytest.raises(PoolError, match="at most 4096 are accepted"),
+        pytest.raises(
+            PoolError, match="at most 4096 are accepted: resize pictures to the largest member's input before"
+        ),
     ):
         client.infer(picture(1.0, (3, 512, 512)))

@@ -52,6 +52,14 @@ def test_a_client_gets_what_it_asks_for(running: Served) -> None:
     assert recorder.settings["rate"] == 2.0
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
+def test_a_setting_that_no_request_can_carry_is_refused_and_the_connection_stays(local: Served, value: object) -> None:
+    with Client(local[0].address) as client:
+        with pytest.raises(PoolError, match=r"set: .* cannot be sent .* give finite numbers, names or None"):
+            client.set(deadline_ms=value)  # type: ignore[arg-type]
+        assert client.set(rate=2.0)["rate"] == 2.0
+
+
 def test_a_successor_takes_over_between_two_requests(local: Served) -> None:
     server, first = local
     first.may_go.clear()

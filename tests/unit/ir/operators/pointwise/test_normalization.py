@@ -29,7 +29,8 @@ CASES = {
     "norm": case("y = LpNormalization <axis = 1, p = 2> (t)"),
     "absolute norm": case("y = LpNormalization <axis = 1, p = 1> (t)"),
     "absolute norm of a row": case("y = LpNormalization <axis = -1, p = 1> (t)", row=True),
-    "mean and variance": case("y = MeanVarianceNormalization <axes = [2, 3]> (t)"),
+    # behind a sigmoid, because the mean over the pixels of each channel, which the logits are made of, would be 0
+    "mean and variance": case("n = MeanVarianceNormalization <axes = [2, 3]> (t)  y = Sigmoid (n)"),
 }  # fmt: skip
 
 
