@@ -101,7 +101,7 @@ def accuracies(network: nn.Module, data: DataSplits, threads: int, resolution: i
 def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> dict[str, float]:
     """``loss`` of the last epoch, where there was one, and the number of ``images`` seen in all epochs."""
     per_epoch = data.train.num_batches(batch_size) * min(batch_size, len(data.train))
-    last = {"loss": row["loss"] for row in history[-1:]}
+    last = {"loss": history[-1]["loss"]} if history else {}
     return last | {"images": float(per_epoch * len(history))}
 
 
