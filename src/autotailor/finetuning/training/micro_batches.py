@@ -99,8 +99,8 @@ class MicroBatches:
     def _refusal_of_single_images(self) -> str:
         return (
             f"{self._title}: a BatchNorm of the network normalises one value for each channel and image, and cannot do "
-            f"so for a single image; set micro_batch (it is {self.size}) to 0 or to a number that leaves no single image "
-            f"of a batch, and batch_size to 2 images or more for each process"
+            f"so for a single image; set micro_batch (it is {self.size}) to 0 or to a number that leaves no single "
+            f"image of a batch, and batch_size to 2 images or more for each process"
         )
 
     def _attempt(self, step: Step, seed: int) -> float:
