@@ -36,7 +36,8 @@ class PretrainResult:
 
     Attributes:
         state_dict: weights, contiguous.
-        metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), ``loss`` of the last epoch, ``images`` seen.
+        metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), ``loss`` of the last epoch (unless there was
+            none), ``images`` seen.
         history: one row for each epoch.
     """
 
@@ -98,12 +99,10 @@ def accuracies(network: nn.Module, data: DataSplits, threads: int, resolution: i
 
 
 def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> dict[str, float]:
-    """``loss`` of the last epoch, and the number of ``images`` seen in all epochs."""
+    """``loss`` of the last epoch, where there was one, and the number of ``images`` seen in all epochs."""
     per_epoch = data.train.num_batches(batch_size) * min(batch_size, len(data.train))
-    return {
-        "loss": history[-1]["loss"] if history else float("nan"),
-        "images": float(per_epoch * len(history)),
-    }
+    last = {"loss": history[-1]["loss"]} if history else {}
+    return last | {"images": float(per_epoch * len(history))}
 
 
 def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> None:

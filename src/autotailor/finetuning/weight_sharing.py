@@ -51,7 +51,7 @@ class FinetuneResult:
     Attributes:
         net: with the trained weights and the largest SubNet's recalibrated statistics.
         metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), each with ``original_``, ``largest_`` and
-            ``smallest_`` before it; ``loss`` of the last epoch, ``images`` seen.
+            ``smallest_`` before it; ``loss`` of the last epoch (unless there was none), ``images`` seen.
         history: one row for each epoch, with the accuracies of the epochs after which the panel was measured.
     """
 

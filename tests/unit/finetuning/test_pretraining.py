@@ -47,6 +47,12 @@ class TestPretrain:
         assert equal(again.state_dict, pretrained.state_dict)
         assert again.history == pretrained.history
 
+    def test_without_epochs_there_is_no_loss(self, tiny: DataSplits, tmp_path: Path) -> None:
+        """NaN would be no number of JSON."""
+        metrics = finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=0), tmp_path).metrics
+        assert set(metrics) == {"validation_accuracy", "test_accuracy", "images"}
+        assert metrics["images"] == 0
+
     def test_a_finished_run_is_not_repeated(self, tiny: DataSplits, tmp_path: Path) -> None:
         first = finetuning.pretrain(fresh(), tiny, PRETRAIN, tmp_path)
         again = finetuning.pretrain(fresh(), tiny_data.splits(fail_at=(0, 0)), PRETRAIN, tmp_path)

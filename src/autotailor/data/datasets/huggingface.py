@@ -79,8 +79,16 @@ class Rows:
             raise DataError(f"{self.place}: the picture of row {index} {error}") from error
 
     def content(self, index: int) -> bytes:
-        """The bytes of a picture, which are stored in the table, or in a file that the table names."""
+        """The bytes of a picture, which are stored in the table, or in a file that the table names.
+
+        Raises:
+            PictureError: the row has no picture.
+        """
+        from autotailor.data.pictures.reading import PictureError
+
         stored = self.rows[index][self.image]
+        if stored is None or (stored["bytes"] is None and stored["path"] is None):
+            raise PictureError(f"is missing; leave the row out (Dataset.filter), or put a picture into {self.image}")
         return bytes(stored["bytes"]) if stored["bytes"] is not None else Path(stored["path"]).read_bytes()
 
     def contents(self) -> list[str]:
@@ -154,7 +162,13 @@ class Huggingface(Dataset):
     def _labels(self, rows: Any) -> IntArray:
         if not self._config.labels:
             return np.full(len(rows), UNKNOWN, dtype=np.int64)
-        found = np.asarray(rows[self._config.label][:])
+        values = list(rows.with_format(None)[self._config.label])
+        if None in values:
+            raise DataError(
+                f"data {self._config.name}: row {values.index(None)} has no label in the column {self._config.label}; "
+                f"give it one, or leave the row out (Dataset.filter)"
+            )
+        found = np.asarray(values)
         if not np.issubdtype(found.dtype, np.integer):
             raise DataError(
                 f"data {self._config.name}: the column {self._config.label} holds {found.dtype} values; labels are "
@@ -231,7 +245,10 @@ def _named(where: str, loaded: Any) -> Mapping[str, Any]:
         if present:
             found[part] = loaded[present[0]]
     if "train" not in found:
-        raise DataError(f"{where} has the splits {', '.join(map(str, loaded))}, and none of them is train")
+        raise DataError(
+            f"{where} has the splits {', '.join(map(str, loaded))}, and none of them is train; save a DatasetDict that "
+            f"names the split of training pictures train"
+        )
     return found
 
 
@@ -246,7 +263,7 @@ def _pictures_beside(rows: Any, image: str) -> Sequence[tuple[int, Path]]:
     for chunk in rows.data.column(image).chunks:
         if chunk.field("bytes").null_count:
             stored = zip(chunk.field("bytes").is_null().to_pylist(), chunk.field("path").to_pylist(), strict=True)
-            paths += [Path(path) for is_outside, path in stored if is_outside]
+            paths += [Path(path) for is_outside, path in stored if is_outside and path is not None]
     return list(enumerate(paths))
 
 

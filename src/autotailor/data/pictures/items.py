@@ -8,6 +8,7 @@ numbers from 0 to 1. Pixels that are already normalised are refused, because aut
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,9 @@ def _eight_bits(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if not whole and not np.issubdtype(pixels.dtype, np.floating):
         raise DataError(f"its pixels are of the type {pixels.dtype}; return uint8, or floats from 0 to 1")
     low, high, most = float(pixels.min()), float(pixels.max()), WHITE if whole else 1
-    if not (low >= 0 and high <= most):  # NaN is refused, too
+    if math.isnan(low):
+        raise DataError("some of its pixels are no numbers (NaN); return pixels from 0 to 1, or leave the item out")
+    if low < 0 or high > most:
         how = "return them without normalisation, which data.mean and data.std describe"
         if low >= 0 and high > 1:
             how = "scale them to this range, or return uint8"

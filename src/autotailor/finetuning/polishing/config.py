@@ -79,7 +79,12 @@ class PolishConfig(LoopConfig):
         super().__post_init__()
         at_least(self, workers=1)
         if self.teacher not in TEACHERS:
-            raise TrainingError(f"unknown polish.teacher {self.teacher!r}; known are {', '.join(TEACHERS)}")
+            other = (
+                "; a network of timm or of your own teaches in finetune.teacher only"
+                if ":" in str(self.teacher)
+                else ""
+            )
+            raise TrainingError(f"unknown polish.teacher {self.teacher!r}; known are {', '.join(TEACHERS)}{other}")
         counts = [each.candidates for each in self.rounds]
         if counts != sorted(counts, reverse=True):
             raise TrainingError(f"polish.rounds: {counts} candidates; a round cannot train more than the one before")

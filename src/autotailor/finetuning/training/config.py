@@ -105,23 +105,33 @@ class LoopConfig:
         at_least(self, epochs=0, batch_size=2, seed=0, threads=1, micro_batch=0, processes=1, nodes=1)
         not_negative(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm")
         not_negative(self, "checkpoint_seconds", "spike", "ema")
-        if self.optimizer not in names():
-            raise TrainingError(f"unknown optimizer {self.optimizer!r}; known are {', '.join(names())}")
-        if self.spike and self.spike <= 1:
-            raise TrainingError(f"{type(self).__name__}.spike: expected 0 or a ratio above 1, not {self.spike}")
-        if self.precision not in PRECISIONS:
-            raise TrainingError(f"unknown precision {self.precision!r}; known are {', '.join(PRECISIONS)}")
         accelerator.check_name(self.accelerator, f"{type(self).__name__}.accelerator")
-        if self.ema >= 1:
-            raise TrainingError(f"{type(self).__name__}.ema: expected a decay from 0 to below 1, not {self.ema}")
+        self._check_names()
         self._check_processes()
-        if self.lr == 0 or self.warmup > 1 or self.label_smoothing >= 1:
-            raise TrainingError("training needs lr > 0, warmup <= 1 and label_smoothing < 1")
+        self._check_ranges()
 
     @property
     def world(self) -> int:
         """Number of all processes that train together."""
         return self.processes * self.nodes
+
+    def _check_names(self) -> None:
+        for key, known in (("optimizer", names()), ("precision", PRECISIONS)):
+            if (value := getattr(self, key)) not in known:
+                known_names = ", ".join(known)
+                raise TrainingError(f"{type(self).__name__}.{key}: unknown {key} {value!r}; known are {known_names}")
+
+    def _check_ranges(self) -> None:
+        ranges = {
+            "lr": (self.lr > 0, "a rate above 0 (where nothing is to be trained, 0 epochs)"),
+            "warmup": (self.warmup <= 1, "a share of the steps from 0 to 1"),
+            "label_smoothing": (self.label_smoothing < 1, "a share from 0 to below 1"),
+            "spike": (self.spike == 0 or self.spike > 1, "0 or a ratio above 1"),
+            "ema": (self.ema < 1, "a decay from 0 to below 1"),
+        }
+        for name, (is_within, expected) in ranges.items():
+            if not is_within:
+                raise TrainingError(f"{type(self).__name__}.{name}: expected {expected}, not {getattr(self, name)}")
 
     def _check_processes(self) -> None:
         where = type(self).__name__

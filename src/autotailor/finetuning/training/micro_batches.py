@@ -29,6 +29,8 @@ from autotailor.finetuning.training.processes.team import Agreed, Team
 from autotailor.finetuning.training.steps import Step, StepFunction
 
 logger = logging.getLogger(__name__)
+SINGLE = "Expected more than 1 value per channel when training"
+"""What PyTorch's BatchNorm says of a single image where each of its channels is one value."""
 
 
 def no_signal() -> int:
@@ -88,9 +90,18 @@ class MicroBatches:
             with self._team.statistics():
                 return self._attempt(step, seed)
         except Exception as error:
+            if SINGLE in str(error):
+                raise TrainingError(self._refusal_of_single_images()) from error
             if not is_out_of_memory(error):
                 raise
         return None
+
+    def _refusal_of_single_images(self) -> str:
+        return (
+            f"{self._title}: a BatchNorm of the network normalises one value for each channel and image, and cannot do "
+            f"so for a single image; set micro_batch (it is {self.size}) to 0 or to a number that leaves no single "
+            f"image of a batch, and batch_size to 2 images or more for each process"
+        )
 
     def _attempt(self, step: Step, seed: int) -> float:
         torch.manual_seed(seed)

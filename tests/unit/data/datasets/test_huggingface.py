@@ -119,6 +119,10 @@ def test_what_cannot_be_used_is_refused_by_name(saved: Path, tmp_path: Path) -> 
         {"image": [{"bytes": b"no picture", "path": None}] * 6, "label": [0, 1, 2] * 2}, rows(1).features
     )
     broken.save_to_disk(tmp_path / "broken")
+    missing = {"image": [None, *rows(5)["image"]], "label": [0, 1, 2] * 2}
+    datasets.Dataset.from_dict(missing, rows(1).features).save_to_disk(tmp_path / "missing")
+    unlabelled = {"image": rows(6)["image"][:], "label": [0, 1, 2, 0, None, 2]}
+    datasets.Dataset.from_dict(unlabelled, rows(1).features).save_to_disk(tmp_path / "unlabelled")
     for given, message in (
         (section(Path()) | {"dataset": ""}, r"set data\.dataset to a folder of save_to_disk"),
         (section(tmp_path / "nowhere"), r"cannot be loaded by load_dataset"),
@@ -127,7 +131,9 @@ def test_what_cannot_be_used_is_refused_by_name(saved: Path, tmp_path: Path) -> 
         (section(saved, image="label"), r"label is no column of images"),
         (section(tmp_path / "renamed"), r"set data\.image to one of photo"),
         (section(tmp_path / "texts"), r"labels are whole numbers from 0 on"),
-        (section(tmp_path / "val"), r"has the splits val, and none of them is train"),
+        (section(tmp_path / "val"), r"has the splits val, and none of them is train; save a DatasetDict"),
+        (section(tmp_path / "missing"), r"the picture of row 0 is missing; leave the row out"),
+        (section(tmp_path / "unlabelled"), r"row 4 has no label in the column label; give it one"),
         (section(tmp_path / "broken"), r"row 0 is no picture of a known format"),
     ):
         with pytest.raises(data.DataError, match=message):

@@ -155,7 +155,7 @@ def test_labels_are_not_needed(module) -> None:  # type: ignore[no-untyped-def]
         ("def make(): return [(np.zeros((2, 3, 4, 4), np.uint8), 1)] * 9", r"not that of one picture"),
         ("def make(): return [(np.zeros((0, 4, 3), np.uint8), 1)] * 9", r"not that of one picture"),
         ("def make(): return [(np.full((4, 4, 3), -0.5), 1)] * 9", r"run from -0\.5 .*without normalisation"),
-        ("def make(): return [(np.full((4, 4, 3), np.nan), 1)] * 9", r"run from nan"),
+        ("def make(): return [(np.full((4, 4, 3), np.nan), 1)] * 9", r"no numbers \(NaN\); return pixels"),
         ("def make(): return [(np.full((4, 4, 3), 1j), 1)] * 9", r"of the type complex128"),
         ("def make(): return [('a.jpg', 1)] * 9", r"its image is a str; return a PIL image, an array or a tensor"),
         ("""

@@ -26,6 +26,16 @@ def test_a_section_of_the_configuration_is_read() -> None:
         ({"epochs": 3}, "epochs of each round stand in polish.rounds"),
         ({"resume_from": "a.ckpt"}, "goes on from its own checkpoints only"),
         ({"workers": 0}, "workers"),
+        (
+            {"teacher": "timm:resnet18"},
+            r"are best, largest, original; a network of timm .* finetune\.teacher only",
+        ),
+        ({"teacher": None}, r"unknown polish\.teacher None; known are best, largest, original$"),
+        ({"optimizer": "adam"}, r"PolishConfig\.optimizer: unknown optimizer 'adam'; known are adamw, "),
+        ({"precision": "fp8"}, r"PolishConfig\.precision: unknown precision 'fp8'; known are auto, "),
+        ({"lr": 0}, r"PolishConfig\.lr: expected a rate above 0 .*, not 0"),
+        ({"warmup": 2}, r"PolishConfig\.warmup: expected a share of the steps from 0 to 1, not 2"),
+        ({"label_smoothing": 1}, r"PolishConfig\.label_smoothing: expected a share from 0 to below 1, not 1"),
         ({"round": []}, "unknown keys"),
     ],
 )

@@ -118,3 +118,10 @@ def test_an_interrupted_training_remembers_the_size(tiny: DataSplits, tmp_path: 
     again = finetuning.pretrain(network, tiny, PRETRAIN, tmp_path / "killed")
     assert equal(whole.state_dict, again.state_dict)
     assert {count for count in network.seen if count <= 16} >= {8}
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 4), (2, 3)])
+def test_a_single_image_for_a_norm_of_single_values_is_refused_with_the_remedy(size: int, count: int) -> None:
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.BatchNorm1d(3), nn.Linear(3, 5))
+    with pytest.raises(TrainingError, match=rf"test: a BatchNorm .*set micro_batch \(it is {size}\) to 0 or to"):
+        micro_batches(network, size).gradients(batch(count), seed=0)
