@@ -54,7 +54,9 @@ def raised(error: BaseException) -> str:
 
 def _is_library(path: str) -> bool:
     """Whether a file belongs to Python, to an installed package or to autotailor, and not to the user's own code."""
-    known = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parent))
+    # the name ``__file__`` would say that this module reads the files beside itself (``autotailor.code``)
+    here = Path(raised.__code__.co_filename).parent
+    known = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(here))
     return path.startswith(("<", *known))
 
 
