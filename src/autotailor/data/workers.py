@@ -92,7 +92,7 @@ class TrainingLoader:
         if not self._workers or _start_method() != "fork" or threading.current_thread() is not threading.main_thread():
             yield from chosen_batches(self._items, keys, self._workers)
         elif self._is_busy:
-            yield from self._fork(list(keys), persistent=False)
+            yield from _sound(self._fork(list(keys), persistent=False))
         else:
             self._is_busy = True
             try:

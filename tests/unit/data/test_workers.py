@@ -75,6 +75,24 @@ def test_signals_to_a_whole_job_do_not_end_the_processes_that_prepare_images() -
     assert [process.exitcode for process in watched] == [0, 0]
 
 
+@pytest.mark.skipif(workers._start_method() != "fork", reason="threads prepare the images here")
+def test_a_second_reader_hears_of_an_unreadable_picture_as_well() -> None:
+    """While the first reader has batches left, processes of its own serve the second one."""
+
+    class Items:
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            if index == 5:
+                raise DataError("item 5 is cut off")
+            return torch.zeros(1), index
+
+    loader = workers.TrainingLoader(Items(), 1)
+    first = loader.batches([[0, 1], [2, 3]])
+    next(first)
+    with pytest.raises(DataError, match="item 5 is cut off"):
+        list(loader.batches([[4, 5]]))
+    assert len(list(first)) == 1
+
+
 @pytest.mark.parametrize("workers_", [0, 2])
 def test_a_picture_that_cannot_be_read_is_told_in_one_sentence(workers_: int) -> None:
     """A process that reads pictures would put its traceback in front of the message."""
