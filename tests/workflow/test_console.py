@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from autotailor.progress.record import Record, record_of, write_record
+from autotailor.progress.note import write_note
+from autotailor.progress.record import Record, record_of
 
 ROOT = Path(__file__).parents[2]
 RULES = ("pretrain", "finetune")
@@ -78,7 +79,7 @@ def test_a_run_is_a_line_for_each_stage_that_begins_or_ends(handled: Any) -> Non
     emit(begun(0))
     record = Record("pretrain", begun=time.time(), ended=time.time(), outcome="done", result="accuracy 94.5 %",
                     warnings=("the loss jumped: lower lr",))  # fmt: skip
-    write_record(record_of(log("pretrain")), record)
+    write_note(record_of(log("pretrain")), record)
     emit(event("job_finished", job_id=0))
     emit(begun(1))
     emit(event("job_finished", job_id=1))
@@ -134,7 +135,7 @@ def test_a_stage_that_a_signal_has_ended_was_stopped_and_has_not_failed(handled:
     emit(event("run_info"))
     emit(begun(0))
     now = time.time()
-    write_record(record_of(log("pretrain")), Record("pretrain", begun=now, ended=now, outcome="stopped"))
+    write_note(record_of(log("pretrain")), Record("pretrain", begun=now, ended=now, outcome="stopped"))
     emit(event("job_error", jobid=0))
     emit(event("error", "WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR))
     handled.handler.close()
@@ -157,7 +158,7 @@ def test_what_is_not_known_to_be_noise_is_shown(handled: Any) -> None:
 
 
 def test_the_time_left_is_that_of_the_last_run_as_far_as_it_is_known(console: Any) -> None:
-    write_record(record_of(log("pretrain")), Record("pretrain", begun=100.0, ended=160.0, outcome="done"))
+    write_note(record_of(log("pretrain")), Record("pretrain", begun=100.0, ended=160.0, outcome="done"))
     plan = console.plan.Plan([console.plan.Job(rule, log(rule)) for rule in RULES])
     assert plan.left() == "about 1:00 left, and 1 stage for the first time"
     plan.jobs[0].state, plan.jobs[0].begun = "running", time.time() - 45
@@ -178,7 +179,7 @@ def test_a_terminal_shows_the_running_stages_with_their_progress_in_lines_that_f
     plan = console.plan.Plan([console.plan.Job(rule, log(rule)) for rule in RULES])
     job = plan.jobs[0]
     job.state, job.begun = "running", time.time() - 65
-    write_record(record_of(job.log), Record("pretrain", begun=time.time(), said="epoch 3 of 9", step="x" * 200))
+    write_note(record_of(job.log), Record("pretrain", begun=time.time(), said="epoch 3 of 9", step="x" * 200))
     display.plan = plan
     display._console.print(display._now())
     running, summary = stream.getvalue().splitlines()

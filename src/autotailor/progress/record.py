@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 SUFFIX = ".progress.json"
@@ -74,11 +73,3 @@ def read_record(path: Path) -> Record | None:
         return Record(**{**values, "warnings": tuple(values.get("warnings", ()))})
     except (OSError, ValueError, TypeError, AttributeError):
         return None
-
-
-def write_record(path: Path, record: Record) -> None:
-    """Writes a record; a reader sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(record)) + "\n", encoding="utf-8")
-    temporary.replace(path)

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotailor.logs import OWN
-from autotailor.progress.record import DONE, FAILED, STOPPED, Record, read_record, record_of, write_record
+from autotailor.progress.note import write_note
+from autotailor.progress.record import DONE, FAILED, STOPPED, Record, read_record, record_of
 
 SECONDS = 1.0
 """Time between two writes: a person does not read faster, and a file system of a cluster is not troubled."""
@@ -92,7 +93,7 @@ class Recorder(logging.Handler):
         if self._changed:
             self._changed = False
             with contextlib.suppress(OSError):  # a full disk ends the rule elsewhere, with a better message
-                write_record(self._path, self._record)
+                write_note(self._path, self._record)
 
 
 def begin(log: str | Path, rule: str) -> Recorder:

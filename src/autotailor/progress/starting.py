@@ -12,10 +12,11 @@ import os
 import socket
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from autotailor.progress.alive import is_alive
+from autotailor.progress.note import write_note
 
 NOTE = Path(".snakemake/autotailor/starting.json")
 LONGEST_S = 3600.0
@@ -53,10 +54,7 @@ def note_start(folder: Path = Path()) -> None:
         return
     path = folder.resolve() / NOTE
     with suppress(OSError):  # a full disk ends the run elsewhere, with a better message
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(asdict(Starting(os.getpid(), socket.gethostname(), time.time()))) + "\n")
-        temporary.replace(path)
+        write_note(path, Starting(os.getpid(), socket.gethostname(), time.time()))
         atexit.register(_remove, path, os.getpid())
 
 

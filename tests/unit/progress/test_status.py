@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from autotailor.__main__ import main
-from autotailor.progress.record import Record, record_of, write_record
+from autotailor.progress.note import write_note
+from autotailor.progress.record import Record, record_of
 from autotailor.progress.starting import NOTE, starting
 from autotailor.progress.status import ProgressError, read_status
 
@@ -40,7 +41,7 @@ def write(folder: Path, outcome: str, states: dict[str, str], **about: Any) -> N
 
 def record(folder: Path, rule: str, **values: Any) -> None:
     path = folder / "logs" / "m" / f"{rule}.log"
-    write_record(record_of(path), Record(rule, begun=1000.0, **values))
+    write_note(record_of(path), Record(rule, begun=1000.0, **values))
 
 
 def states(folder: Path, *which: str) -> dict[str, str]:
@@ -97,7 +98,7 @@ def test_the_run_of_another_machine_is_believed(tmp_path: Path) -> None:
 def test_a_record_of_an_earlier_run_does_not_count(tmp_path: Path) -> None:
     write(tmp_path, "", {"finetune": "running"})
     path = tmp_path / "logs" / "m" / "finetune.log"
-    write_record(record_of(path), Record("finetune", begun=10.0, ended=20.0, outcome="done", result="old"))
+    write_note(record_of(path), Record("finetune", begun=10.0, ended=20.0, outcome="done", result="old"))
     assert states(tmp_path) == {"finetune": "running"}
     assert read_status(tmp_path).stages[0].now == ""
 
