@@ -9,6 +9,7 @@ from functools import partial
 from learnt import learnt_accuracy
 
 from autotailor import search, sensitivity
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from controls.run import Run
 
@@ -38,7 +39,7 @@ def contests(run: Run) -> dict[int, Contest]:
     """Budget (percent) to its contest, for the budgets that the space reaches; searched once, then read."""
     path, whole = run.folder / "candidates.csv", float(run.cost.predict(run.net.largest().to_array())[0])
     if not path.exists():
-        _choose(run, whole).write(path)
+        _choose(run).write(path)
     found = search.read_candidates(path, run.net.space)
     accuracies = {id_: each.accuracy for id_, each in found.accuracies.items()}
     return {
@@ -47,22 +48,38 @@ def contests(run: Run) -> dict[int, Contest]:
     }
 
 
-def _choose(run: Run, whole: float) -> search.Choice:
-    """Candidates of all budgets that some SubNet meets."""
-    net, settings = run.net, run.configuration
+def predicted_accuracy(run: Run) -> Metric:
+    """The prediction of accuracy that candidates are chosen by; evaluations are read from their journals."""
+    return learnt_accuracy(run.net, run.data, evaluation(run), _searching(run), run.cost, _reached(run), run.folder)
+
+
+def evaluation(run: Run) -> sensitivity.SensitivityConfig:
+    """How SubNets with the SuperNet's weights are evaluated."""
+    settings = run.configuration
     section = settings["sensitivity"] | {"calibration": settings["finetune"]["calibration"]}
-    known = sensitivity.SensitivityConfig.from_section(section)
-    config = search.SearchConfig.from_section(settings["search"])
-    least = float(run.cost.predict(net.smallest().to_array())[0])
-    reached = [f"{share}%" for share in BUDGETS if share / 100 * whole >= least]
-    predicted = learnt_accuracy(net, run.data, known, config, run.cost, reached, run.folder)
-    objectives = search.Objectives(predicted, run.cost)
+    return sensitivity.SensitivityConfig.from_section(section)
+
+
+def _choose(run: Run) -> search.Choice:
+    """Candidates of all budgets that some SubNet meets."""
+    config = _searching(run)
+    objectives = search.Objectives(predicted_accuracy(run), run.cost)
     front = search.search(objectives, config).front
     measure = partial(
         sensitivity.measure_accuracies,
-        net,
+        run.net,
         run.data,
-        config=known,
+        config=evaluation(run),
         journal=run.folder / "candidates.jsonl",
     )
-    return search.choose(objectives, front, reached, measure, config)
+    return search.choose(objectives, front, _reached(run), measure, config)
+
+
+def _searching(run: Run) -> search.SearchConfig:
+    return search.SearchConfig.from_section(run.configuration["search"])
+
+
+def _reached(run: Run) -> list[str]:
+    """Budgets that some SubNet meets."""
+    smallest, whole = (float(run.cost.predict(s.to_array())[0]) for s in (run.net.smallest(), run.net.largest()))
+    return [f"{share}%" for share in BUDGETS if share / 100 * whole >= smallest]

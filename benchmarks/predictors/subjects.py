@@ -32,10 +32,16 @@ SUBJECTS = {
     "levit_256": "timm:levit_conv_256",
     "resnet50": "resnet50",
     "convnext_tiny": "convnext_tiny",
+    "resnet18_64": "timm:resnet18@64",
+    "regnety_004_64": "timm:regnety_004@64",
+    "mobilenetv3_large_64": "timm:mobilenetv3_large_100@64",
+    "convnext_atto_64": "timm:convnext_atto@64",
 }
 """Name to a model of ``conf/model``, which has a space, or to a network whose space autotailor proposes.
 
-LeViT is timm's variant with convolutions: ncnn cannot run the BatchNorm over flattened tokens of the linear variant.
+Behind an ``@`` stands the side of the images in pixels. With 64 pixels a network reads more weights than activations,
+so that memory bounds more of its latency. LeViT is timm's variant with convolutions: ncnn cannot run the BatchNorm over
+flattened tokens of the linear variant.
 """
 SEED, TRAINING_SEED = 1, 2
 
@@ -100,7 +106,10 @@ def compile_network(source: str) -> SuperNet:
     """The SuperNet of a model of ``conf/model`` or of a timm network, with random weights."""
     torch.manual_seed(0)
     if ":" in source:
-        return autotailor.compile(_drawn(create_network(source, pretrained=False)))
+        network, _, side = source.partition("@")
+        return autotailor.compile(
+            _drawn(create_network(network, pretrained=False)), resolution=int(side) if side else None
+        )
     model = config.compose(CONF, source, "host")["model"]
     graph = export_module(_drawn(create_network(model["source"], pretrained=False)), model["resolution"])
     return autotailor.SuperNet.of(parse(normalise(graph), source), model["space"])

@@ -1,0 +1,201 @@
+"""Measures what the choice of a SubNet costs: the polished SubNet of a budget against forty polished rivals near it.
+
+    python benchmarks/regret.py --lut results/resnet_digits/host/lut.csv --budgets 50 30 70 --overrides polish=short
+
+For each budget, a share of the original network's latency, the search chooses candidates and the race of the rule
+``polish`` one of them. Rivals are other SubNets whose predicted latency is at most 5 % below the budget: half of them
+are those that the accuracy model thinks best among at least 4,000 random SubNets of the space, the other half any. All
+rivals are polished in lockstep, for as many epochs as the winner of the race. Columns of ``regret.csv``, accuracies in
+percent:
+
+- ``chosen``: accuracy of the chosen SubNet on the test set.
+- ``best``: the same of the rival that is best on the validation set. ``regret`` is the difference, with its standard
+  error, paired by image and clustered by base image.
+- ``luckiest``: the best of all rivals on the test set itself. As the luckiest of forty it is too good to be true.
+- ``rank``: how many rivals are more accurate than the chosen SubNet on the test set.
+- ``validation_rank``: the same on the validation set, where the race has chosen among fewer.
+
+Parts that are finished are read, and training goes on from its checkpoints. Without ``--lut``, MACs stand for latency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from controls.budgets import BUDGETS, Contest, contests, evaluation, predicted_accuracy
+from controls.outcome import Outcome
+from controls.run import Run
+from rich.console import Console
+from rich.table import Table
+
+from autotailor import sensitivity
+from autotailor.accuracy.calibration import Calibrator, resolution_of
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.evaluation import correctness, evaluate
+from autotailor.finetuning.config import LARGEST
+from autotailor.finetuning.polishing import PolishConfig, Polished, polish
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.space.subnet import SubNet
+from autotailor.statistics import accuracy, accuracy_drop
+
+NEAR = 0.95
+"""Rivals have at least this share of the budget."""
+DRAWS = 4000
+MOST_DRAWS = 200_000
+CHOSEN = "chosen"
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Polished SubNets of one budget, by id; the chosen one's id."""
+
+    chosen: str
+    outcomes: Mapping[str, Outcome]
+
+
+def near(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
+    """At least ``count`` distinct random SubNets near a budget, fewer where a great many draws find no more."""
+    net, limit = run.net, budget / 100 * float(run.cost.predict(run.net.largest().to_array())[0])
+    rng = random.Random(1000 * run.seed + budget)
+    found = dict[SubNet, None]()
+    for drawn in range(MOST_DRAWS):
+        if drawn >= DRAWS and len(found) >= count:
+            break
+        subnet = net.sample(rng)
+        if NEAR * limit <= float(run.cost.predict(subnet.to_array())[0]) <= limit and subnet != avoid:
+            found[subnet] = None
+    return list(found)
+
+
+def rivals(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
+    """Half of them are those predicted best near the budget, half of them any others near the budget."""
+    found = near(run, budget, avoid, 4 * count)
+    predicted = predicted_accuracy(run).predict(np.concatenate([subnet.to_array() for subnet in found]))
+    ordered = [found[place] for place in np.argsort(-predicted)]
+    best, rest = ordered[: count // 2], ordered[count // 2 :]
+    return best + random.Random(run.seed).sample(rest, min(count - len(best), len(rest)))
+
+
+def train(run: Run, budget: int, contest: Contest, count: int) -> Trained:
+    """Polishes the chosen SubNet and its rivals, where this is not done yet."""
+    folder = run.folder / "regret" / f"{budget}"
+    if not any(folder.glob(f"{CHOSEN}_*.json")):
+        race = replace(run.polish, teacher=LARGEST)
+        _polish(run, {CHOSEN: contest.subnets}, contest.accuracies, race, folder, "race", f"{CHOSEN}_")
+    winner = next(iter(folder.glob(f"{CHOSEN}_*.json")))
+    chosen = winner.stem.removeprefix(f"{CHOSEN}_")
+    others = rivals(run, budget, next(s for s in contest.subnets if s.id == chosen), count)
+    if any(not (folder / f"{subnet.id}.json").is_file() for subnet in others):
+        journal = folder / "inherited.jsonl"
+        measured = sensitivity.measure_accuracies(run.net, run.data, others, config=evaluation(run), journal=journal)
+        inherited = {id_: each.accuracy for id_, each in measured.items()}
+        alike = tuple(replace(each, candidates=1) for each in run.polish.rounds)
+        config = replace(run.polish, rounds=alike, teacher=LARGEST)
+        _polish(run, {subnet.id: [subnet] for subnet in others}, inherited, config, folder, "rivals", "")
+    outcomes = {subnet.id: Outcome.read(folder / f"{subnet.id}.json") for subnet in others}
+    return Trained(chosen, {chosen: Outcome.read(winner)} | outcomes)
+
+
+def _polish(
+    run: Run,
+    contests: Mapping[str, Sequence[SubNet]],
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    folder: Path,
+    work: str,
+    prefix: str,
+) -> None:
+    """Holds a race and writes one file for the winner of each contest."""
+    winners, _ = polish(run.net, run.compiled, run.data, contests, inherited, config, folder / work)
+    for winner in winners.values():
+        _outcome(run, winner).write(folder / f"{prefix}{winner.subnet.id}.json")
+
+
+def _outcome(run: Run, found: Polished) -> Outcome:
+    """The accuracy of a SubNet with weights of its own, or with the SuperNet's where these were better."""
+    subnet = found.subnet
+    with deterministic(run.finetune.threads):
+        if found.weights is None:
+            module = run.net.module().eval()
+            statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
+            right = evaluate(module, subnet, run.data.test, statistics).right
+        else:
+            network = GraphModule(run.net.slice(subnet).with_weights(found.weights), logits=True)
+            right = correctness(network, run.data.test, resolution_of(subnet))
+    share = float(run.cost.predict(subnet.to_array())[0] / run.cost.predict(run.net.largest().to_array())[0])
+    validation = found.inherited if found.polished is None else found.polished
+    macs = float(run.net.macs().predict(subnet.to_array())[0] / run.net.macs().predict(run.net.largest().to_array())[0])
+    return Outcome(validation, right, json.dumps(subnet.assignment), macs, share, images=found.images)
+
+
+def judge(run: Run, budget: int, trained: Trained) -> dict[str, object]:
+    """The row of one budget."""
+    groups = run.data.test.groups
+    chosen = trained.outcomes[trained.chosen]
+    others = [outcome for id_, outcome in trained.outcomes.items() if id_ != trained.chosen]
+    best = max(others, key=lambda outcome: outcome.validation)
+    tests = np.array([accuracy(outcome.right, groups)[0] for outcome in others])
+    percent, error = accuracy(chosen.right, groups)
+    regret, regret_error = accuracy_drop(best.right, chosen.right, groups)
+    return {
+        "model": run.model,
+        "seed": run.seed,
+        "budget": budget,
+        "rivals": len(others),
+        "latency": 100 * chosen.latency,
+        "chosen": percent,
+        "standard_error": error,
+        "best": accuracy(best.right, groups)[0],
+        "regret": regret,
+        "regret_error": regret_error,
+        "luckiest": float(tests.max()),
+        "median": float(np.median(tests)),
+        "rank": int((tests > percent).sum()),
+        "validation_rank": sum(outcome.validation > chosen.validation for outcome in others),
+    }
+
+
+def render(frame: pd.DataFrame) -> Table:
+    """The table for the terminal."""
+    table = Table(title="The chosen SubNet against polished rivals, test set (%)")
+    for name in frame.columns:
+        table.add_column(name)
+    for row in frame.itertuples(index=False):
+        table.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row))
+    return table
+
+
+def main() -> None:
+    """Trains what is missing, and writes the table after each budget."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["resnet_digits"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--budgets", type=int, nargs="+", default=list(BUDGETS), choices=BUDGETS, help="in this order")
+    parser.add_argument("--rivals", type=int, default=40)
+    parser.add_argument("--lut", type=Path, help="LUT of the models; without it MACs stand for latency")
+    parser.add_argument("--directory", type=Path, default=Path("fronts"), help="may be that of fronts.py")
+    parser.add_argument("--overrides", nargs="*", default=[], help="KEY=VALUE of the configuration")
+    parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
+    arguments = parser.parse_args()
+    rows = []
+    for model in arguments.models:
+        for seed in arguments.seeds:
+            run = Run(arguments.directory.resolve(), model, seed, tuple(arguments.overrides), arguments.lut)
+            run.prepare()
+            reached = contests(run)
+            for budget in [budget for budget in arguments.budgets if budget in reached]:
+                rows.append(judge(run, budget, train(run, budget, reached[budget], arguments.rivals)))
+                frame = pd.DataFrame(rows)
+                frame.to_csv(arguments.csv, index=False, float_format="%.4f")
+                Console(width=200).print(render(frame))
+
+
+if __name__ == "__main__":
+    main()
