@@ -45,8 +45,10 @@ def judge(one: Subject, device: DeviceConfig, options: argparse.Namespace) -> ta
     anchor_ms = lut.latencies()[open_runtime(device).anchor().id]
     known = {key: latency / anchor_ms for key, latency in lut.latencies().items()}
     subnets = one.subnets
+    ours = alternatives.look_up(net, fusion, known, subnets)
     predicted = {
-        table.OURS: alternatives.look_up(net, fusion, known, subnets),
+        table.OURS: ours,
+        table.FORECAST: alternatives.with_forecast(ours, measured.mean(axis=0), np.abs(again)),
         "naive LUT": alternatives.look_up(net, fusion, naive, subnets),
         "MACs regression": alternatives.macs_regression(net, training, subnets),
         "random forest over operators": alternatives.forest_over_operators(net, fusion, operators, known, subnets),

@@ -18,7 +18,7 @@ COLUMNS = (
     "operators", "space_operators", "subnets", "floor_5", "floor_95", "raw_drift", "unclaimed_layers",
     "layers", "fusion_ignored",
 )  # fmt: skip
-OURS, CORRECTED = "LUT", "LUT, corrected"
+OURS, CORRECTED, FORECAST = "LUT", "LUT, corrected", "LUT, forecast"
 
 
 @dataclass(frozen=True)
