@@ -3,6 +3,10 @@
 Terms over the same variables are one table, and so are terms whose variables together have few joint choices. The
 gates are written into the tables. An entry's place in a flattened table is a sum of choice indices times strides, so
 that one matrix product gives the places of all SubNets in all tables. A ResNet50 has 88 terms and about 20 flat tables.
+
+Joining ends at ``LARGEST`` entries. Terms whose own variables have more joint choices still share a table with all
+terms over the same variables or some of these, up to ``LONGEST`` entries: one look-up in such a table costs more than
+in a small one, but much less than a look-up and a gate for each of the terms.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from autotailor.ir.space.variable import Space
 
 LARGEST = 4096
 """Entries of a joined table: so many fit the cache nearest to a core."""
+LONGEST = 16_384
+"""Entries of a table that terms over the same variables share in any case: 128 KiB, which fit a core's second cache."""
 ROWS = 2048
 """SubNets that are looked up at once: the places of these SubNets stay in a core's cache."""
 
@@ -85,7 +91,7 @@ class FlatTables:
         others = []
         for term in terms:
             scope = scope_of(space, term)
-            if term.derived is not None or math.prod(shape_of(space, scope)) > LARGEST:
+            if term.derived is not None or math.prod(shape_of(space, scope)) > LONGEST:
                 others.append(term)
             else:
                 table = term.values(space, grid(space, scope)).reshape(shape_of(space, scope))
@@ -105,12 +111,15 @@ class FlatTables:
 
 
 def _joined(space: Space, summed: dict[Scope, FloatArray]) -> list[tuple[Scope, FloatArray]]:
-    """Joins tables, the largest first, each with the one that it makes least larger, as long as the sum is small."""
+    """Joins tables, the largest first, each with the one that it makes least larger.
+
+    The sum has ``LARGEST`` entries at most, unless the larger one of the two has more already and grows no further.
+    """
     groups: list[list[Scope]] = []
     unions: list[set[int]] = []
     for scope in sorted(summed, key=lambda s: (-summed[s].size, s)):
         sizes = [math.prod(shape_of(space, sorted(union.union(scope)))) for union in unions]
-        fits = [k for k, size in enumerate(sizes) if size <= LARGEST]
+        fits = [k for k, size in enumerate(sizes) if size <= LARGEST or unions[k].issuperset(scope)]
         if fits:
             best = min(fits, key=lambda k: sizes[k])
             groups[best].append(scope)

@@ -38,6 +38,7 @@ def terms() -> tuple[Term, ...]:
 @pytest.mark.parametrize("largest", [1, 6, 4096])
 def test_sums_are_those_of_the_terms(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flat_tables, "LARGEST", largest)
+    monkeypatch.setattr(flat_tables, "LONGEST", largest)
     monkeypatch.setattr(flat_tables, "ROWS", 7)
     rows = stack(all_subnets())
     flat = FlatTables.of(SPACE, terms())
@@ -48,6 +49,20 @@ def test_small_terms_share_a_table() -> None:
     flat = FlatTables.of(SPACE, terms())
     assert len(flat.tables) == 1
     assert [term.derived is not None for term in flat.others] == [True]
+
+
+def test_terms_over_the_same_many_choices_share_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_tables, "LARGEST", 6)
+    monkeypatch.setattr(flat_tables, "LONGEST", 24)
+    rng = np.random.default_rng(1)
+    wide = ("resolution", "stage1.depth", "block2.expand_ratio")  # 18 joint choices
+    several = (*(Term(wide, rng.random((2, 3, 3))) for _ in range(3)), Term(("resolution",), rng.random(2)))
+    wider = Term((*wide, "block3.expand_ratio"), rng.random((2, 3, 3, 2)))
+    flat = FlatTables.of(SPACE, (*several, wider))
+    assert [len(table) for table in flat.tables] == [18]
+    assert flat.others == (wider,)
+    rows = stack(all_subnets())
+    np.testing.assert_allclose(flat.sums(rows), sum(t.values(SPACE, rows) for t in (*several, wider)), rtol=1e-12)
 
 
 def test_a_row_has_the_same_sum_alone_and_among_others() -> None:
