@@ -9,6 +9,17 @@ from autotailor.ir.space.variable import Space
 from autotailor.search.front import Objectives
 
 
+def distinct(indices: IntArray) -> IntArray:
+    """Distinct rows of choice indices ``[n, variables]`` in rising order, as ``np.unique(axis=0)`` has them.
+
+    Rows are compared as bytes, which is several times faster than number by number. Two bytes for each index, the
+    higher one first, keep the order.
+    """
+    packed = np.ascontiguousarray(indices.astype(">u2"))
+    keys = packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).ravel()
+    return indices[np.unique(keys, return_index=True)[1]]
+
+
 def neighbours(space: Space, indices: IntArray) -> IntArray:
     """All distinct SubNets one modification away from ``indices`` ``[n, variables]``: ``[m, variables]``."""
     rows = []
@@ -17,7 +28,7 @@ def neighbours(space: Space, indices: IntArray) -> IntArray:
             changed = indices.copy()
             changed[:, column] = choice
             rows.append(changed)
-    return np.unique(canonical(space, np.concatenate(rows)), axis=0)
+    return distinct(canonical(space, np.concatenate(rows)))
 
 
 def beam_search(objectives: Objectives, width: int) -> IntArray:
@@ -50,7 +61,7 @@ def beam_search(objectives: Objectives, width: int) -> IntArray:
         beam = candidates[kept]
         ceiling = cost[kept].max()
         visited.append(beam)
-    return np.unique(np.concatenate(visited), axis=0)
+    return distinct(np.concatenate(visited))
 
 
 def best_at_budgets(objectives: Objectives, indices: IntArray, budgets: int) -> IntArray:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pymoo.algorithms.moo.nsga2 import NSGA2
 from pymoo.core.crossover import Crossover
-from pymoo.core.duplicate import DefaultDuplicateElimination
+from pymoo.core.duplicate import DuplicateElimination
 from pymoo.core.population import Population
 from pymoo.core.problem import Problem
 from pymoo.operators.crossover.sbx import SBX
@@ -24,7 +25,10 @@ from autotailor.ir.space.variable import Space
 from autotailor.progress.bars import track
 from autotailor.search.beam import beam_search, best_at_budgets
 from autotailor.search.config import SearchConfig
+from autotailor.search.descent import descents
 from autotailor.search.front import Front, Objectives, non_dominated
+
+BoolArray = npt.NDArray[np.bool_]
 
 CROSSED = 0.9
 """Probability that two parents are crossed at all."""
@@ -41,6 +45,23 @@ class CanonicalRepair(RoundingRepair):  # type: ignore[misc]
         return canonical(self.space, super()._do(problem, X, **kwargs))
 
 
+class EqualRows(DuplicateElimination):  # type: ignore[misc]
+    """Finds individuals with equal choices by their bytes, where pymoo's default compares distances of all pairs."""
+
+    def _do(self, pop: Population, other: Population | None, is_duplicate: BoolArray) -> BoolArray:
+        seen = set() if other is None else set(_keys(self.func(other)))
+        for place, key in enumerate(_keys(self.func(pop))):
+            is_duplicate[place] |= key in seen
+            if other is None:
+                seen.add(key)
+        return is_duplicate
+
+
+def _keys(indices: npt.ArrayLike) -> list[bytes]:
+    """The bytes of each row of choice indices ``[n, variables]``."""
+    return [row.tobytes() for row in np.asarray(indices, dtype=np.int64)]
+
+
 class Evaluator:
     """Predicts each SubNet once, and remembers the predictions of all SubNets."""
 
@@ -53,7 +74,7 @@ class Evaluator:
 
         Accuracy is taken before the metric's link, which keeps the order, so that no link changes the search.
         """
-        keys = [row.tobytes() for row in indices]
+        keys = _keys(indices)
         fresh = {key: i for i, key in enumerate(keys) if key not in self.cache}
         if fresh:
             rows = indices[list(fresh.values())]
@@ -70,12 +91,13 @@ class Evaluator:
 
 
 def initial_population(objectives: Objectives, config: SearchConfig, rng: np.random.Generator) -> IntArray:
-    """Distinct SubNets ``[population, variables]``: half from the beam search, the rest drawn uniformly."""
+    """Distinct SubNets ``[population, variables]``: half from descents and a beam search, the rest random."""
     space = objectives.space
     ends = stack([smallest(space)])
     if config.beam_width:
-        found = np.concatenate([ends, beam_search(objectives, config.beam_width)])
-        ends = best_at_budgets(objectives, found, config.population // 2)
+        half = config.population // 2
+        found = np.concatenate([ends, beam_search(objectives, config.beam_width), descents(objectives, half)])
+        ends = best_at_budgets(objectives, found, half)
     wanted = min(config.population, space.num_distinct)
     rows = {row.tobytes(): row for row in ends}
     for _ in range(20 * config.population):
@@ -104,7 +126,7 @@ def evolve(objectives: Objectives, config: SearchConfig) -> Iterator[Evaluator]:
         crossover=_crossover(config),
         mutation=PM(eta=config.mutation_eta),
         repair=CanonicalRepair(space),
-        eliminate_duplicates=DefaultDuplicateElimination(),
+        eliminate_duplicates=EqualRows(),
     )
     upper = np.array([len(v.choices) - 1 for v in space])
     problem = Problem(n_var=len(space), n_obj=2, xl=np.zeros(len(space), dtype=int), xu=upper, vtype=int)

@@ -9,11 +9,16 @@ from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.search import Objectives
-from autotailor.search.beam import beam_search, best_at_budgets, neighbours
+from autotailor.search.beam import beam_search, best_at_budgets, distinct, neighbours
 
 
 def rows(array: np.ndarray) -> set[tuple[int, ...]]:
     return {tuple(row) for row in array.tolist()}
+
+
+def test_distinct_rows_are_in_the_order_of_their_numbers() -> None:
+    rows_ = np.random.default_rng(0).choice([0, 1, 2, 255, 256, 300], (200, 3))
+    np.testing.assert_array_equal(distinct(rows_), np.unique(rows_, axis=0))
 
 
 def test_neighbours_are_one_modification_away(objectives: Objectives) -> None:
