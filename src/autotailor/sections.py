@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ import yaml  # type: ignore[import-untyped]
 from autotailor.ir.errors import AutoTailorError
 
 Config = TypeVar("Config")
+_BEING_READ: ContextVar[tuple[type[Any], str] | None] = ContextVar("being_read", default=None)
+"""The dataclass that ``read_section`` makes at the moment, and the name of its section."""
 
 
 def read_section(config: type[Config], section: Mapping[str, Any], where: str, error: type[AutoTailorError]) -> Config:
@@ -36,7 +39,22 @@ def read_section(config: type[Config], section: Mapping[str, Any], where: str, e
     required = {f.name for f in fields.values() if f.default is absent and f.default_factory is absent}
     if missing := sorted(required - set(section)):
         raise error(f"{where}: missing keys {missing}")
-    return config(**{key: tuple(value) if isinstance(value, list) else value for key, value in section.items()})
+    reading = _BEING_READ.set((config, where))
+    try:
+        return config(**{key: tuple(value) if isinstance(value, list) else value for key, value in section.items()})
+    finally:
+        _BEING_READ.reset(reading)
+
+
+def place(owner: object) -> str:
+    """How messages call an object with parameters while the object checks them.
+
+    Returns:
+        The section of the configuration that ``read_section`` reads the object from, which is what a user of the
+        workflow has written; the name of the class where a program makes the object.
+    """
+    reading = _BEING_READ.get()
+    return reading[1] if reading is not None and reading[0] is type(owner) else type(owner).__name__
 
 
 def check_integers(owner: object, least: Mapping[str, int], where: str, error: type[AutoTailorError]) -> None:
@@ -52,7 +70,14 @@ def check_numbers(owner: object, least: Mapping[str, float], where: str, error: 
     for name, bound in least.items():
         value = getattr(owner, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < bound:
-            raise error(f"{where}.{name}: expected a number >= {bound}, not {value!r}")
+            raise error(f"{where}.{name}: expected a number >= {bound:g}, not {value!r}")
+
+
+def check_texts(owner: object, names: Sequence[str], where: str, error: type[AutoTailorError]) -> None:
+    """Raises an error of the type ``error`` unless each named field is a text."""
+    for name in names:
+        if not isinstance(value := getattr(owner, name), str):
+            raise error(f"{where}.{name}: expected a text, not {value!r}")
 
 
 def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.sections import check_integers, check_numbers, flatten, read_section
+from autotailor.sections import check_integers, check_numbers, check_texts, flatten, place, read_section
 
 
 class SectionError(AutoTailorError):
@@ -42,6 +42,36 @@ def test_lists_become_tuples_and_what_is_left_out_has_its_default() -> None:
 def test_other_sections_are_refused_by_name(section: Any, message: str) -> None:
     with pytest.raises(SectionError, match=message):
         read_section(Config, section, "training", SectionError)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Says in its error how it is called, and may make other objects while it is read."""
+
+    depth: int
+    inner: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.inner:
+            read_section(Placed, {"depth": 1}, "outer.inner", SectionError)
+            assert place(Config(1)) == "Config"
+        if self.depth < 1:
+            raise SectionError(f"{place(self)}.depth")
+
+
+def test_an_object_is_called_by_the_section_that_a_user_wrote_and_else_by_its_class() -> None:
+    for inner in ([], ["read"]):
+        with pytest.raises(SectionError, match=r"^outer\.depth$"):
+            read_section(Placed, {"depth": 0, "inner": inner}, "outer", SectionError)
+        with pytest.raises(SectionError, match=r"^Placed\.depth$"):
+            Placed(0, tuple(inner))
+
+
+@pytest.mark.parametrize("value", [1, None, True, ("a",)])
+def test_other_things_than_texts_are_refused(value: Any) -> None:
+    with pytest.raises(SectionError, match=r"data\.epochs: expected a text, not "):
+        check_texts(Config(value), ["epochs"], "data", SectionError)
+    check_texts(Config("a"), ["epochs"], "data", SectionError)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [0, True, 1.0, "1", None])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.sections import check_integers, read_section
+from autotailor.sections import check_integers, place, read_section
 
 MEMORY_MB = 1024
 """Default of the memory for activations that SubNets share in evaluation, MiB."""
@@ -21,9 +21,9 @@ class CalibrationConfig:
     batch_size: int = 128
 
     def __post_init__(self) -> None:
-        check_integers(self, {"images": 2, "batch_size": 2}, "CalibrationConfig", AccuracyError)
+        check_integers(self, {"images": 2, "batch_size": 2}, place(self), AccuracyError)
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
         """Reads a section of the configuration; raises AccuracyError for unknown keys and values out of range."""
-        return read_section(cls, section, "calibration", AccuracyError)
+        return read_section(cls, section, "finetune.calibration", AccuracyError)

@@ -85,12 +85,15 @@ def _factory(kind: str) -> Factory | None:
 
 def _dataset(section: Mapping[str, Any]) -> Dataset:
     if not isinstance(section, Mapping) or not isinstance(section.get("name"), str):
-        raise DataError(f"the data section must be a mapping whose name is a dataset, one of {', '.join(names())}")
+        raise DataError(
+            f"data.name: the section data must be a mapping whose name is a dataset, one of {', '.join(names())}"
+        )
     kind = section.get("kind", section["name"])
     factory = _factory(str(kind))
     if factory is None:
         raise DataError(
-            f"unknown dataset {kind!r}; known are {', '.join(names())} (images of your own: kind: folder, root: PATH)"
+            f"data.{'kind' if 'kind' in section else 'name'}: unknown dataset {kind!r}; known are "
+            f"{', '.join(names())} (images of your own: kind: folder, root: PATH)"
         )
     return factory({key: value for key, value in section.items() if key != "kind"})
 
@@ -152,4 +155,4 @@ def fingerprint(section: Mapping[str, Any]) -> str:
 
 def read_config(config: type[Config], section: Mapping[str, Any]) -> Config:
     """A dataset's parameters from its section; see ``autotailor.sections``."""
-    return read_section(config, section, f"data {section.get('name')}", DataError)
+    return read_section(config, section, "data", DataError)

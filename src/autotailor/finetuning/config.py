@@ -10,6 +10,7 @@ from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning import sampling as strategies
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig, at_least, changes, not_negative, said
+from autotailor.sections import place
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,10 @@ class DistillationConfig:
 
     def __post_init__(self) -> None:
         not_negative(self, "weight", "temperature")
-        if self.weight > 1 or self.temperature == 0:
-            raise TrainingError("distillation needs a weight between 0 and 1 and a temperature above 0")
+        if self.weight > 1:
+            raise TrainingError(f"{place(self)}.weight: expected a share from 0 to 1, not {self.weight}")
+        if self.temperature == 0:
+            raise TrainingError(f"{place(self)}.temperature: expected a number above 0, not {self.temperature}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,17 +90,22 @@ class WatchedConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        where = place(self)
         if self.keep not in KEEP:
-            raise TrainingError(f"unknown state {self.keep!r} to keep; known are {', '.join(KEEP)}")
+            raise TrainingError(f"{where}.keep: unknown state {self.keep!r}; known are {', '.join(KEEP)}")
         if self.keep == "best" and not self.panel.every:
-            raise TrainingError("keep: best needs accuracies to choose by; set panel.every to 1 or more, or keep: last")
+            raise TrainingError(
+                f"{where}.keep: best needs accuracies to choose by; set {where}.panel.every to 1 or more, or keep: last"
+            )
         if not isinstance(self.resume_from, str | None):
-            raise TrainingError(f"{type(self).__name__}.resume_from: expected a path or null, not {self.resume_from!r}")
+            raise TrainingError(f"{where}.resume_from: expected a path or null, not {self.resume_from!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(WatchedConfig):
     """Training of the original network from scratch, with labels and without a teacher."""
+
+    SECTION: ClassVar[str] = "model.pretrain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +137,7 @@ class FinetuneConfig(WatchedConfig):
         "distillation": DistillationConfig,
         "panel": PanelConfig,
     }
+    SECTION: ClassVar[str] = "finetune"
 
     name: str = ""
     strategy: str = "sandwich"
@@ -151,16 +160,18 @@ class FinetuneConfig(WatchedConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        where = place(self)
         at_least(self, subnets=1, workers=1)
         not_negative(self, "layer_decay")
         for name, value in (("teacher", None if self.teacher == LARGEST else self.teacher), ("loss", self.loss)):
             if value is not None and not (isinstance(value, str) and all(value.partition(":"))):
-                raise TrainingError(f"FinetuneConfig.{name}: expected null or a name with a colon, not {value!r}")
+                raise TrainingError(f"{where}.{name}: expected null or a name with a colon, not {value!r}")
         if not 0 < self.layer_decay <= 1:
-            raise TrainingError(f"FinetuneConfig.layer_decay: expected above 0 and at most 1, not {self.layer_decay}")
+            raise TrainingError(f"{where}.layer_decay: expected above 0 and at most 1, not {self.layer_decay}")
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
-        if not isinstance(self.accept_chance, bool):
-            raise TrainingError(f"FinetuneConfig.accept_chance: expected true or false, not {self.accept_chance!r}")
+        for name, flag in (("sort", self.sort), ("accept_chance", self.accept_chance)):
+            if not isinstance(flag, bool):
+                raise TrainingError(f"{where}.{name}: expected true or false, not {flag!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +188,7 @@ class ScaledConfig(LoopConfig):
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {**LoopConfig.NESTED, "distillation": DistillationConfig}
+    SECTION: ClassVar[str] = "compare"
 
     epochs: int = 0
     images: int = 0

@@ -40,7 +40,7 @@ class PoolConfig:
             raise PoolError(
                 "pool.rounds is 1; one round has no standard error: take 2 or more, or 0 to measure nothing"
             )
-        if self.precision not in PRECISIONS:
+        if str(self.precision) not in PRECISIONS:
             raise PoolError(f"pool.precision is {self.precision!r}, expected one of {', '.join(PRECISIONS)}")
 
     @classmethod

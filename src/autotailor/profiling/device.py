@@ -19,6 +19,7 @@ A change of the procedure that changes the latency of an operator raises this nu
 fingerprint, so that the LUT store measures operators anew.
 """
 MOST_MIN_MINUTES = 60
+NUMBERS = ("precision_target", "drift", "min_minutes", "max_minutes", "hang_minutes", "evict_mb", "energy_seconds")
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 
 
@@ -81,7 +82,8 @@ class DeviceConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_integers(self, {"threads": 1, "warmup": 0}, f"device {self.name}", DeviceError)
+        check_integers(self, {"threads": 1, "warmup": 0}, f"device {self.name}: device", DeviceError)
+        self._check_kinds()
         if self.precision not in PRECISIONS:
             self._refuse("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
         if any(not isinstance(c, int) or isinstance(c, bool) or c < 0 for c in self.cores):
@@ -105,10 +107,23 @@ class DeviceConfig:
         if not 0 <= float(self.energy_seconds) <= 600:
             self._refuse("energy_seconds", self.energy_seconds, "a number of seconds between 0 and 600")
         if unknown := set(self.fusion) - {"add", "remove"}:
-            self._refuse("fusion", sorted(unknown), "the keys add and remove, lists of [producer, follower]")
+            self._refuse("fusion", sorted(map(str, unknown)), "the keys add and remove, lists of [producer, follower]")
+
+    def _check_kinds(self) -> None:
+        """Refuses values of another kind than the parameter's; ranges are checked afterwards."""
+        for key in NUMBERS:
+            value = getattr(self, key)
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                self._refuse(key, value, "a number, as in conf/device/host.yaml")
+        for key in ("address", "serial", "key", "folder"):
+            if not isinstance(getattr(self, key), str | None):
+                self._refuse(key, getattr(self, key), "a text or null")
+        for key in ("fusion", "options"):
+            if not isinstance(getattr(self, key), Mapping):
+                self._refuse(key, getattr(self, key), "a mapping, as in conf/device/host.yaml")
 
     def _refuse(self, key: str, value: object, expected: str) -> None:
-        raise DeviceError(f"device {self.name}: {key} is {value!r}, expected {expected}")
+        raise DeviceError(f"device {self.name}: device.{key} is {value!r}, expected {expected}")
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> DeviceConfig:
@@ -142,7 +157,9 @@ def _core_numbers(section: Mapping[str, Any]) -> tuple[int, ...]:
     if cores is None:
         return ()
     if not isinstance(cores, list | tuple):
-        raise DeviceError(f"device {section['name']}: cores is {cores!r}, expected a list of core numbers like [0]")
+        raise DeviceError(
+            f"device {section['name']}: device.cores is {cores!r}, expected a list of core numbers like [0]"
+        )
     return tuple(cores)
 
 

@@ -25,5 +25,7 @@ def open_part(kind: str, name: str, registry: Registry[Part], device: DeviceConf
         DeviceError: the registry does not hold the name.
     """
     if name not in registry:
-        raise DeviceError(f"device {device.name}: unknown {kind} {name!r}; known are {', '.join(registry)}")
+        raise DeviceError(
+            f"device {device.name}: device.{kind}: unknown {kind} {name!r}; known are {', '.join(registry)}"
+        )
     return registry[name](device)

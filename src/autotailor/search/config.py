@@ -57,6 +57,7 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         minimum = {
+            "seed": 0,
             "population": 4,
             "generations": 1,
             "beam_width": 0,
@@ -68,6 +69,8 @@ class SearchConfig:
         }
         check_integers(self, minimum, "search", SearchError)
         check_numbers(self, {"regret": 0.0, "confidence": 0.0, "session_noise": 0.0}, "search", SearchError)
+        etas = {"mutation_eta": 0.0} | ({} if self.crossover_eta is None else {"crossover_eta": 0.0})
+        check_numbers(self, etas, "search", SearchError)
         if not 0.5 <= self.confidence < 1:
             raise SearchError(
                 f"search.confidence: {self.confidence}, expected a probability from 0.5 to below 1; change it in "

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,9 +13,60 @@ from autotailor.compute.accelerator import AcceleratorError
 from autotailor.config import ConfigError
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling import LUT
+from picture_files import encoded, photo
 
 CONF = Path(__file__).parents[3] / "conf"
 SCHEMA = CONF.parent / "workflow" / "schemas" / "conf.schema.yaml"
+
+SENSELESS = (-1, "x", "", None, [], {}, float("nan"), True, 1e12, [1, 2, 3], [["a"]], {"a": 1})
+"""Values of all kinds; most parameters can have none of them."""
+
+
+def keys_of(section: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all keys of nested sections."""
+    for key, value in section.items():
+        yield (*above, key)
+        if isinstance(value, Mapping):
+            yield from keys_of(value, (*above, key))
+
+
+def changed(composed: Mapping[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
+    """A configuration with another value of one key."""
+    result = section = copy.deepcopy(dict(composed))
+    for key in path[:-1]:
+        section = section[key]
+    section[path[-1]] = value
+    return result
+
+
+def refusal(composed: Mapping[str, Any]) -> str:
+    """What a user is told about a configuration before any work; empty where nothing is wrong."""
+    try:
+        config.validate(composed, SCHEMA, "conf")
+        config.check(composed)
+    except AutoTailorError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("data", ["digits", "folder"])
+def test_every_refusal_names_the_key_as_the_user_wrote_it(data: str, tmp_path: Path) -> None:
+    for name in ("train/cat", "train/dog", "val/cat", "val/dog"):
+        (tmp_path / name).mkdir(parents=True)
+        for number in range(2):
+            (tmp_path / name / f"{number}.png").write_bytes(encoded(photo(seed=number + 2 * len(name)), "PNG"))
+    given = {"digits": [], "folder": [f"data.root={tmp_path}", "model.num_classes=2"]}[data]
+    composed = config.compose(CONF, "resnet_digits", "host", [f"data={data}", *given])
+    composed.pop("cluster")
+    assert refusal(composed) == ""
+    refused = set()
+    for path in keys_of(composed):
+        for value in SENSELESS:
+            told = refusal(changed(composed, path, value))
+            assert not told or ".".join(path) in told, (path, value)
+            refused |= {path} if told else set()
+    assert {("finetune", "lr"), ("model", "pretrain", "lr"), ("polish", "augmentation", "policy")} <= refused
+    assert {("finetune", "panel", "images"), ("data", "fractions"), ("device", "fusion"), ("search", "seed")} <= refused
 
 
 def test_files_of_the_model_are_looked_for_before_any_work() -> None:
@@ -56,7 +110,7 @@ def test_a_configuration_is_checked_without_asking_the_device() -> None:
     ],
 )
 def test_budgets_of_several_limits_are_checked_before_any_work(
-    device: str, budget: str, words: str, monkeypatch: pytest.MonkeyPatch
+    device: str, budget: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(AutoTailorError, match=words):
         config.check(config.compose(CONF, "resnet_digits", device, [f"export.budgets=[{budget}]"]))
@@ -65,8 +119,9 @@ def test_budgets_of_several_limits_are_checked_before_any_work(
     config.validate(composed, SCHEMA, "conf")
     config.check(composed)
     monkeypatch.setattr("autotailor.profiling.read_table", lambda path, device: LUT(()))
-    composed["profile"]["lut"] = "lut.csv"
-    with pytest.raises(ConfigError, match=r"limits energy, and lut\.csv holds none \(column energy_mj\)"):
+    (tmp_path / "lut.csv").touch()
+    composed["profile"]["lut"] = str(tmp_path / "lut.csv")
+    with pytest.raises(ConfigError, match=r"limits energy, and .*lut\.csv holds none \(column energy_mj\)"):
         config.check(composed)
     composed["profile"]["lut"] = None
     composed["device"]["energy_seconds"] = 0

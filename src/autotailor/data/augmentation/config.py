@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autotailor.data.errors import DataError
-from autotailor.sections import check_integers, check_numbers
+from autotailor.sections import check_integers, check_numbers, place
 
 POLICIES = ("none", "randaugment", "trivialaugment")
 STRENGTHS = 31  # of RandAugment, from 0 on (``num_magnitude_bins`` of torchvision)
@@ -34,9 +34,9 @@ class AugmentationConfig:
     cutmix: float = 0.0
 
     def __post_init__(self) -> None:
-        where = "augmentation"
+        where = place(self)
         if self.policy not in POLICIES:
-            raise DataError(f"{where}.policy: {self.policy!r} is unknown; known are {', '.join(POLICIES)}")
+            raise DataError(f"{where}.policy: unknown policy {self.policy!r}; known are {', '.join(POLICIES)}")
         check_integers(self, {"operations": 1, "magnitude": 0}, where, DataError)
         check_numbers(self, {"erasing": 0.0, "mixup": 0.0, "cutmix": 0.0}, where, DataError)
         if self.magnitude >= STRENGTHS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class FolderConfig(DividedConfig):
             ``val`` (and ``test``, where that is missing, too) is taken from the training pictures. Without labels,
             pictures may lie at any depth below ``root``, or below ``train``, ``val`` and ``test``.
     """
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("root",)
 
     root: str = ""
 

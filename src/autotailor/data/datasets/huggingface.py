@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ class HuggingfaceConfig(DividedConfig):
         image: name of the column of images.
         label: name of the column of labels, whole numbers from 0 on.
     """
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("dataset", "subset", "revision", "image", "label")
 
     dataset: str = ""
     subset: str = ""

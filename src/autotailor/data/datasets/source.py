@@ -18,7 +18,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,8 @@ class SourceConfig(DividedConfig):
         arguments: keyword arguments of the function.
         version: a text of the user's, to be changed where the data change in a way that cannot be noticed.
     """
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("source",)
 
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)

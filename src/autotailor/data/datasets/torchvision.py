@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ class TorchvisionConfig(PictureConfig):
         root: folder of the files; files in this folder are not downloaded again.
         download: whether missing files may be downloaded.
     """
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("dataset", "root")
 
     dataset: str = ""
     root: str = "data"

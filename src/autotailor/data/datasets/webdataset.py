@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from autotailor.data.pictures.division import divide
 from autotailor.data.progress import progress
 from autotailor.data.registry import Dataset, read_config, register
 from autotailor.data.shards.scanning import Sample, find_shards, scan
-from autotailor.sections import check_integers
+from autotailor.sections import check_integers, place
 
 if TYPE_CHECKING:
     from autotailor.data.pictures.stream import Pictures
@@ -41,6 +41,8 @@ class WebdatasetConfig(PictureConfig):
         buffer: number of samples from which the next training image is drawn; 1 keeps the order within a shard.
     """
 
+    TEXTS: ClassVar[tuple[str, ...]] = ("label",)
+
     train: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -49,10 +51,10 @@ class WebdatasetConfig(PictureConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integers(self, {"buffer": 1}, f"data {self.name}", DataError)
+        check_integers(self, {"buffer": 1}, place(self), DataError)
         for key in ("train", "validation", "test"):
             if not isinstance(getattr(self, key), tuple):
-                raise DataError(f"data {self.name}: {key} must be a list of paths, not {getattr(self, key)!r}")
+                raise DataError(f"{place(self)}.{key}: expected a list of paths, not {getattr(self, key)!r}")
 
 
 @dataclass(frozen=True)

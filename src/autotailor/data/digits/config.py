@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 
 from autotailor.data.digits.distortion import Distortion
 from autotailor.data.errors import DataError
-from autotailor.sections import check_integers
+from autotailor.data.fractions import check_fractions
+from autotailor.sections import check_integers, place
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,8 @@ class DigitsConfig(Distortion):
     def __post_init__(self) -> None:
         super().__post_init__()
         least = {"seed": 0, "resolution": 8, "train_images": 1, "evaluation_images": 1}
-        check_integers(self, least, "digits", DataError)
-        if len(self.fractions) != 3 or min(self.fractions) <= 0 or sum(self.fractions) > 1 + 1e-9:
-            raise DataError(
-                f"digits fractions: expected three positive parts (train, validation, test) "
-                f"that sum to at most 1, not {list(self.fractions)}"
-            )
+        check_integers(self, least, place(self), DataError)
+        check_fractions(self, self.fractions)
 
     @property
     def distortion(self) -> Distortion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autotailor.data.errors import DataError
+from autotailor.sections import check_integers, check_numbers, place
 
 Range = tuple[float, float]
 
@@ -38,12 +39,21 @@ class Distortion:
     noise: Range = (0.05, 0.15)
 
     def __post_init__(self) -> None:
+        where = place(self)
         for name in ("scale", "contrast", "noise"):
             bounds = getattr(self, name)
-            if not (isinstance(bounds, tuple) and len(bounds) == 2 and 0 <= bounds[0] <= bounds[1]):
-                raise DataError(f"distortion {name}: expected [from, to] with 0 <= from <= to, not {bounds!r}")
-        for name in ("rotation", "aspect", "shear", "shift", "clutter"):
-            if not isinstance(getattr(self, name), int | float) or getattr(self, name) < 0:
-                raise DataError(f"distortion {name}: expected a number >= 0, not {getattr(self, name)!r}")
-        if self.scale[0] <= 0 or self.aspect >= 1 or self.clutter_cells < 1:
-            raise DataError("distortion: scale must be > 0, aspect < 1, clutter_cells >= 1")
+            if not (isinstance(bounds, tuple) and len(bounds) == 2 and _ascend(*bounds)):
+                raise DataError(f"{where}.{name}: expected [from, to] with 0 <= from <= to, not {bounds!r}")
+        check_numbers(self, dict.fromkeys(("rotation", "aspect", "shear", "shift", "clutter"), 0.0), where, DataError)
+        check_integers(self, {"clutter_cells": 1}, where, DataError)
+        if not isinstance(self.polarity, bool):
+            raise DataError(f"{where}.polarity: expected true or false, not {self.polarity!r}")
+        if self.scale[0] <= 0:
+            raise DataError(f"{where}.scale: expected [from, to] above 0, not {self.scale!r}")
+        if self.aspect >= 1:
+            raise DataError(f"{where}.aspect: expected a number below 1, not {self.aspect!r}")
+
+
+def _ascend(low: object, high: object) -> bool:
+    """Whether 0 <= low <= high for two numbers."""
+    return isinstance(low, int | float) and isinstance(high, int | float) and 0 <= low <= high

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from autotailor.data.errors import DataError
-from autotailor.sections import check_integers, check_numbers
+from autotailor.sections import check_integers, check_numbers, check_texts, place
 
 INTERPOLATIONS = ("bilinear", "bicubic")
 
@@ -32,6 +33,9 @@ class PictureConfig:
         cache: folder of the file that keeps a larger set; "" opens its pictures in each evaluation.
     """
 
+    TEXTS: ClassVar[tuple[str, ...]] = ()
+    """Parameters of a kind of dataset that are texts."""
+
     name: str
     resolution: int
     labels: bool = True
@@ -47,24 +51,26 @@ class PictureConfig:
     cache: str = ""
 
     def __post_init__(self) -> None:
-        where = f"data {self.name}"
+        where = place(self)
         check_integers(self, {"resolution": 8, "seed": 0, "workers": 0}, where, DataError)
         check_numbers(self, {"memory_gib": 0.0}, where, DataError)
+        check_texts(self, ("name", "cache", *self.TEXTS), where, DataError)
         if not isinstance(self.labels, bool):
-            raise DataError(f"{where}: labels must be true or false, not {self.labels!r}")
-        if not (_numbers(self.mean, 3) and _numbers(self.std, 3) and min(self.std) > 0):
-            raise DataError(f"{where}: mean and std need three numbers each, std above 0, not {self.mean}, {self.std}")
-        if not _numbers((self.crop,), 1) or not _numbers(self.scale, 2):
-            raise DataError(
-                f"{where}: crop must be a number and scale two numbers, not {self.crop!r} and {self.scale!r}"
-            )
-        if not 0 < self.crop <= 1 or not 0 < self.scale[0] <= self.scale[1] <= 1:
-            raise DataError(
-                f"{where}: crop must be above 0 and at most 1, and scale must be [from, to] with "
-                f"0 < from <= to <= 1, not {self.crop} and {list(self.scale)}"
-            )
+            raise DataError(f"{where}.labels: expected true or false, not {self.labels!r}")
+        for name in ("mean", "std"):
+            if not _numbers(getattr(self, name), 3):
+                raise DataError(f"{where}.{name}: expected three numbers, not {getattr(self, name)!r}")
+        if min(self.std) <= 0:
+            raise DataError(f"{where}.std: expected three numbers above 0, not {self.std!r}")
+        if not _numbers((self.crop,), 1) or not 0 < self.crop <= 1:
+            raise DataError(f"{where}.crop: expected a number above 0 and at most 1, not {self.crop!r}")
+        if not _numbers(self.scale, 2) or not 0 < self.scale[0] <= self.scale[1] <= 1:
+            raise DataError(f"{where}.scale: expected [from, to] with 0 < from <= to <= 1, not {self.scale!r}")
+        if not isinstance(self.flip, bool):
+            raise DataError(f"{where}.flip: expected true or false, not {self.flip!r}")
         if self.interpolation not in INTERPOLATIONS:
-            raise DataError(f"{where}: interpolation is one of {', '.join(INTERPOLATIONS)}, not {self.interpolation!r}")
+            known = ", ".join(INTERPOLATIONS)
+            raise DataError(f"{where}.interpolation: expected one of {known}, not {self.interpolation!r}")
 
 
 def _numbers(values: object, count: int) -> bool:

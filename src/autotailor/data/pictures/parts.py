@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.data.errors import DataError
+from autotailor.data.fractions import check_fractions
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.division import divide
 
@@ -29,11 +29,7 @@ class DividedConfig(PictureConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.fractions) != 3 or min(self.fractions) <= 0 or sum(self.fractions) > 1 + 1e-9:
-            raise DataError(
-                f"data {self.name}: fractions are three positive parts (train, validation, test) that sum to at most "
-                f"1, not {list(self.fractions)}"
-            )
+        check_fractions(self, self.fractions)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning.config import LARGEST, DistillationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig, at_least
-from autotailor.sections import check_integers, read_section
+from autotailor.sections import check_integers, place, read_section
 
 NOT_OURS = {
     "epochs": "the epochs of each round stand in polish.rounds",
@@ -35,7 +35,7 @@ class Round:
     epochs: int
 
     def __post_init__(self) -> None:
-        check_integers(self, {"candidates": 1, "epochs": 1}, "polish.rounds", TrainingError)
+        check_integers(self, {"candidates": 1, "epochs": 1}, place(self), TrainingError)
 
     @classmethod
     def read(cls, value: Any) -> Round:
@@ -63,6 +63,7 @@ class PolishConfig(LoopConfig):
         "calibration": CalibrationConfig,
         "distillation": DistillationConfig,
     }
+    SECTION: ClassVar[str] = "polish"
 
     name: str = ""
     epochs: int = 0
@@ -73,8 +74,9 @@ class PolishConfig(LoopConfig):
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
     def __post_init__(self) -> None:
+        where = place(self)
         if not isinstance(self.rounds, tuple | list):
-            raise TrainingError(f"polish.rounds: expected a list of candidates and epochs, not {self.rounds!r}")
+            raise TrainingError(f"{where}.rounds: expected a list of candidates and epochs, not {self.rounds!r}")
         object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
         super().__post_init__()
         at_least(self, workers=1)
@@ -84,10 +86,12 @@ class PolishConfig(LoopConfig):
                 if ":" in str(self.teacher)
                 else ""
             )
-            raise TrainingError(f"unknown polish.teacher {self.teacher!r}; known are {', '.join(TEACHERS)}{other}")
+            raise TrainingError(
+                f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}{other}"
+            )
         counts = [each.candidates for each in self.rounds]
         if counts != sorted(counts, reverse=True):
-            raise TrainingError(f"polish.rounds: {counts} candidates; a round cannot train more than the one before")
+            raise TrainingError(f"{where}.rounds: {counts} candidates; a round cannot train more than the one before")
 
     @classmethod
     def from_section(cls, section: Mapping[str, Any]) -> PolishConfig:

@@ -34,7 +34,7 @@ def parameters(name: str, section: Mapping[str, Any]) -> Any:
         TrainingError: the strategy or a parameter is unknown (the message lists the known ones), or out of range.
     """
     if name not in names():
-        raise TrainingError(f"unknown sampling strategy {name!r}; known are {', '.join(names())}")
+        raise TrainingError(f"finetune.strategy: unknown sampling strategy {name!r}; known are {', '.join(names())}")
     return read_section(STRATEGIES[name].section, section, f"finetune.sampling of strategy {name!r}", TrainingError)
 
 

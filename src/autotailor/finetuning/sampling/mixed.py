@@ -44,8 +44,8 @@ class MixedParameters:
         check_numbers(self, {"largest": 0.0, "smallest": 0.0}, "finetune.sampling", TrainingError)
         if self.largest + self.smallest > 1:
             raise TrainingError(
-                f"finetune.sampling: largest {self.largest} and smallest {self.smallest} are shares of all SubNets; "
-                f"their sum must be at most 1"
+                f"finetune.sampling.largest: {self.largest} and finetune.sampling.smallest {self.smallest} are shares "
+                f"of all SubNets; their sum must be at most 1"
             )
         if self.between not in BETWEEN:
             raise TrainingError(f"finetune.sampling.between: {self.between!r}, expected one of {', '.join(BETWEEN)}")

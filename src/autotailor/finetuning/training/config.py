@@ -11,19 +11,19 @@ from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.optimizers import names
 from autotailor.finetuning.training.precision import PRECISIONS, resolve
-from autotailor.sections import check_integers, check_numbers, read_section
+from autotailor.sections import check_integers, check_numbers, place, read_section
 
 Config = TypeVar("Config", bound="LoopConfig")
 
 
 def at_least(owner: object, **least: int) -> None:
     """Raises TrainingError unless each named field is an integer of at least its value."""
-    check_integers(owner, least, type(owner).__name__, TrainingError)
+    check_integers(owner, least, place(owner), TrainingError)
 
 
 def not_negative(owner: object, *names: str) -> None:
     """Raises TrainingError unless each named field is a finite number of at least 0."""
-    check_numbers(owner, dict.fromkeys(names, 0.0), type(owner).__name__, TrainingError)
+    check_numbers(owner, dict.fromkeys(names, 0.0), place(owner), TrainingError)
 
 
 def said(config: Any) -> str:
@@ -79,6 +79,8 @@ class LoopConfig:
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {"augmentation": AugmentationConfig}
     """Key of a nested section to the dataclass that reads it."""
+    SECTION: ClassVar[str] = "training"
+    """The section of the configuration that holds these parameters."""
 
     epochs: int
     batch_size: int = 64
@@ -105,7 +107,7 @@ class LoopConfig:
         at_least(self, epochs=0, batch_size=2, seed=0, threads=1, micro_batch=0, processes=1, nodes=1)
         not_negative(self, "lr", "warmup", "weight_decay", "label_smoothing", "gradient_norm")
         not_negative(self, "checkpoint_seconds", "spike", "ema")
-        accelerator.check_name(self.accelerator, f"{type(self).__name__}.accelerator")
+        accelerator.check_name(self.accelerator, f"{place(self)}.accelerator")
         self._check_names()
         self._check_processes()
         self._check_ranges()
@@ -119,7 +121,7 @@ class LoopConfig:
         for key, known in (("optimizer", names()), ("precision", PRECISIONS)):
             if (value := getattr(self, key)) not in known:
                 known_names = ", ".join(known)
-                raise TrainingError(f"{type(self).__name__}.{key}: unknown {key} {value!r}; known are {known_names}")
+                raise TrainingError(f"{place(self)}.{key}: unknown {key} {value!r}; known are {known_names}")
 
     def _check_ranges(self) -> None:
         ranges = {
@@ -131,10 +133,10 @@ class LoopConfig:
         }
         for name, (is_within, expected) in ranges.items():
             if not is_within:
-                raise TrainingError(f"{type(self).__name__}.{name}: expected {expected}, not {getattr(self, name)}")
+                raise TrainingError(f"{place(self)}.{name}: expected {expected}, not {getattr(self, name)}")
 
     def _check_processes(self) -> None:
-        where = type(self).__name__
+        where = place(self)
         if not isinstance(self.sync_batch_norm, bool):
             raise TrainingError(f"{where}.sync_batch_norm: expected true or false, not {self.sync_batch_norm!r}")
         if self.world > 1 and self.accelerator not in ("auto", "cpu", "cuda"):
@@ -185,10 +187,10 @@ class LoopConfig:
             TrainingError: a key is unknown or missing, or a value is out of range.
         """
         if not isinstance(section, Mapping):
-            raise TrainingError(f"{cls.__name__}: expected a mapping of parameters, not {section!r}")
-        nested, where = cls.NESTED, cls.__name__
+            raise TrainingError(f"{cls.SECTION}: expected a mapping of parameters, not {section!r}")
+        nested, where = cls.NESTED, cls.SECTION
         values = {
             key: read_section(nested[key], value, f"{where}.{key}", TrainingError) if key in nested else value
             for key, value in section.items()
         }
-        return read_section(cls, values, cls.__name__, TrainingError)
+        return read_section(cls, values, where, TrainingError)

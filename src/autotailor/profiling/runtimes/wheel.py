@@ -74,7 +74,7 @@ class WheelRuntime(Runtime):
         """Raises DeviceError when the configuration sets options that the runtime does not have."""
         if unknown := sorted(set(self.device.options) - known):
             raise DeviceError(
-                f"device {self.device.name}: unknown {self.name} options {', '.join(unknown)}; "
+                f"device {self.device.name}: device.options: unknown {self.name} options {', '.join(unknown)}; "
                 f"known are {', '.join(sorted(known))}"
             )
 

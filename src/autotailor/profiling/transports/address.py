@@ -27,7 +27,7 @@ def split_address(device: str, address: str) -> tuple[str | None, str, int | Non
         parts, found = None, None
     if parts is None or not parts.hostname or parts.path or parts.query:
         raise DeviceError(
-            f"device {device}: address is {address!r}, expected a host name or address with an optional port, "
+            f"device {device}: device.address is {address!r}, expected a host name or address with an optional port, "
             f"for instance board.local or 192.168.1.7:5555"
         )
     return parts.username, parts.hostname, found

@@ -14,9 +14,9 @@ from autotailor.sections import read_section
     [
         (
             {"policy": "autoaugment"},
-            r"augmentation\.policy: 'autoaugment' is unknown; known are none, randaugment",
+            r"augmentation\.policy: unknown policy 'autoaugment'; known are none, randaugment",
         ),
-        ({"policy": None}, r"augmentation\.policy: None is unknown"),
+        ({"policy": None}, r"augmentation\.policy: unknown policy None"),
         ({"operations": 0}, r"augmentation\.operations: expected an integer >= 1, not 0"),
         ({"magnitude": 31}, r"augmentation\.magnitude: expected 0 to 30, not 31"),
         ({"magnitude": 4.5}, r"augmentation\.magnitude: expected an integer"),

@@ -149,7 +149,7 @@ def test_what_cannot_be_used_is_refused_by_name(shards: Path) -> None:
         ({"train": [f"{shards}/train-{{000..004}}.tar"]}, r"no file .*train-004\.tar"),
         ({"train": [f"{shards}/train-*.tar"] * 2}, r"each of them once"),
         ({"buffer": 0}, "buffer"),
-        ({"train": "one.tar"}, r"train must be a list of paths"),
+        ({"train": "one.tar"}, r"data\.train: expected a list of paths"),
     ):
         with pytest.raises(data.DataError, match=message):
             data.check(section(shards, **more))

@@ -78,5 +78,5 @@ def test_too_few_pictures_to_divide_are_counted_without_copies(root: Path) -> No
 
 @pytest.mark.parametrize("fractions", [[0.8, 0.2], [0.8, 0.2, 0.0], [0.8, 0.2, 0.2]])
 def test_fractions_that_make_no_sense_are_refused(root: Path, fractions: list[float]) -> None:
-    with pytest.raises(data.DataError, match="fractions"):
+    with pytest.raises(data.DataError, match=r"^data\.fractions: expected three positive parts"):
         data.check(section(root, fractions=fractions))

@@ -90,7 +90,7 @@ def test_the_remedies_are_named(flat: Path, tmp_path: Path) -> None:
     (tmp_path / "empty" / "1.png").write_bytes(encoded(photo(), "PNG"))
     with pytest.raises(data.DataError, match=r"there are 1 different pictures, too few to divide them into 3 parts"):
         data.load(section(tmp_path / "empty", labels=False))
-    with pytest.raises(data.DataError, match=r"labels must be true or false, not 'no'"):
+    with pytest.raises(data.DataError, match=r"data\.labels: expected true or false, not 'no'"):
         data.check(section(flat, labels="no"))
 
 

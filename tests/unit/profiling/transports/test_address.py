@@ -24,5 +24,5 @@ def test_user_host_and_port_are_told_apart(address: str, expected: tuple[str | N
 
 @pytest.mark.parametrize("address", ["", "board:ssh", "board:70000", "board/path", "board?x", ":22", "[::1", "me@"])
 def test_what_is_no_address_is_refused_with_the_device(address: str) -> None:
-    with pytest.raises(DeviceError, match=r"device orin: address is .* for instance board\.local"):
+    with pytest.raises(DeviceError, match=r"device orin: device\.address is .* for instance board\.local"):
         split_address("orin", address)
