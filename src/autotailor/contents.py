@@ -30,7 +30,7 @@ def network_content(source: str) -> str | None:
 
 
 def training_content(section: Mapping[str, Any]) -> dict[str, str | None]:
-    """Digests of the code that the section ``finetune`` names: that of another teacher, and that of a loss."""
+    """Digests of the code that ``finetune`` or ``polish`` names: that of another teacher, and that of a loss."""
     sources = {name: section.get(name) for name in ("teacher", "loss")}
     return {name: network_content(source) if source else None for name, source in sources.items()}
 

@@ -82,6 +82,17 @@ def ask_devices():
             check_operators(pair, jobs)
 
 
+@refusing
+def fetch_teachers():
+    """Refuses a network of timm that is to teach in this run and whose weights cannot be fetched."""
+    jobs = list(workflow.dag.needrun_jobs())
+    for model in MODELS:
+        rules_to_run = {
+            job.rule.name for job in jobs if job.wildcards_dict.get("model") == model
+        }
+        configuration.fetch_teachers(of_model(model), rules_to_run)
+
+
 def measures_on(job, device):
     """Whether a job measures on a device."""
     is_of_device = job.wildcards_dict.get("device") == device

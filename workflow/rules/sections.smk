@@ -46,6 +46,7 @@ def runtime_content(device):
 CONTENTS = {
     "data": data.fingerprint,
     "finetune": contents.training_content,
+    "polish": contents.training_content,
     "network": lambda network: contents.network_content(network["source"]),
     "weights": weights_content,
     "device": runtime_content,

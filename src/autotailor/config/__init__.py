@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
     from autotailor.config.matrix import Matrix, Pair, split_names
-    from autotailor.config.named_code import check_named_code
+    from autotailor.config.named_code import check_named_code, fetch_teachers
     from autotailor.config.names import conf_folder, find_file, groups, options
     from autotailor.config.overrides import split_overrides
     from autotailor.config.schema import validate
@@ -36,6 +36,7 @@ __all__ = [
     "check_named_code",
     "compose",
     "conf_folder",
+    "fetch_teachers",
     "find_file",
     "groups",
     "options",
@@ -59,6 +60,7 @@ _HOMES = {
     "check_named_code": "autotailor.config.named_code",
     "compose": "autotailor.config.composition",
     "conf_folder": "autotailor.config.names",
+    "fetch_teachers": "autotailor.config.named_code",
     "find_file": "autotailor.config.names",
     "groups": "autotailor.config.names",
     "options": "autotailor.config.names",

@@ -1,43 +1,67 @@
-"""The teacher and the loss that the section ``finetune`` names are tried before any work.
+"""The teachers and the loss that the sections ``finetune`` and ``polish`` name are tried before any work.
 
-The rule ``finetune`` tries both again, with the data. A run that first trains the original network would come to that
-rule after hours.
+The rules try them again, with the data. A run that first trains the original network would come to these rules after
+hours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
+TEACHING = ("finetune", "polish")
+"""Sections that may name a teacher. The rules that train with these sections have the same names."""
 
 
 def check_named_code(config: Mapping[str, Any]) -> None:
-    """Makes the teacher that a configuration names, and calls its loss.
+    """Makes the teachers that a configuration names, and calls its loss; nothing is fetched.
 
     Args:
-        config: a result of ``compose``, whose sections ``model``, ``data`` and ``finetune`` have been checked.
+        config: a result of ``compose``, whose sections ``model``, ``data``, ``finetune`` and ``polish`` have been
+            checked.
 
     Raises:
-        TrainingError: the teacher cannot be made or has other classes than the network, or the loss does not return
-            what training needs.
+        TrainingError: a teacher cannot be made or has other classes than the network, or the loss does not return what
+            training needs.
     """
-    from autotailor import data
-    from autotailor.finetuning.config import LARGEST, FinetuneConfig
-
-    section, classes = config["finetune"], _classes(config)
-    if not (section.get("teacher") or section.get("loss")):
-        return
-    finetune = FinetuneConfig.from_section(section)
-    if finetune.teacher not in (None, LARGEST):
+    for section, source in _teachers(config).items():
         from autotailor.finetuning.external_teacher import check_teacher
 
-        check_teacher(finetune.teacher, classes, config["data"]["resolution"])
-    if finetune.loss is not None:
+        check_teacher(source, _classes(config), config["data"]["resolution"], f"{section}.teacher")
+    if config["finetune"].get("loss"):
+        from autotailor import data
+        from autotailor.finetuning.config import FinetuneConfig
         from autotailor.finetuning.loss import make_loss
 
-        make_loss(finetune, classes or SOME, independent=False, labelled=data.has_labels(config["data"]))
+        finetune = FinetuneConfig.from_section(config["finetune"])
+        make_loss(finetune, _classes(config) or SOME, independent=False, labelled=data.has_labels(config["data"]))
+
+
+def fetch_teachers(config: Mapping[str, Any], rules: Collection[str]) -> None:
+    """Fetches the weights of timm's networks that teach in some rules, and tries the networks.
+
+    Args:
+        config: a result of ``compose`` that has been checked.
+        rules: names of the rules that will run.
+
+    Raises:
+        TrainingError: weights cannot be fetched, or a network cannot teach these classes.
+    """
+    for section, source in _teachers(config).items():
+        if section in rules and source.startswith("timm:"):
+            from autotailor.finetuning.external_teacher import fetch_teacher
+
+            fetch_teacher(source, _classes(config), config["data"]["resolution"], f"{section}.teacher")
+
+
+def _teachers(config: Mapping[str, Any]) -> dict[str, str]:
+    """Sources of teachers that are neither the original network nor a SubNet, by the section that names them."""
+    named = {section: config[section].get("teacher") for section in TEACHING}
+    if not config["polish"].get("rounds"):
+        del named["polish"]
+    return {section: source for section, source in named.items() if isinstance(source, str) and ":" in source}
 
 
 def _classes(config: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,7 @@
-"""Another network as teacher (``finetune.teacher``), on images in its own resolution and normalisation."""
+"""Another network as teacher, on images in its own resolution and normalisation.
+
+The keys ``finetune.teacher`` and ``polish.teacher`` name it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import resolution_of
-from autotailor.compiler.sources.network import create_network, pretrained_config
+from autotailor.compiler.sources.network import FetchError, create_network, pretrained_config
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.pretraining import check_network, check_outputs
 from autotailor.ir.errors import GraphError
 from autotailor.ir.supernet import SuperNet
+
+KEY = "finetune.teacher"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Renormalised(nn.Module):
         return logits
 
 
-def load_teacher(source: str, data: DataSplits, device: torch.device | None = None) -> Teacher:
+def load_teacher(source: str, data: DataSplits, device: torch.device | None = None, key: str = KEY) -> Teacher:
     """The network that a source names, with its own weights, on images of a dataset.
 
     A network with timm's ``pretrained_cfg`` takes its resolution, mean and std from there. Any other network takes the
@@ -74,11 +79,13 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
         source: ``timm:NAME`` or ``module:factory``.
         data: the splits.
         device: on which the network computes; None is the processor.
+        key: of the configuration that names the source, for messages.
 
     Raises:
         TrainingError: the network cannot be loaded, or has other classes than the data.
     """
-    name, network = _named(source), _created(source)
+    name = f"{key} {source}"
+    network = _created(source, name)
     wanted = _wanted(network)
     if wanted.get("mean") and wanted.get("std"):
         network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
@@ -92,29 +99,47 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     return Teacher(network, resolution, name)
 
 
-def check_teacher(source: str, classes: int | None, resolution: int) -> None:
+def check_teacher(source: str, classes: int | None, resolution: int, key: str = KEY) -> None:
     """Refuses a teacher that cannot be made or that has other classes than the data, before the data are read.
 
-    Weights of timm may have to be fetched, so that a network of timm is only asked for its classes.
+    Weights of timm may have to be fetched, so that a network of timm is only asked for its classes; ``fetch_teacher``
+    fetches them.
 
     Args:
         source: ``timm:NAME`` or ``module:factory``.
         classes: number of classes of the data; None where it is not known yet.
         resolution: side of the data's images in pixels.
+        key: of the configuration that names the source, for messages.
 
     Raises:
         TrainingError: the teacher cannot be used.
     """
-    name = _named(source)
+    name = f"{key} {source}"
     if source.startswith("timm:"):
-        found = _classes_of_timm(source)
+        found = _classes_of_timm(source, name)
         if found is not None and classes is not None and found != classes:
             raise TrainingError(
                 f"{name}: its own weights have {found} classes, and the data have {classes}; name a teacher that was "
                 f"trained on these classes: a function of yours (module:function) can make one and load its checkpoint"
             )
         return
-    network = _created(source)
+    fetch_teacher(source, classes, resolution, key)
+
+
+def fetch_teacher(source: str, classes: int | None, resolution: int, key: str = KEY) -> None:
+    """Makes a teacher with its weights, which timm may have to fetch, and tries it on images of the data's size.
+
+    Args:
+        source: ``timm:NAME`` or ``module:factory``.
+        classes: number of classes of the data; None where it is not known yet.
+        resolution: side of the data's images in pixels.
+        key: of the configuration that names the source, for messages.
+
+    Raises:
+        TrainingError: the weights cannot be fetched, or the teacher cannot be made or used.
+    """
+    name = f"{key} {source}"
+    network = _created(source, name)
     if classes is not None:
         try:
             check_outputs(network, classes, _side(_wanted(network)) or resolution, "the data")
@@ -122,24 +147,25 @@ def check_teacher(source: str, classes: int | None, resolution: int) -> None:
             raise TrainingError(f"{name}: {error}") from error
 
 
-def _named(source: str) -> str:
-    return f"finetune.teacher {source}"
-
-
-def _created(source: str) -> nn.Module:
+def _created(source: str, name: str) -> nn.Module:
     """The network that a source names, in evaluation mode and without gradients."""
     try:
         return create_network(source).eval().requires_grad_(False)
+    except FetchError as error:
+        raise TrainingError(
+            f"{name}: {error.what}; fetch them on a machine with a network and bring its folder of downloads here "
+            f"(HF_HOME), or name a function of yours (module:function) that makes the network and loads a checkpoint"
+        ) from error
     except GraphError as error:
-        raise TrainingError(f"{_named(source)}: {error}") from error
+        raise TrainingError(f"{name}: {error}") from error
 
 
-def _classes_of_timm(source: str) -> int | None:
+def _classes_of_timm(source: str, name: str) -> int | None:
     """Classes of the weights that timm has for a network; None where timm does not say."""
     try:
         config = pretrained_config(source)
     except GraphError as error:
-        raise TrainingError(f"{_named(source)}: {error}") from error
+        raise TrainingError(f"{name}: {error}") from error
     return None if config is None else config.num_classes
 
 

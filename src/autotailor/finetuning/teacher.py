@@ -107,18 +107,24 @@ def ask(network: nn.Module, images: EvaluationSet, classes: int, resolution: int
 
 
 def question(
-    teacher: nn.Module, data: DataSplits, resolution: int, accept_chance: bool, name: str = "the original network"
+    teacher: nn.Module,
+    data: DataSplits,
+    resolution: int,
+    accept_chance: bool,
+    name: str = "the original network",
+    key: str = "finetune.accept_chance",
 ) -> BoolArray:
-    """Checks the original network on the validation set, and returns the correctness of each image, ``[n]``.
+    """Checks a teacher on the validation set, and returns the correctness of each image, ``[n]``.
 
     Data without labels say nothing about the network; a message says so, and nothing is checked.
 
     Args:
-        teacher: the original network, images to logits.
+        teacher: the original network, or the one that teaches in its place, images to logits.
         data: of the user.
         resolution: side to which images are resized, in pixels; 0 leaves their size.
         accept_chance: whether a failed check only gives a warning.
         name: of the network, for messages.
+        key: of ``accept_chance`` in the configuration.
 
     Raises:
         TrainingError: the network's accuracy is no better than chance, or would be much better with another order of
@@ -132,7 +138,7 @@ def question(
         return answers.right
     complaint = _complaint(answers, teacher, data, resolution, name)
     if complaint and not accept_chance:
-        raise TrainingError(f"{complaint}; to train with this network as it is, set finetune.accept_chance to true")
+        raise TrainingError(f"{complaint}; to train with this network as it is, set {key} to true")
     if complaint:
         logger.warning("%s", complaint)
     return answers.right

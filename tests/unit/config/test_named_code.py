@@ -29,6 +29,7 @@ def _module(monkeypatch: pytest.MonkeyPatch) -> None:
     vars(mine).update(
         good=lambda: network(CLASSES),
         small=lambda: network(5),
+        large=lambda: nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, CLASSES)),
         broken=lambda: [][0],
         mean=lambda logits, labels, teacher, config: logits.mean(),
         rows=lambda logits, labels, teacher, config: logits.mean(1),
@@ -36,9 +37,9 @@ def _module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "code_of_mine", mine)
 
 
-def composed(**section: Any) -> dict[str, Any]:
-    """The embedded example, whose original network is trained first, with values of the section ``finetune``."""
-    return config.compose(CONF, "resnet_digits", "macs", [f"finetune.{key}={value}" for key, value in section.items()])
+def composed(of: str = "finetune", **section: Any) -> dict[str, Any]:
+    """The embedded example, whose original network is trained first, with values of a section."""
+    return config.compose(CONF, "resnet_digits", "macs", [f"{of}.{key}={value}" for key, value in section.items()])
 
 
 @pytest.mark.parametrize(
@@ -60,10 +61,47 @@ def test_what_training_could_not_use_is_refused_before_any_work(section: dict[st
         config.check(composed(**section))
 
 
+@pytest.mark.parametrize(
+    ("teacher", "says"),
+    [
+        ("timm:resnet_of_nobody", "polish.teacher timm:resnet_of_nobody: timm has no model"),
+        ("timm:resnet18", "polish.teacher timm:resnet18: its own weights have 1000 classes, and the data have 10"),
+        ("code_of_mine:broken", r"polish.teacher code_of_mine:broken: .*failed with IndexError"),
+        ("code_of_mine:small", r"polish.teacher code_of_mine:small: Sequential gives \[2, 5\] for 2 images"),
+        ("code_of_mine:large", r"polish.teacher code_of_mine:large: Sequential cannot read images \[n, 3, 32, 32\]"),
+    ],
+)
+def test_what_polishing_could_not_use_is_refused_before_any_work(teacher: str, says: str) -> None:
+    with pytest.raises(TrainingError, match=says):
+        config.check(composed("polish", teacher=teacher))
+    config.check(composed("polish", teacher=teacher) | {"polish": composed("polish", rounds=[])["polish"]})
+
+
+@pytest.mark.parametrize("of", ["finetune", "polish"])
+def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
+    of: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    thousand = composed(of, teacher="timm:resnet18")
+    thousand |= {"model": thousand["model"] | {"num_classes": 1000}}
+    config.check_named_code(thousand)
+    config.fetch_teachers(thousand, {"pretrain", "compile", "finetune", "polish"} - {of})
+    config.fetch_teachers(composed(of, teacher="code_of_mine:good"), {of})
+    with pytest.raises(
+        TrainingError,
+        match=rf"{of}\.teacher timm:resnet18: the pretrained weights of timm's resnet18 could not be fetched .*HF_HOME",
+    ):
+        config.fetch_teachers(thousand, {of})
+
+
 def test_what_training_can_use_is_accepted_and_no_network_of_timm_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("timm.create_model", lambda *_, **__: pytest.fail("a network of timm was made"))
     config.check(composed(teacher="largest"))
     config.check(composed(teacher="code_of_mine:good", loss="code_of_mine:mean"))
+    config.check(composed("polish", teacher="code_of_mine:good"))
     thousand = composed(teacher="timm:resnet18")
     config.check_named_code(thousand | {"model": thousand["model"] | {"num_classes": 1000}})
 

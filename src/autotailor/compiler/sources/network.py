@@ -16,6 +16,18 @@ CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 """Endings of files that hold weights."""
 
 
+class FetchError(GraphError):
+    """Trained weights cannot be fetched.
+
+    Attributes:
+        what: whose weights, and why, without a remedy.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}")
+        self.what = what
+
+
 def create_network(source: str, *, pretrained: bool = True, num_classes: int | None = None) -> nn.Module:
     """A module from ``timm:NAME`` or ``module:factory``.
 
@@ -27,6 +39,7 @@ def create_network(source: str, *, pretrained: bool = True, num_classes: int | N
 
     Raises:
         GraphError: the source does not exist or cannot be called.
+        FetchError: timm's weights cannot be fetched.
     """
     if source.endswith(".onnx"):
         raise GraphError(
@@ -67,11 +80,11 @@ def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -
             chosen: dict[str, Any] = {} if num_classes is None else {"num_classes": num_classes}
             network: nn.Module = timm.create_model(name, pretrained=pretrained, **chosen)
     except Exception as error:
-        raise GraphError(
-            f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)}); "
-            f"download them on a machine with a network and set model.weights to the file, or give the trained network "
-            f"as an .onnx file; "
-            f"`inspect --random-weights` shows the network's structure without its weights"
+        raise FetchError(
+            f"the pretrained weights of timm's {name} could not be fetched ({type(error).__name__}: {reason(error)})",
+            "download them on a machine with a network and set model.weights to the file, or give the trained network "
+            "as an .onnx file; "
+            "`inspect --random-weights` shows the network's structure without its weights",
         ) from error
     return network
 

@@ -19,7 +19,8 @@ NOT_OURS = {
 """Parameters of other trainings that the section ``polish`` does not have, with the reason."""
 BEST, ORIGINAL = "best", "original"
 TEACHERS = (BEST, LARGEST, ORIGINAL)
-"""Who can teach: the largest SubNet, the original network, or the latter only where the former has forgotten."""
+"""Who can teach beside networks that are named by their source: the largest SubNet, the original network, or the latter
+only where the former has forgotten."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,10 @@ class PolishConfig(LoopConfig):
         rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
         workers: SubNets that are trained side by side; results do not depend on their number.
         teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the largest SubNet
-            unless it is clearly worse than the original network on the validation set (``forgetting.has_forgotten``).
+            unless it is clearly worse than the original network on the validation set (``forgetting.has_forgotten``);
+            ``timm:NAME`` or ``module:factory``, another network with its own weights (``external_teacher``).
+        accept_chance: whether another network teaches even where it classifies the data no better than chance
+            (``autotailor.finetuning.teacher``); it does not influence the result.
         distillation: from the teacher.
         calibration: of the BatchNorm statistics that each training begins with.
     """
@@ -70,6 +74,7 @@ class PolishConfig(LoopConfig):
     rounds: tuple[Round, ...] = ()
     workers: int = 1
     teacher: str = BEST
+    accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
@@ -80,15 +85,13 @@ class PolishConfig(LoopConfig):
         object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
         super().__post_init__()
         at_least(self, workers=1)
-        if self.teacher not in TEACHERS:
-            other = (
-                "; a network of timm or of your own teaches in finetune.teacher only"
-                if ":" in str(self.teacher)
-                else ""
-            )
+        if self.teacher not in TEACHERS and not self.has_own_teacher:
             raise TrainingError(
-                f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}{other}"
+                f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}, timm:NAME and "
+                f"package.module:factory"
             )
+        if not isinstance(self.accept_chance, bool):
+            raise TrainingError(f"{where}.accept_chance: expected true or false, not {self.accept_chance!r}")
         counts = [each.candidates for each in self.rounds]
         if counts != sorted(counts, reverse=True):
             raise TrainingError(f"{where}.rounds: {counts} candidates; a round cannot train more than the one before")
@@ -100,6 +103,11 @@ class PolishConfig(LoopConfig):
             if isinstance(section, Mapping) and key in section:
                 raise TrainingError(f"polish.{key}: {reason}; remove {key}")
         return super().from_section(section)
+
+    @property
+    def has_own_teacher(self) -> bool:
+        """Whether ``teacher`` names the source of a network, which is neither the original one nor a SubNet."""
+        return isinstance(self.teacher, str) and all(self.teacher.partition(":"))
 
     def of_round(self, number: int) -> PolishConfig:
         """The parameters of one round, counted from 0, as a training loop reads them."""

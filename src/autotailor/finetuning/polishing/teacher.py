@@ -1,7 +1,7 @@
 """Who teaches the SubNets that get weights of their own.
 
 The largest SubNet teaches, unless sharing its weights has cost it a part of what the original network knew: then the
-original network does.
+original network does. A configuration may name either of them, or another network.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST
-from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.external_teacher import Teacher, load_teacher
 from autotailor.finetuning.forgetting import has_forgotten, standing
 from autotailor.finetuning.polishing.config import ORIGINAL, PolishConfig
+from autotailor.finetuning.teacher import question
 from autotailor.ir.supernet import SuperNet
 
 logger = logging.getLogger(__name__)
+KEY = "polish.teacher"
 
 
 def choose_teacher(
@@ -30,10 +32,15 @@ def choose_teacher(
     Args:
         net: the trained SuperNet.
         original: the SuperNet as compiled, whose largest SubNet is the original network.
-        data: the splits; the validation set is used where ``config.teacher`` is ``best``.
+        data: the splits; the validation set is used where ``config.teacher`` is ``best`` or another network.
         config: of the polishing.
         device: that trains.
+
+    Raises:
+        TrainingError: the network that the configuration names cannot be loaded or cannot classify the data.
     """
+    if config.has_own_teacher:
+        return _named(data, config, device)
     if config.teacher == ORIGINAL:
         return Teacher.largest_of(original, device)
     largest = Teacher.largest_of(net, device, "the largest SubNet")
@@ -48,4 +55,12 @@ def choose_teacher(
         found.name,
         standing(percent(now), percent(before), "the validation images", data.labelled),
     )
+    return found
+
+
+def _named(data: DataSplits, config: PolishConfig, device: torch.device) -> Teacher:
+    """The network that the configuration names, after a check of its accuracy."""
+    with deterministic(config.threads, device):
+        found = load_teacher(config.teacher, data, device, KEY)
+        question(found.network, data, found.resolution, config.accept_chance, found.name, "polish.accept_chance")
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +13,14 @@ import pytest
 import torch
 
 import autotailor
+import tiny_data
 from autotailor.accuracy.teaching import AnsweredSet
 from autotailor.compute.placement import CPU
 from autotailor.data import DataSplits
 from autotailor.finetuning import TrainingError
 from autotailor.finetuning.polishing import PolishConfig, Round, polish
 from autotailor.finetuning.polishing.teacher import choose_teacher
+from oracles import Oracle
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +111,67 @@ def test_a_race_learns_from_the_teacher(
 
 
 def test_an_unknown_teacher_is_refused(config: PolishConfig) -> None:
-    with pytest.raises(TrainingError, match=r"unknown polish\.teacher 'me'; known are best, largest, original"):
+    with pytest.raises(TrainingError, match=r"teacher: unknown teacher 'me'; known are best, largest, original, timm:"):
         replace(config, teacher="me")
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A module of the user's with teachers."""
+    module = types.ModuleType("teachers_of_mine")
+    vars(module).update(oracle=Oracle, silent=lambda: Oracle(0.0), several=lambda: torch.nn.Identity())
+    monkeypatch.setitem(sys.modules, "teachers_of_mine", module)
+    return module
+
+
+def test_a_race_learns_from_a_network_that_the_user_names_and_goes_on_bit_by_bit(
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    config: PolishConfig,
+    mine: types.ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subnet = resnet_net.smallest()
+
+    def polished(folder: str, data: DataSplits = tiny, **changed: str) -> dict[str, np.ndarray]:
+        told = replace(config, rounds=(Round(1, 2),), **changed)
+        found, _ = polish(resnet_net, resnet_net, data, {"b": [subnet]}, {subnet.id: -1.0}, told, tmp_path / folder)
+        assert found["b"].weights is not None
+        return dict(found["b"].weights)
+
+    whole = polished("whole", teacher="teachers_of_mine:oracle")
+    with pytest.raises(KeyboardInterrupt):
+        polished("killed", tiny_data.splits(fail_at=(10_001, 1)), teacher="teachers_of_mine:oracle")
+    resumed = polished("killed", teacher="teachers_of_mine:oracle")
+    assert all(np.array_equal(resumed[name], value) for name, value in whole.items())
+    other = polished("other", teacher="original")
+    assert any(not np.array_equal(other[name], value) for name, value in whole.items())
+    polished("whole", tiny_data.splits(fail_at=(10_000, 1)), teacher="teachers_of_mine:oracle")  # trains nothing again
+    monkeypatch.setattr(mine, "oracle", lambda: Oracle(8.0))  # other weights make another training
+    with pytest.raises(KeyboardInterrupt):
+        polished("whole", tiny_data.splits(fail_at=(10_000, 1)), teacher="teachers_of_mine:oracle")
+
+
+def test_a_named_network_that_cannot_teach_is_refused_under_the_key_of_polishing(
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    config: PolishConfig,
+    mine: types.ModuleType,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for name, says in {
+        "silent": r"polish\.teacher teachers_of_mine:silent is right for 20\.0%.*set polish\.accept_chance to true",
+        "several": r"polish\.teacher teachers_of_mine:several: Identity gives \[2, 3, 32, 32\] for 2 images, expected",
+        "absent": r"polish\.teacher teachers_of_mine:absent: .*name a function of the module",
+    }.items():
+        told = replace(config, teacher=f"teachers_of_mine:{name}")
+        with pytest.raises(TrainingError, match=says):
+            choose_teacher(resnet_net, resnet_net, tiny, told, CPU)
+    accepted = replace(config, teacher="teachers_of_mine:silent", accept_chance=True)
+    assert choose_teacher(resnet_net, resnet_net, tiny, accepted, CPU).name == "polish.teacher teachers_of_mine:silent"
+    assert "polish.teacher teachers_of_mine:silent is right for 20.0%" in caplog.text
+    assert accepted.identity == replace(accepted, accept_chance=False).identity
 
 
 @pytest.mark.parametrize(
