@@ -20,6 +20,7 @@ from autotailor.pool.classes import Rates, Split, scaled
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember, export_member, read_member
 from autotailor.pool.members import choose_members
+from autotailor.pool.replacing import held
 from autotailor.pool.writing import Facts, Origin, write_pool
 from autotailor.prediction import Accuracy, Measured
 from autotailor.profiling import (
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 NCNN = "ncnn"
 """What the names of the runtimes begin with that run networks of ncnn."""
+
+WAIT_S = 60.0
+"""Seconds that the rule waits for a search that extends the pool."""
 
 Measure = Callable[[Sequence[ExportedMember]], Sequence[Measurement]]
 """Times members on the device."""
@@ -88,8 +92,22 @@ def make_pool(
         The content of ``pool.json``.
 
     Raises:
-        PoolError: the front is empty, or a member does not compute what the SuperNet computes.
+        PoolError: the front is empty, a member does not compute what the SuperNet computes, or another process
+            replaces the pool as well.
     """
+    with held(folder, WAIT_S):
+        return _make_pool(folder, run, origin, config, export, measure)
+
+
+def _make_pool(
+    folder: Path,
+    run: Run,
+    origin: Origin,
+    config: PoolConfig,
+    export: Callable[[SubNet], ExportedMember],
+    measure: Measure | None,
+) -> dict[str, Any]:
+    """Makes the pool of a run, see ``make_pool``, once nobody else replaces it."""
     assert run.front is not None
     chosen = choose_members(run.front.cost, run.front.accuracy, config.members, config.slowdown)
     subnets = run.front.take(chosen.rows).subnets

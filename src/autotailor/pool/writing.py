@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autotailor.artifacts import SCHEMA_VERSION, atomic
+from autotailor.artifacts import SCHEMA_VERSION
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.classes import Split
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.layout import lay_out
 from autotailor.pool.plan import plan_member
 from autotailor.pool.recording import record_pieces
+from autotailor.pool.replacing import replaced
 from autotailor.pool.shared import Shared
 from autotailor.pool.verification import Verified, verify
 from autotailor.runtime.files import INDEX, MEMBERS, Index, Member, pieces_text
@@ -87,7 +87,7 @@ def write_pool(
     """Writes a pool and compares every member with the SuperNet; the folder appears whole or not at all.
 
     Args:
-        folder: of the pool.
+        folder: of the pool; an older one there is replaced. ``replacing.held`` keeps other writers away.
         net: the SuperNet.
         members: at least one SubNet with inherited weights, in any order.
         origin: what the pool was made from.
@@ -106,7 +106,7 @@ def write_pool(
         name: plan_member(net, own.subnet, record_pieces(own.param, own.weights)) for name, own in exported.items()
     }
     pieces = lay_out(plans, net.graph.weights, shared)
-    with atomic(folder) as temporary:
+    with replaced(folder) as temporary:
         (temporary / MEMBERS).mkdir(parents=True)
         listed = []
         for name, (own, facts) in named.items():
@@ -122,16 +122,7 @@ def write_pool(
         found = verify(temporary, exported, origin.tolerance)
         document = describe(index, named, found, origin)
         (temporary / DOCUMENT).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        _move_sockets(folder, temporary)
-        shutil.rmtree(folder, ignore_errors=True)  # an older pool, in whose place the new one is moved next
     return document
-
-
-def _move_sockets(old: Path, new: Path) -> None:
-    """Moves the socket of a server that serves the old pool, so that clients still find the server."""
-    for path in old.glob("*") if old.is_dir() else ():
-        if path.is_socket():
-            path.rename(new / path.name)
 
 
 def describe(

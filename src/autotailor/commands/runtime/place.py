@@ -34,9 +34,11 @@ def pool_folder(given: Path) -> Path:
     Raises:
         PoolError: neither is a pool.
     """
+    from autotailor.pool.replacing import restore
     from autotailor.runtime import PoolError
 
     for folder in (given, given / FOLDER):
+        restore(folder)
         if (folder / INDEX).exists():
             return folder
     lack = f"holds no {INDEX}" if given.is_dir() else "is no folder"

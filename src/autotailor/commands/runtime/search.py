@@ -6,8 +6,6 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +23,6 @@ LOOK_S = 5.0
 """Seconds between two looks whether the server wants a search."""
 WORK = ".members"
 """How the name of a folder beside the pool ends in which the command keeps exported members, also when interrupted."""
-LOCK = ".search.lock"
-"""How the name of the file beside the pool ends that a search locks."""
 READ = ("configuration.json", "supernet.pt", "lut.csv", "accuracy.json", "candidates.csv", "confirmed.csv")
 """Artifacts of the run that a search reads."""
 READ_WITHOUT_LABELS = ("compiled.pt",)
@@ -59,12 +55,13 @@ def run(options: argparse.Namespace) -> None:
     """Extends a pool, and lets its server load it.
 
     Raises:
-        PoolError: an option is invalid, another search is at work on the pool, no server answers, the server serves
+        PoolError: an option is invalid, another process makes or extends the pool, no server answers, the server serves
             another run's pool, or no SubNet meets its deadline.
         RunError: an artifact of the run that is read is missing, the run has no device, or its pictures are gone.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
+    from autotailor.pool.replacing import held, restore
     from autotailor.pool.under_load import Known
     from autotailor.runtime import Client, PoolError
 
@@ -73,11 +70,16 @@ def run(options: argparse.Namespace) -> None:
     address, opened = address_of(options), open_for_search(options.folder)
     known = known_of(opened)
     pool = (pool_folder(options.pool) if options.pool else opened.folder.path / FOLDER).resolve()
+    restore(pool)
     Known.read(pool, opened.net.space)  # what is no pool is not locked
+    if options.wait:
+        with Client(address) as client:
+            check_server(client, opened)
+            wait_for_want(client)
     with held(pool):
         members = Known.read(pool, opened.net.space).subnets
         with Client(address) as client:
-            load = load_of(client, opened, wait=options.wait)
+            load = load_of(client, opened)
             served = len(client.status()["members"])
         if served != len(members):
             raise PoolError(
@@ -123,42 +125,16 @@ def known_of(opened: Run) -> making.Run:
     return making.Run(opened.net, None, opened.accuracy, opened.tried.accuracies, lut, device)
 
 
-@contextmanager
-def held(pool: Path) -> Iterator[None]:
-    """Holds a pool against other searches while the block runs.
-
-    Raises:
-        PoolError: another search is at work on the pool, or there is no folder in which the pool could be written.
-    """
-    from autotailor.lock import Lock
-    from autotailor.runtime import PoolError
-
-    lock = Lock(pool.parent / f".{pool.name}{LOCK}")
-    try:
-        is_free = lock.take()
-    except OSError as error:
-        raise PoolError(f"{pool}: cannot be written ({error.strerror or error}); name another folder") from error
-    if not is_free:
-        holder = lock.holder() or "another process"
-        raise PoolError(f"{pool}: another search is at work on this pool, {holder}: wait until it is done, or end it")
-    try:
-        yield
-    finally:
-        lock.release()
+def wait_for_want(client: Client) -> None:
+    """Waits until no member of a server's pool has fitted for long."""
+    if not client.status()["wants_search"]:
+        print("waiting until no member of the pool has fitted for a minute", flush=True)
+        while not client.status()["wants_search"]:
+            time.sleep(LOOK_S)
 
 
-def load_of(client: Client, opened: Run, *, wait: bool) -> Load:
-    """The load of a server of a run's pool.
-
-    Args:
-        client: of the server.
-        opened: the run.
-        wait: whether to wait until no member has fitted for long.
-
-    Raises:
-        PoolError: the server serves the pool of another run.
-    """
-    from autotailor.pool.under_load import Load
+def check_server(client: Client, opened: Run) -> None:
+    """Raises PoolError where a server serves the pool of another run."""
     from autotailor.runtime import PoolError
 
     status = client.status()
@@ -169,12 +145,22 @@ def load_of(client: Client, opened: Run, *, wait: bool) -> Load:
             f"{client.address}: the server serves {' on '.join(served)}, and the run is of {' on '.join(asked)}: name "
             "the run of the pool"
         )
-    if wait and not status["wants_search"]:
-        print("waiting until no member of the pool has fitted for a minute", flush=True)
-    while wait and not status["wants_search"]:
-        time.sleep(LOOK_S)
-        status = client.status()
-    load = Load.of_status(status)
+
+
+def load_of(client: Client, opened: Run) -> Load:
+    """The load of a server of a run's pool.
+
+    Args:
+        client: of the server.
+        opened: the run.
+
+    Raises:
+        PoolError: the server serves the pool of another run.
+    """
+    from autotailor.pool.under_load import Load
+
+    check_server(client, opened)
+    load = Load.of_status(client.status())
     compute, memory, fixed = load.slowdown
     print(
         f"under load: compute {compute:.2f}, memory {memory:.2f}, fixed costs {fixed:.2f} times as slow; a member may "

@@ -19,9 +19,9 @@ from autotailor import data
 from autotailor.__main__ import main
 from autotailor.accuracy import CalibrationConfig
 from autotailor.commands.runtime import search
-from autotailor.lock import Lock
 from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
+from autotailor.pool.replacing import held
 from autotailor.runs.folder import OF_DEVICE, OF_MODEL
 from autotailor.runtime import Client, Service
 from autotailor.runtime.files import open_pool
@@ -92,9 +92,11 @@ def test_a_load_that_nothing_fits_ends_with_members_that_fit(
         assert main(["runtime", "search", str(folder), "--at", at, "--members", "2", "--wait"]) == 0
         is_over.set()
         asking.join()
-        for _ in range(20):
+        for _ in range(1000):  # until the member that fits is prepared, and runs
             reply = client.infer(IMAGE)
-        status = client.status()
+            status = client.status()
+            if reply.flags == Flag(0) and status["active"] == status["target"]:
+                break
     said = capsys.readouterr().out
     assert "waiting until no member of the pool has fitted for a minute" in said
     assert f"the server has loaded 4 members of {folder / 'pool'}" in said
@@ -187,18 +189,43 @@ def test_a_senseless_number_of_members_is_refused(count: str, capsys: pytest.Cap
     assert f"--members {count}: expected how many members may be added, 1 or more" in capsys.readouterr().err
 
 
-def test_a_second_search_on_a_pool_is_refused_and_told_who_is_at_work(
+def test_a_search_on_a_pool_that_is_being_replaced_is_refused_and_told_who_is_at_work(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool = folder / "pool"
-    with search.held(pool.resolve()):
+    with held(pool.resolve()):
         assert main(["runtime", "search", str(folder), "--at", str(tmp_path / "s")]) == 1
     said = capsys.readouterr().err
-    assert f"{pool}: another search is at work on this pool, process {os.getpid()} of " in said
+    assert f"{pool}: is being made or extended by process {os.getpid()} of " in said
     assert "wait until it is done, or end it" in said
-    lock = Lock(folder / f".pool{search.LOCK}")
-    assert lock.take()
-    lock.release()
+    with held(pool.resolve()):
+        pass
+
+
+def test_a_pool_is_not_made_while_a_search_extends_it(
+    folder: Path, served: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule tries within the search, which is the only moment at which both are surely at work."""
+    tried: list[str] = []
+    opened = autotailor.open_run(folder)
+    known = search.known_of(opened)
+    monkeypatch.setattr(making, "WAIT_S", 0.0)
+
+    def at_work(*_: object) -> int:
+        config = PoolConfig(members=2, rounds=0)
+        origin = making.origin_of("resnet_digits", known.device, config)
+        with pytest.raises(autotailor.AutoTailorError) as found:
+            making.make_pool(folder / "pool", replace(known, front=opened.pareto), origin, config, no_export, None)
+        tried.append(str(found.value))
+        return len(open_pool(folder / "pool").index.members)
+
+    def no_export(subnet: object) -> object:
+        raise AssertionError("the rule has begun to make the pool")
+
+    monkeypatch.setattr(search, "add_members", at_work)
+    assert main(["runtime", "search", str(folder), "--at", str(served.address)]) == 0
+    assert len(tried) == 1
+    assert f"is being made or extended by process {os.getpid()} of " in tried[0]
 
 
 def test_a_folder_that_is_no_pool_is_not_locked(
