@@ -25,8 +25,8 @@ def scores(prediction: Prediction, test: Outcomes, ceiling: float) -> dict[str, 
         ``tau``; ``tau_over_ceiling``; ``top5``, the share of groups whose best SubNet on the test set is among the five
         with the best predictions; ``error``, mean absolute error in points of the predicted drop against the largest
         SubNet; ``shift``, mean of predicted minus measured log-odds; ``coverage``, the share of drops within the 80 %
-        interval, up to this shift. The interval counts the noise that each SubNet has for itself on the test set. The
-        shift is mostly the noise that all SubNets share, a single draw for all of them that differs between test sets.
+        interval, up to this shift. The interval counts the noise that each SubNet has beside the shift on the test set.
+        The shift is mostly the noise that all SubNets share, a single draw for all of them that differs between sets.
     """
     truth = test.target
     tau = kendall_tau(prediction.values, truth)
@@ -39,7 +39,7 @@ def scores(prediction: Prediction, test: Outcomes, ceiling: float) -> dict[str, 
         "coverage": float("nan"),
     }
     if prediction.variance is not None:
-        deviation = np.sqrt(prediction.variance + test.independent)
+        deviation = np.sqrt(prediction.variance + test.beside_shift)
         found["coverage"] = coverage(prediction.values - truth, deviation)
     return found
 

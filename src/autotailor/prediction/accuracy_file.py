@@ -1,10 +1,11 @@
 """``accuracy.json``: the prediction of accuracy as terms, and what its standard errors follow from.
 
 A sum of single drops keeps the squares of its standard errors, terms as well. A model that learnt from evaluations
-keeps its observations and variances: one row of choices, and ten numbers for each part of the log-odds, for each
+keeps its observations and variances: one row of choices, and eleven numbers for each part of the log-odds, for each
 evaluated SubNet. They are less than a covariance of all weights would be, and the model that is read is the one that
 was written. A file from before losses were learnt from has the log-odds in one part, beside the choices; an earlier
-file lacks the noise that SubNets have in common, which then counts as none.
+file lacks the noise that SubNets have in common, which then counts as none, or the variance beside it, which then is
+what the variance of the fit leaves.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def _error(error: DropError | ModelError) -> dict[str, Any]:
                 "target": part.target.tolist(),
                 "independent": part.independent.tolist(),
                 "correlated": part.correlated.tolist(),
+                "rest": part.rest.tolist(),
             }
             for part, prior in zip(seen.parts, error.model.priors, strict=True)
         ],
@@ -117,10 +119,15 @@ def _read_error(found: Mapping[str, Any], cost: Metric) -> DropError | ModelErro
 
 def _read_part(found: Mapping[str, Any], rows: np.ndarray, variables: int) -> Part:
     target, own = (np.array(found[key], dtype=np.float64) for key in ("target", "independent"))
-    if rows.shape != (len(target), variables) or own.shape != target.shape:
+    if (
+        rows.shape != (len(target), variables)
+        or own.shape != target.shape
+        or np.shape(found.get("rest", own)) != own.shape
+    ):
         raise ValueError(f"{len(target)} evaluated SubNets with choices {list(rows.shape)}")
     correlated = np.array(found.get("correlated", [[]] * len(target)), dtype=np.float64).reshape(len(target), -1)
-    return Part(target, own, correlated)
+    rest = found.get("rest", np.maximum(own - np.square(correlated).sum(axis=1), 0.0))
+    return Part(target, own, correlated, np.array(rest, dtype=np.float64))
 
 
 def _read_prior(found: Mapping[str, Any], groups: tuple[Group, ...]) -> Prior:

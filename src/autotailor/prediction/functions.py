@@ -28,6 +28,7 @@ from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space, Variable
 
+DROPS, DROPS_BY_RESOLUTION = "drops", "drops_by_resolution"
 DAMPING = 0.5  # of a contrast against the one with one change of direction less
 
 Function = tuple[Term, ...]
@@ -74,8 +75,8 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
     joint = {pair: _joint(*pair) for pair in pairs}
     found = [
         Group("offset", ((Term((), np.ones(())),),)),
-        Group("drops", (tuple(single),), mean),
-        Group("drops_by_resolution", _by_resolution(space, [tuple(single)], pairs)),
+        Group(DROPS, (tuple(single),), mean),
+        Group(DROPS_BY_RESOLUTION, _by_resolution(space, [tuple(single)], pairs)),
         Group("sizes", tuple(sizes)),
         Group("sizes_by_resolution", _by_resolution(space, sizes, pairs)),
         Group("choices", tuple(choices)),

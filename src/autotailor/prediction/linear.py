@@ -8,7 +8,7 @@ weights is m + diag(v) F^T S^-1 (t - F m).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from autotailor.prediction.evaluations.observations import Part
 from autotailor.prediction.evidence import MISFIT
 from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.functions import Group
+from autotailor.prediction.single_drops import by_targets
 
 
 def added(terms: Iterable[Term]) -> tuple[Term, ...]:
@@ -95,10 +96,44 @@ class LinearModel:
         """Variance of SubNets as if none of them had been evaluated itself: of the weights and of a misfit, ``[n]``."""
         return self._posterior(subnets, self._by_terms(subnets))
 
-    def correlated(self, subnets: IntArray) -> FloatArray:
-        """Effects on ``mean`` ``[n, k]``, own misfits aside, of the draws that evaluated SubNets have in common."""
-        weights = np.linalg.solve(self._total, self._by_terms(subnets).T).T
-        return np.asarray(weights @ self.part.correlated)
+    def variance_beside_noise(self, subnets: IntArray, *, own: bool) -> FloatArray:
+        """The part of the variance that is no noise of the evaluations: what the prior leaves open, ``[n]``.
+
+        Args:
+            subnets: choice indices ``[n, variables]``.
+            own: whether ``variance`` is meant; else ``variance_without_own``.
+        """
+        cross = self._cross(subnets) if own else self._by_terms(subnets)
+        noise = np.square(self._solve(cross)) @ self.part.independent
+        return np.asarray(np.maximum(self._posterior(subnets, cross) - noise, 0.0))
+
+    def gain(self, subnets: IntArray, *, own: bool) -> FloatArray:
+        """Derivative of predictions by the number of each evaluated SubNet, ``[n, m]``.
+
+        The prior variances are fixed. A single drop moves the functions that are made of it as well: with the columns F
+        of the evaluated SubNets and f of the asked ones, the weights w, their posterior covariance P, the gain K of
+        fixed functions and a = S^-1 (t - F m), a change of the functions moves f w by df w - K dF w + f P dF^T a.
+
+        Args:
+            subnets: choice indices ``[n, variables]``.
+            own: whether ``mean`` is meant, which includes the own misfit of evaluated SubNets; else the sum of terms.
+        """
+        columns, n = self._features(subnets), len(subnets)
+        gain = self._solve(self._cross(subnets) if own else self._by_terms(subnets))
+        moved = np.zeros_like(gain)
+        for place, changes in self._drop_changes(np.concatenate([subnets, self.indices])):
+            asked, seen = changes[:n], changes[n:]
+            unknown = self._scale[place] * (columns[:, place] - gain @ self._columns[:, place])
+            moved += self.weights[place] * (asked - gain @ seen) + np.outer(unknown, self._solved @ seen)
+        return np.asarray(gain + moved)
+
+    def _drop_changes(self, subnets: IntArray) -> Iterator[tuple[int, FloatArray]]:
+        """Place and derivative by the evaluated numbers ``[n, m]`` of each function that is made of single drops."""
+        start = 0
+        for group in self.prior.groups:
+            for number, changes in enumerate(by_targets(group, self.space, subnets, self.indices)):
+                yield start + number, changes
+            start += len(group.functions)
 
     def _by_terms(self, subnets: IntArray) -> FloatArray:
         """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, without misfits: ``[n, m]``."""
@@ -107,8 +142,12 @@ class LinearModel:
     def _posterior(self, subnets: IntArray, cross: FloatArray) -> FloatArray:
         """Posterior variance ``[n]``, given prior covariances with the evaluated SubNets ``[n, m]``."""
         prior = np.square(self._features(subnets)) @ self._scale + self._misfit(subnets)
-        variance = prior - np.einsum("ij,ij->i", cross, np.linalg.solve(self._total, cross.T).T)
+        variance = prior - np.einsum("ij,ij->i", cross, self._solve(cross))
         return np.asarray(np.maximum(variance, 0.0))
+
+    def _solve(self, cross: FloatArray) -> FloatArray:
+        """Prior covariances with the evaluated SubNets ``[n, m]`` times the inverse of theirs: ``[n, m]``."""
+        return np.asarray(np.linalg.solve(self._total, cross.T).T)
 
     def _features(self, subnets: IntArray) -> FloatArray:
         return np.concatenate([group.columns(self.space, subnets) for group in self.prior.groups], axis=1)

@@ -83,9 +83,11 @@ class AccuracyModel:
                 error includes what SubNets have in common on the evaluated images.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        variance = sum(part.variance(array) for part in self.parts)
-        common = 0.0 if same_images else self.observations.shared + self._correlated(array)
-        return _points(self.predict(array), np.asarray(variance + common))
+        if same_images:
+            variance = sum(part.variance(array) for part in self.parts)
+        else:
+            variance = self._on_other_images(array, own=True) + self.observations.shared
+        return _points(self.predict(array), np.asarray(variance))
 
     def updated(self, later: Outcomes) -> AccuracyModel:
         """The model after further evaluations, with the same priors and slope (``Observations.updated``)."""
@@ -102,14 +104,37 @@ class AccuracyModel:
                 level of all SubNets, the largest one included.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        variance = sum(part.variance_without_own(array) for part in self.parts)
         level = 0.0 if known_level else self.observations.level
-        correlated = self._correlated(array)
-        return _points(self._mean_metric.predict(array), np.asarray(variance + correlated + level))
+        return _points(self._mean_metric.predict(array), self._on_other_images(array, own=False) + level)
 
-    def _correlated(self, subnets: IntArray) -> FloatArray:
-        """Variance of predictions over draws of images, as far as groups of SubNets have noise in common: ``[n]``."""
-        return np.asarray(np.square(sum(part.correlated(subnets) for part in self.parts)).sum(axis=1))
+    def _on_other_images(self, subnets: IntArray, *, own: bool) -> FloatArray:
+        """Variance of predictions ``[n]`` as those for other images, up to a shift of all predictions.
+
+        What the prior leaves open, and the noise of the evaluated images as it moves the prediction. The fit takes the
+        noise of SubNets for independent, which makes the posterior variance too small where they fail at the same
+        images. The shift is the mean over evaluated SubNets with several modifications.
+
+        Args:
+            subnets: choice indices ``[n, variables]``.
+            own: whether the prediction includes the own misfit of SubNets that were evaluated.
+        """
+        gains = [part.gain(subnets, own=own) for part in self.parts]
+        apart = sum(part.variance_beside_noise(subnets, own=own) for part in self.parts)
+        moved = self._moved(gains) - self._shift
+        rest = sum(np.square(gain) @ part.rest for gain, part in zip(gains, self.observations.parts, strict=True))
+        return np.asarray(apart + np.square(moved).sum(axis=1) + rest)
+
+    def _moved(self, gains: Iterable[FloatArray]) -> FloatArray:
+        """Effects on predictions ``[n, k]`` of the draws that evaluated SubNets have in common, from their gains."""
+        parts = self.observations.parts
+        return np.asarray(sum(gain @ part.correlated for gain, part in zip(gains, parts, strict=True)))
+
+    @cached_property
+    def _shift(self) -> FloatArray:
+        """What these draws do to all predictions alike ``[k]``."""
+        seen = self.observations
+        rows = seen.indices[seen.is_whole] if seen.is_whole.any() else seen.indices
+        return np.asarray(self._moved([part.gain(rows, own=False) for part in self.parts]).mean(axis=0))
 
     @cached_property
     def parts(self) -> tuple[LinearModel, ...]:

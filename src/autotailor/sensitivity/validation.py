@@ -94,9 +94,9 @@ def _predicted(
 def _own_errors(
     net: SuperNet, subnets: Sequence[SubNet], found: Mapping[str, Outcome], groups: npt.NDArray[np.int64]
 ) -> dict[SubNet, float]:
-    """The part of each measurement's standard error that a SubNet has for itself, points; not of the largest one."""
+    """Standard error of each measurement beside the shift of all, points; not of the largest one."""
     if not set(subnets) - {net.largest()}:
         return {}
     outcomes = Outcomes.of(net.space, subnets, found, groups)
-    errors = points_of_log_odds(100.0 * outcomes.right.mean(axis=1)) * np.sqrt(outcomes.independent)
+    errors = points_of_log_odds(100.0 * outcomes.right.mean(axis=1)) * np.sqrt(outcomes.beside_shift)
     return dict(zip(outcomes.subnets, errors.tolist(), strict=True))

@@ -46,16 +46,27 @@ class World:
         small = rows[:, self.net.space.positions["resolution"]] != self.net.space["resolution"].default
         return np.asarray(total * np.where(small, 2.0, 1.0))
 
-    def evaluate(self, subnets: Sequence[SubNet]) -> dict[str, Outcome]:
+    def evaluate(self, subnets: Sequence[SubNet], groups_fail_alike: bool = False) -> dict[str, Outcome]:
         """Outcomes by SubNet id; all SubNets find the same base images hard, and differ a little by themselves.
 
         An image is right where the margin of its label is positive, and its loss is that of two classes.
+
+        Args:
+            subnets: to be evaluated.
+            groups_fail_alike: whether SubNets with the same choice of a variable find the same base images harder.
         """
-        hard = np.random.default_rng(1).logistic(0.0, 1.0, IMAGES // COPIES).repeat(COPIES)
+        random = np.random.default_rng(1)
+        hard = random.logistic(0.0, 1.0, IMAGES // COPIES).repeat(COPIES)
+        harder = [
+            float(groups_fail_alike)
+            * random.normal(0.0, 0.3, (len(v.choices), IMAGES // COPIES)).repeat(COPIES, axis=1)
+            for v in self.net.space
+        ]
         found = {}
         for subnet, linear in zip(subnets, self.linear(subnets), strict=True):
             own = np.random.default_rng(int(subnet.id, 16) % 2**32)
-            margin = 2.5 + linear + own.normal(0.0, 0.05) + hard + own.normal(0.0, 0.4, IMAGES)
+            alike = sum(table[choice] for table, choice in zip(harder, subnet.indices, strict=True))
+            margin = 2.5 + linear + alike + own.normal(0.0, 0.05) + hard + own.normal(0.0, 0.4, IMAGES)
             found[subnet.id] = Outcome(margin > 0, np.logaddexp(0.0, -margin).astype(np.float32))
         return found
 
@@ -63,10 +74,10 @@ class World:
         base = self.net.largest()
         return [base, *(base.transform(Modification(v.name, c)) for v in self.net.space for c in v.choices)]
 
-    def outcomes(self, count: int, seed: int = 0) -> Outcomes:
-        """Evaluations of all single modifications and of random SubNets."""
+    def outcomes(self, count: int, seed: int = 0, groups_fail_alike: bool = False) -> Outcomes:
+        """Evaluations of all single modifications and of random SubNets; arguments as of ``evaluate``."""
         subnets = [*self.singles(), *sample_distinct(self.net.space, count, np.random.default_rng(seed))]
-        return Outcomes.of(self.net.space, subnets, self.evaluate(subnets), self.groups)
+        return Outcomes.of(self.net.space, subnets, self.evaluate(subnets, groups_fail_alike), self.groups)
 
 
 @pytest.fixture(scope="session")

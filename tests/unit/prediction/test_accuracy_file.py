@@ -109,8 +109,9 @@ def test_evaluations_that_do_not_fit_are_refused(
         ({"target": [0.0]}, "1 evaluated SubNets"),
         ({"variances": {}}, "variance of choices is missing"),
         ({"independent": None}, "no prediction of accuracy for this space"),
+        ({"rest": [0.0]}, "evaluated SubNets with choices"),
     ],
-    ids=["rows", "variances", "noise"],
+    ids=["rows", "variances", "noise", "rest of the noise"],
 )
 def test_a_part_that_does_not_fit_is_refused(
     world, learnt: Accuracy, tmp_path: Path, change: dict[str, object], message: str
@@ -136,3 +137,18 @@ def test_a_file_from_before_losses_were_learnt_from_is_read(world, rows: np.ndar
     np.testing.assert_array_equal(found.metric_errors(rows), model.metric_errors(rows))
     later = Outcomes.of(world.net.space, world.singles(), world.evaluate(world.singles()), world.groups)
     np.testing.assert_array_equal(found.updated(later).predict(rows), model.updated(later).predict(rows))
+
+
+def test_a_file_from_before_the_rest_of_the_noise_was_kept_is_read(
+    world, learnt: Accuracy, rows: np.ndarray, tmp_path: Path
+) -> None:
+    """What the fit's variance leaves beside the common draws is then the rest."""
+    write_accuracy(tmp_path / "a.json", learnt)
+    kept = read_json(tmp_path / "a.json")["error"]
+    parts = [{name: value for name, value in part.items() if name != "rest"} for part in kept["parts"]]
+    changed(tmp_path / "a.json", error={**kept, "parts": parts})
+    found = read_accuracy(tmp_path / "a.json", world.cost).model
+    np.testing.assert_array_equal(found.predict(rows), learnt.model.predict(rows))
+    for part in found.observations.parts:
+        whole = part.rest + np.square(part.correlated).sum(axis=1)
+        np.testing.assert_allclose(whole, np.maximum(part.independent, np.square(part.correlated).sum(axis=1)))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from autotailor.ir.space.subnet import sample_distinct, stack
-from autotailor.prediction import AccuracyModel, Outcome, Outcomes, fit, learn
+from autotailor.prediction import AccuracyModel, Observations, Outcome, Outcomes, fit, learn
 from autotailor.prediction.evidence import MISFIT, TYPICAL
 from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.linear import Prior
+from autotailor.prediction.model import functions
 from autotailor.statistics import kendall_tau
 
 
@@ -64,30 +65,63 @@ def test_an_evaluation_lowers_the_standard_error(world, model: AccuracyModel, ot
 def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: AccuracyModel, others) -> None:
     """Its images are draws as well, so that the level of all SubNets is uncertain."""
     rows, share = stack(others), model.metric().predict(stack(others)) / 100
-    error = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
     whole = model.metric_errors(rows) / (100 * share * (1 - share))
-    correlated = whole**2 - error**2 - model.observations.level
-    assert (correlated > 0).all()
     known = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
-    np.testing.assert_allclose(known**2, error**2 + correlated)
+    np.testing.assert_allclose(whole**2 - known**2, model.observations.level)
     evaluated = model.observations.indices
     share = model.metric().predict(evaluated) / 100
     own = model.metric_errors(evaluated, known_level=True) / (100 * share * (1 - share))
     assert (own > np.sqrt(misfit(model))).all()
 
 
-def test_what_subnets_fail_at_alike_moves_the_metric_as_its_error_says(model: AccuracyModel, others) -> None:
-    """Each draw that SubNets have in common moves all targets at once, and the metric with them."""
-    rows, seen = stack(others), model.observations
+@pytest.mark.parametrize("own", [False, True], ids=["terms", "with own misfit"])
+def test_the_gain_is_the_derivative_by_each_evaluation(world, own: bool) -> None:
+    """Also by those of single modifications, of which functions of the model are made."""
+    model = fit(world.outcomes(12), world.cost)
+    seen, step = model.observations, 1e-6
+    rows = np.concatenate([stack(sample_distinct(world.net.space, 9, np.random.default_rng(7))), seen.indices[-3:]])
+    for number, part in enumerate(model.parts):
+        gain = part.gain(rows, own=own)
+        for evaluated in range(0, len(seen.indices), 3):
+            values = []
+            for sign in (1, -1):
+                target = part.part.target.copy()
+                target[evaluated] += sign * step
+                parts = [*seen.parts]
+                parts[number] = replace(part.part, target=target)
+                moved = _refitted(world, model, replace(seen, parts=tuple(parts))).parts[number]
+                values.append(moved.mean(rows) if own else moved._features(rows) @ moved.weights)
+            np.testing.assert_allclose(gain[:, evaluated], (values[0] - values[1]) / (2 * step), rtol=1e-4, atol=1e-7)
+
+
+def test_the_error_of_the_metric_counts_what_draws_of_base_images_do_to_it(world, others) -> None:
+    """The bootstrap of base images moves predictions as the error says, up to the shift of all of them."""
+    outcomes = world.outcomes(60, groups_fail_alike=True)
+    model, rows, random = fit(outcomes, world.cost), stack(others), np.random.default_rng(0)
+    images = np.arange(len(world.groups)).reshape(-1, int((world.groups == 0).sum()))
+    drawn = []
+    for _ in range(80):
+        chosen = images[random.integers(0, len(images), len(images))].ravel()
+        again = replace(
+            outcomes,
+            right=outcomes.right[:, chosen],
+            losses=outcomes.losses[:, chosen],
+            reference=Outcome(outcomes.reference.right[chosen], outcomes.reference.losses[chosen]),
+        )
+        parts = zip(again.observed(outcomes.slope).parts, model.observations.parts, strict=True)
+        seen = replace(model.observations, parts=tuple(replace(new, independent=old.independent) for new, old in parts))
+        drawn.append(_refitted(world, model, seen).metric().linear(rows))
+    scatter = np.array(drawn) - np.mean(drawn, axis=1, keepdims=True)
     share = model.metric().predict(rows) / 100
-    moved = np.zeros(len(rows))
-    for draw in range(seen.parts[0].correlated.shape[1]):
-        parts = tuple(replace(part, target=part.target + part.correlated[:, draw]) for part in seen.parts)
-        after = AccuracyModel(replace(seen, parts=parts), model.priors)
-        moved += np.square(after.metric().linear(rows) - model.metric().linear(rows))
     error = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
-    fixed = sum(part.variance_without_own(rows) for part in model.parts)
-    np.testing.assert_allclose(moved, error**2 - fixed, rtol=1e-6, atol=1e-9)
+    counted = error**2 - sum(part.variance_beside_noise(rows, own=False) for part in model.parts)
+    assert counted.mean() == pytest.approx(scatter.var(axis=0).mean(), rel=0.2)
+
+
+def _refitted(world, model: AccuracyModel, seen: Observations) -> AccuracyModel:
+    """A model of other numbers with the same prior variances; the functions are made of the new single drops."""
+    offered = zip(functions(seen, world.cost), model.priors, strict=True)
+    return AccuracyModel(seen, tuple(Prior(groups, prior.variances) for groups, prior in offered))
 
 
 def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyModel, others) -> None:

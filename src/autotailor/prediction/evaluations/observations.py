@@ -19,14 +19,17 @@ class Part:
 
     Attributes:
         target: the number of each SubNet, relative to the largest SubNet's, ``[n]``.
-        independent: variance over draws of images that each number has for itself ``[n]``.
-        correlated: effects on each number ``[n, k]`` of k independent draws of variance 1, in which groups of SubNets
-            have noise in common, beside what all SubNets have; the draws are the same for all parts.
+        independent: variance over draws of images that each number has beside what all SubNets have in common ``[n]``;
+            a fit reads it.
+        correlated: effects on each number ``[n, k]`` of k independent draws of variance 1, in which SubNets have noise
+            in common; the draws are the same for all parts.
+        rest: variance of each number's noise beside these draws ``[n]``.
     """
 
     target: FloatArray
     independent: FloatArray
     correlated: FloatArray
+    rest: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,7 @@ class Observations:
                 np.concatenate([old.target[kept], new.target]),
                 np.concatenate([old.independent[kept], new.independent]),
                 _apart(old.correlated[kept], new.correlated),
+                np.concatenate([old.rest[kept], new.rest]),
             )
             for old, new in zip(self.parts, later.parts, strict=True)
         )

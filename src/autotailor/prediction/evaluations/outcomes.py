@@ -18,10 +18,11 @@ eigenvector u of C, with its eigenvalue e. ``shared`` is e u², and ``independen
 has for itself.
 
 Only the independent part enters a fit, as a diagonal. A fit that knows the common part explains the misfit of its own
-terms as common noise, and moves its predictions away from all data (Peelle's pertinent puzzle). The common part is
-added to the error of predictions for other images instead. So is what SubNets have in common beside it: those with the
-same resolution, for instance, fail at the same images. The ``CORRELATED`` largest components of the rest of the noise,
-of all parts together, are kept as effects on each value.
+terms as common noise, and moves its predictions away from all data (Peelle's pertinent puzzle). The error of a
+prediction is made of the whole noise instead: the common component, which is not the same for all SubNets, and what
+groups of SubNets have in common beside it. Those with the same resolution, for instance, fail at the same images. The
+``CORRELATED`` largest components of the noise of all parts together are kept as effects on each value, and the variance
+of each value beside these.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outc
 
 LEAST_INDEPENDENT = 0.05  # share of a value's variance that it has for itself at the least
 LEAST_RANGE = 1e-6  # of scores from which a slope follows
-CORRELATED = 8  # components of noise that SubNets have in common, beside the leading one
+CORRELATED = 8  # components of noise that are kept as effects on each value
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +146,19 @@ class Outcomes:
         """Variance that each SubNet's log-odds have for themselves ``[n]``."""
         return np.asarray(np.diag(self.covariance) - self.shared)
 
+    @property
+    def beside_shift(self) -> FloatArray:
+        """Variance of each SubNet's log-odds beside the shift that all of them have in common ``[n]``.
+
+        The shift is the mean of the other SubNets' noise. A single SubNet has no shift beside its own noise.
+        """
+        covariance, own = self.covariance, np.diag(self.covariance)
+        if (n := len(own)) == 1:
+            return own
+        with_others = (covariance.sum(axis=1) - own) / (n - 1)
+        variance = own - 2.0 * with_others + with_others.mean()
+        return np.asarray(np.maximum(variance, LEAST_INDEPENDENT * own))
+
     @cached_property
     def observations(self) -> Observations:
         """What a fit reads of these evaluations, with their own slope."""
@@ -168,33 +182,15 @@ class Outcomes:
 
     def _parts(self, slope: float | None) -> tuple[Part, ...]:
         if slope is None:
-            return (Part(self.target, self.independent, *self._correlated(self._of_log_odds)),)
+            return (Part(self.target, self.independent, *_components(self._of_log_odds)),)
         said, effects = slope * self.score, slope * self._of_scores
         rest = self._of_log_odds - effects
-        of_said, of_rest = self._correlated(effects, rest)
+        correlated, beside = _components(np.concatenate([effects, rest]))
+        of_said, of_rest = zip(np.split(correlated, 2), np.split(beside, 2), strict=True)
         return (
-            Part(said, _independent(effects), of_said),
-            Part(self.target - said, _independent(rest), of_rest),
+            Part(said, _independent(effects), *of_said),
+            Part(self.target - said, _independent(rest), *of_rest),
         )
-
-    def _correlated(self, *parts: FloatArray) -> list[FloatArray]:
-        """The largest components of the noise without the one that the log-odds of all SubNets have in common.
-
-        Args:
-            parts: effects of base images on the numbers of each part ``[n, base images]``, whose sum is that on the
-                log-odds.
-
-        Returns:
-            For each part the effects of independent draws ``[n, CORRELATED]``.
-        """
-        _, vectors = np.linalg.eigh(self.covariance)
-        of_all = vectors[:, -1] @ self._of_log_odds
-        of_all /= max(float(np.linalg.norm(of_all)), np.finfo(np.float64).tiny)
-        rest = np.concatenate([effects - np.outer(effects @ of_all, of_all) for effects in parts])
-        left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
-        found = np.zeros((len(rest), CORRELATED))
-        found[:, : len(sizes)] = (left * sizes)[:, :CORRELATED]
-        return np.split(found, len(parts))
 
     @cached_property
     def _of_log_odds(self) -> FloatArray:
@@ -211,6 +207,22 @@ def _shared(covariance: FloatArray) -> FloatArray:
     """Variance that is common to all values with a covariance ``[n, n]``: ``[n]``."""
     found = common(covariance) if len(covariance) > 1 else np.zeros(1)
     return np.asarray(np.minimum(found, (1 - LEAST_INDEPENDENT) * np.diag(covariance)))
+
+
+def _components(effects: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The largest components of the noise, as effects of independent draws, and the variance beside them.
+
+    Args:
+        effects: of base images on all numbers ``[n, base images]``.
+
+    Returns:
+        ``[n, CORRELATED]`` and ``[n]``.
+    """
+    left, sizes, _ = np.linalg.svd(effects, full_matrices=False)
+    found = left * sizes
+    kept = np.zeros((len(found), CORRELATED))
+    kept[:, : len(sizes)] = found[:, :CORRELATED]
+    return kept, np.asarray(np.square(found[:, CORRELATED:]).sum(axis=1))
 
 
 def _independent(effects: FloatArray) -> FloatArray:

@@ -132,17 +132,39 @@ def test_shared_and_independent_variance_add_up_and_the_most_is_shared(world) ->
     assert found.shared[whole].sum() > found.independent[whole].sum()
 
 
-def test_shared_and_correlated_noise_are_the_whole_covariance(world, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_correlated_noise_and_the_rest_are_the_whole_covariance(world, monkeypatch: pytest.MonkeyPatch) -> None:
     found = world.outcomes(10)
     count = len(found.subnets)
-    kept = sum(part.correlated for part in found.observations.parts)
-    assert kept.shape == (count, outcomes.CORRELATED)
+    few = found.observations.parts
+    assert few[0].correlated.shape == (count, outcomes.CORRELATED)
     monkeypatch.setattr(outcomes, "CORRELATED", 2 * count)
-    whole = sum(part.correlated for part in found.observed(found.slope).parts)
-    value, vector = (each[..., -1] for each in np.linalg.eigh(found.covariance))
-    rest = found.covariance - value * np.outer(vector, vector)
-    np.testing.assert_allclose(whole @ whole.T, rest, atol=1e-9)
-    assert 0 < np.trace(kept @ kept.T) < np.trace(rest)
+    every = found.observed(found.slope).parts
+    whole = sum(part.correlated for part in every)
+    np.testing.assert_allclose(whole @ whole.T, found.covariance, atol=1e-9)
+    for part, kept in zip(every, few, strict=True):
+        assert (kept.rest >= 0).all()
+        own = np.square(kept.correlated).sum(axis=1) + kept.rest
+        np.testing.assert_allclose(own, np.square(part.correlated).sum(axis=1), atol=1e-12)
+        np.testing.assert_allclose(part.rest, 0.0, atol=1e-12)
+
+
+def test_the_noise_beside_the_shift_is_what_differs_from_the_mean_of_the_others(world) -> None:
+    found, random = world.outcomes(20), np.random.default_rng(0)
+    effects = np.linalg.cholesky(found.covariance + 1e-12 * np.eye(len(found.subnets)))
+    noise = random.standard_normal((20_000, len(effects))) @ effects.T
+    shift = (noise.sum(axis=1, keepdims=True) - noise) / (len(effects) - 1)
+    least = 0.05 * np.diag(found.covariance)
+    differs = np.mean(np.square(noise - shift), axis=0)
+    of_mean = np.mean(np.square(shift), axis=0)  # the others' own noise scatters their mean, which the shift has not
+    between = (found.covariance.sum() - np.trace(found.covariance)) / (len(effects) * (len(effects) - 1))
+    expected = np.maximum(differs - of_mean + between, least)
+    np.testing.assert_allclose(found.beside_shift, expected, rtol=0.1, atol=0.02 * expected.max())
+    single = Outcomes.of(world.net.space, [world.net.smallest()], world.evaluate(_ends(world)), found.groups)
+    np.testing.assert_array_equal(single.beside_shift, np.diag(single.covariance))
+
+
+def _ends(world):
+    return [world.net.largest(), world.net.smallest()]
 
 
 def test_the_level_is_what_all_log_odds_have_in_common_over_draws_of_base_images(world) -> None:
