@@ -37,15 +37,15 @@ def single_drops(network: Network, learnt: Sequence[SubNet], asked: Sequence[Sub
 
 def ours(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
     """The model of ``autotailor.prediction``, which learns from answers and losses."""
-    return _predicted(fit(network.outcomes(learnt), network.net.macs()), asked)
+    return predicted(fit(network.outcomes(learnt), network.net.macs()), asked)
 
 
 def answers_alone(network: Network, learnt: Sequence[SubNet], asked: Sequence[SubNet]) -> Prediction:
     """The same model, which learns from right answers and not from losses."""
-    return _predicted(learn(network.outcomes(learnt).observed(None), network.net.macs()), asked)
+    return predicted(learn(network.outcomes(learnt).observed(None), network.net.macs()), asked)
 
 
-def _predicted(model: AccuracyModel, asked: Sequence[SubNet]) -> Prediction:
+def predicted(model: AccuracyModel, asked: Sequence[SubNet]) -> Prediction:
     """Predictions of a model, whose percentages are converted back to log-odds."""
     rows = stack(asked)
     metric, share = model.metric(), model.metric().predict(rows) / 100

@@ -23,10 +23,10 @@ from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, canonical, sample, smallest, stack
 from autotailor.ir.space.variable import Space
 from autotailor.progress.bars import track
-from autotailor.search.beam import beam_search, best_at_budgets
 from autotailor.search.config import SearchConfig
-from autotailor.search.descent import descents
 from autotailor.search.front import Front, Objectives, non_dominated
+from autotailor.search.start.beam import beam_search, best_at_budgets
+from autotailor.search.start.descent import descents
 
 BoolArray = npt.NDArray[np.bool_]
 

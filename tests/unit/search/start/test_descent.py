@@ -11,9 +11,9 @@ from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray, canonical
 from autotailor.ir.space.variable import Space, Variable
 from autotailor.search import Front, Objectives
-from autotailor.search.beam import beam_search, neighbours
-from autotailor.search.descent import descents
 from autotailor.search.optimizer import hypervolume_ratio
+from autotailor.search.start.beam import beam_search, neighbours
+from autotailor.search.start.descent import descents
 
 
 def weights(objectives: Objectives, count: int) -> FloatArray:

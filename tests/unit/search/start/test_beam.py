@@ -9,7 +9,7 @@ from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest, stack
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.search import Objectives
-from autotailor.search.beam import beam_search, best_at_budgets, distinct, neighbours
+from autotailor.search.start.beam import beam_search, best_at_budgets, distinct, neighbours
 
 
 def rows(array: np.ndarray) -> set[tuple[int, ...]]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, canonical, largest, smallest, stack
-from autotailor.search.beam import distinct
 from autotailor.search.front import Objectives
+from autotailor.search.start.beam import distinct
 
 ROUNDS = 12
 """Rounds over all variables at most. The paper's spaces need four to six."""

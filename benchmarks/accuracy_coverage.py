@@ -1,0 +1,100 @@
+"""How many SubNets the 80 % intervals of predicted accuracies cover, over many divisions of images into two sets.
+
+    python benchmarks/accuracy_coverage.py --models mobilenet_digits --seeds 0 2
+
+``accuracy_predictor.py`` judges intervals by one test set. All SubNets are measured on its images, and groups of them
+fail at the same ones, so that the coverage of one test set is the luck of one draw. Here the base images of validation
+and test set are divided anew, ``--divisions`` times; predictors learn from one part and are judged by the other. The
+evaluations are those of ``accuracy_predictor.py`` with the same arguments, and those of the pool on the test set.
+
+For each model, seed, choice of evaluations (random or D-optimal) and number of them, the table has the coverage: its
+mean over divisions, its standard deviation between divisions, and the coverage of the division at hand; further the
+mean square of the differences between prediction and measurement up to a shift, and the mean of what intervals expect,
+both in squared log-odds. Writes ``accuracy_coverage.csv`` beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from evaluated.network import VARIANT, Network
+from evaluated.predictors import designed, network_singles, predicted
+from evaluated.resplits import divisions, on_both
+from sampled.variants import VARIANTS
+
+from autotailor.ir.space.subnet import SubNet
+from autotailor.prediction import Outcomes, fit
+from autotailor.prediction.design import DRAWN
+from autotailor.statistics import coverage
+
+
+def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[dict[str, Any]]:
+    """One row for each choice and number of evaluations."""
+    held, pool = network.drawn
+    singles = network_singles(network)
+    judged = on_both(network, held)
+    order = np.random.default_rng(0).permutation(len(pool))
+    for number in evaluations:
+        offered = [pool[i] for i in order[: DRAWN * number]]
+        for choice, chosen in (("random", offered[:number]), ("D-optimal", designed(network, offered, number))):
+            learnt = on_both(network, [*singles, *chosen])
+            found = [
+                interval(network, division.learnt(learnt), held, division.judged(judged))
+                for division in divisions(network, count)
+            ]
+            own = interval(network, network.outcomes([*singles, *chosen]), held, network.test_outcomes(held))
+            covered, squares, expected = np.mean(found, axis=0)
+            yield {
+                "model": network.model,
+                "seed": network.seed,
+                "choice": choice,
+                "evaluations": number,
+                "divisions": count,
+                "coverage": covered,
+                "deviation": np.std([each[0] for each in found], ddof=1),
+                "coverage_at_hand": own[0],
+                "squares": squares,
+                "expected": expected,
+            }
+
+
+def interval(network: Network, learnt: Outcomes, held: Sequence[SubNet], test: Outcomes) -> tuple[float, float, float]:
+    """Coverage, mean square of differences up to their mean, and its expectation."""
+    prediction = predicted(fit(learnt, network.net.macs()), held)
+    assert prediction.variance is not None
+    differences, variance = prediction.values - test.target, prediction.variance + test.beside_shift
+    return coverage(differences, np.sqrt(variance)), float(differences.var()), float(variance.mean())
+
+
+def main() -> None:
+    """Runs what is missing, prints the table, writes the CSV."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["resnet_digits"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--evaluations", type=int, nargs="+", default=[20, 40, 80, 160])
+    parser.add_argument("--held-out", type=int, default=200)
+    parser.add_argument("--pool", type=int, default=200, help="random SubNets to learn from")
+    parser.add_argument("--divisions", type=int, default=20, help="of the base images into two sets")
+    parser.add_argument("--variant", choices=VARIANTS, default=VARIANT, help="of the training, as in sampling.py")
+    parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration, such as workers=1")
+    parser.add_argument("--directory", type=Path, default=Path("sampling"))
+    parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
+    arguments = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    for model in arguments.models:
+        for seed in arguments.seeds:
+            sizes, overrides = (arguments.held_out, arguments.pool), tuple(arguments.overrides)
+            network = Network(arguments.directory.resolve(), model, seed, *sizes, overrides, arguments.variant)
+            for row in rows(network, arguments.evaluations, arguments.divisions):
+                found.append(row)
+                print(pd.DataFrame([row]).round(4).to_string(index=False, header=len(found) == 1), flush=True)
+                pd.DataFrame(found).to_csv(arguments.csv, index=False, float_format="%.4f")
+
+
+if __name__ == "__main__":
+    main()
