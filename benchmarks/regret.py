@@ -42,7 +42,7 @@ from autotailor.accuracy.evaluation import correctness, evaluate
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.polishing import PolishConfig, Polished, polish
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.statistics import accuracy, accuracy_drop
 
 NEAR = 0.95
@@ -77,7 +77,7 @@ def near(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
 def rivals(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
     """Half of them are those predicted best near the budget, half of them any others near the budget."""
     found = near(run, budget, avoid, 4 * count)
-    predicted = predicted_accuracy(run).predict(np.concatenate([subnet.to_array() for subnet in found]))
+    predicted = predicted_accuracy(run).predict(stack(found))
     ordered = [found[place] for place in np.argsort(-predicted)]
     best, rest = ordered[: count // 2], ordered[count // 2 :]
     return best + random.Random(run.seed).sample(rest, min(count - len(best), len(rest)))
