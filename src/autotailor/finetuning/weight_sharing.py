@@ -36,9 +36,10 @@ from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, no_record
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.slices import SliceGradient
-from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.supernet import SuperNet
 
 Gradients = tuple[SliceGradient, ...]
@@ -150,6 +151,7 @@ class WeightSharing:
         self._strategy, self._config, self._loss = strategy, config, loss
         self._teacher = replace(teacher, network=place(teacher.network, device_of(module)))
         self._largest = largest(strategy.space)
+        self._ends = {_shape(smallest(strategy.space)): "smallest", _shape(self._largest): "largest"}
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
         self._teaching = module.replica() if config.teacher == LARGEST else None
@@ -191,6 +193,10 @@ class WeightSharing:
         """The SubNets of the last step with their losses."""
         return "it trained " + " and ".join(f"{_named(subnet)} with loss {loss:.4g}" for subnet, loss in self._last)
 
+    def kind(self) -> tuple[str, ...]:
+        """Which SubNets of the last step are the largest or the smallest, whatever the resolution of the step."""
+        return tuple(sorted(self._ends.get(_shape(subnet), "between") for subnet, _ in self._last))
+
     def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[torch.Tensor]]:
         """The logits that each SubNet learns from; they are computed beside the first SubNet."""
         if self._teaching is None:
@@ -217,6 +223,13 @@ class WeightSharing:
     def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
         module.activate(subnet)
         return forward(module, sized(images, resolution_of(subnet)), self._config.precision)
+
+
+def _shape(subnet: SubNet) -> tuple[int, ...]:
+    """The choices of a SubNet without that of the resolution."""
+    return tuple(
+        index for variable, index in zip(subnet.space, subnet.indices, strict=True) if variable.name != RESOLUTION
+    )
 
 
 def _named(subnet: SubNet) -> str:

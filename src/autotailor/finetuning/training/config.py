@@ -73,8 +73,8 @@ class LoopConfig:
             with; 0 ends with the weights themselves.
         augmentation: of the training images, beside crop and flip.
         checkpoint_seconds: time between checkpoints; it does not influence the result.
-        spike: training ends with an error where the loss of a step exceeds so many times the mean of the epoch; 0 only
-            warns of losses that are far above it. It does not influence the result.
+        spike: training ends with an error where the loss of a step exceeds so many times the usual loss of such steps
+            (``divergence``); 0 only warns of losses that are far above it. It does not influence the result.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {"augmentation": AugmentationConfig}

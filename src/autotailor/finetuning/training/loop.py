@@ -28,7 +28,7 @@ from autotailor.data.augmentation.mixing import Mixing
 from autotailor.data.splits import Batch, TrainStream
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
-from autotailor.finetuning.training.divergence import Guard, usual_loss
+from autotailor.finetuning.training.divergence import Guard
 from autotailor.finetuning.training.interruption import Interruption, interruptible
 from autotailor.finetuning.training.micro_batches import MicroBatches
 from autotailor.finetuning.training.optimizers import make_optimizer
@@ -192,8 +192,7 @@ class _Loop:
         step = Step(images, labels, number / self._steps, random, self._scaler.factor / self._group.size)
         agreed = self._micro_batches.gradients(step, seed + self._group.rank, signal)
         loss = agreed.loss if agreed.loss is not None else math.nan
-        before = at.history[-1]["loss"] if at.history else None
-        self._guard.check(loss, usual_loss(at.loss_sum, at.batch, before), (at.epoch, at.batch), self._healthy())
+        self._guard.check(loss, (at.epoch, at.batch), self._healthy())
         self._scaler.unscale(self._optimizer)
         self._clip()
         self._scaler.step(self._optimizer)
@@ -220,10 +219,10 @@ class _Loop:
         if accuracies is not None:
             row, found = {**row, **accuracies.columns}, f"; {accuracies}"
         logger.info(
-            "%s: epoch %d of %d, loss %.4f, %.0f images/s, %s left%s",
-            *(self._title, at.epoch + 1, epochs, row["loss"], rate, pace.left(), found),
+            "%s: epoch %d of %d, loss %.4f%s%s",
+            *(self._title, at.epoch + 1, epochs, row["loss"], pace.said(rate), found),
         )
-        self._watch.record({**row, "images_per_second": rate}, at.epoch)
+        self._watch.record(row if rate is None else {**row, "images_per_second": rate}, at.epoch)
         at.history.append(row)
         at.epoch, at.batch, at.loss_sum = at.epoch + 1, 0, 0.0
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
+SLOW = 10.0
+"""Images per second below which a rate is said with decimals."""
+
 
 class Pace:
     """Clocks of a training in this process.
@@ -28,13 +31,24 @@ class Pace:
         """Leaves the time since the last step out of the rate, because it was spent on something else."""
         self._resumed = time.monotonic()
 
-    def rate(self) -> float:
-        """Training images per second since the last call; 0 where there was no step."""
-        rate = self._images / self._seconds if self._seconds > 0 else 0.0
+    def rate(self) -> float | None:
+        """Training images per second since the last call; None where there was no step."""
+        rate = self._images / self._seconds if self._seconds > 0 else None
         self._images, self._seconds = 0, 0.0
         return rate
 
-    def left(self) -> timedelta:
-        """Time that the remaining steps take if they and what comes between them take as long as so far."""
-        each = (time.monotonic() - self._began) / max(1, self._done)
+    def left(self) -> timedelta | None:
+        """Time that the remaining steps take if they and what comes between them take as long as so far.
+
+        None before the first step of this process, from which alone it can be known.
+        """
+        if not self._done:
+            return None
+        each = (time.monotonic() - self._began) / self._done
         return timedelta(seconds=round(each * (self._remaining - self._done)))
+
+    def said(self, rate: float | None) -> str:
+        """A rate and the time that is left, as the end of a sentence; what is not known is left out."""
+        left = self.left()
+        speed = "" if rate is None else f", {rate:.0f} images/s" if rate >= SLOW else f", {rate:.2g} images/s"
+        return speed + ("" if left is None else f", {left} left")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -44,6 +44,15 @@ class Describing(Protocol):
 
 
 @runtime_checkable
+class OfKinds(Protocol):
+    """A step function whose steps train different networks, so that their losses cannot all be compared."""
+
+    def kind(self) -> Hashable:
+        """What the last step trained, the same in all processes; losses of steps of one kind can be compared."""
+        ...
+
+
+@runtime_checkable
 class Clipping(Protocol):
     """A step function that scales gradients down itself."""
 
@@ -55,3 +64,8 @@ class Clipping(Protocol):
 def description(step: StepFunction) -> str:
     """What the last step trained; empty where the step function does not say."""
     return step.describe() if isinstance(step, Describing) else ""
+
+
+def kind(step: StepFunction) -> Hashable:
+    """The kind of the last step; None where all steps train the same."""
+    return step.kind() if isinstance(step, OfKinds) else None

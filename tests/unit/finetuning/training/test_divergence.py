@@ -14,7 +14,8 @@ import autotailor
 from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, TrainingError
-from autotailor.finetuning.training.divergence import ENOUGH, Guard, usual_loss
+from autotailor.finetuning.config import DistillationConfig, PanelConfig
+from autotailor.finetuning.training.divergence import ENOUGH, WINDOW, Guard
 from autotailor.finetuning.training.steps import Step
 from training import PRETRAIN, equal, fresh
 
@@ -29,14 +30,27 @@ class Described:
         return "it trained this and that"
 
 
-def guard(spike: float = 0.0) -> Guard:
-    return Guard(replace(PRETRAIN, spike=spike), Described(), "a training")
+class Several(Described):
+    """A step function whose steps are of the kind that the test sets."""
+
+    now = "a"
+
+    def kind(self) -> str:
+        return self.now
+
+
+def guard(spike: float = 0.0, step: Described | None = None, losses: tuple[float, ...] = (1.0,) * ENOUGH) -> Guard:
+    """A guard that has seen some losses."""
+    made = Guard(replace(PRETRAIN, spike=spike), step or Described(), "a training")
+    for number, loss in enumerate(losses):
+        made.check(loss, (0, number), None)
+    return made
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_is_an_error_that_names_step_and_remedy(loss: float, tmp_path: Path) -> None:
     with pytest.raises(TrainingError) as refused:
-        guard().check(loss, None, (1, 4), tmp_path / "a.ckpt")
+        guard().check(loss, (1, 4), tmp_path / "a.ckpt")
     said = str(refused.value)
     assert f"became {loss} in epoch 2, step 5 (it trained this and that)" in said
     assert "lower lr" in said
@@ -44,9 +58,9 @@ def test_a_loss_that_is_no_number_is_an_error_that_names_step_and_remedy(loss: f
 
 
 def test_a_suspicious_loss_is_a_warning_once_in_each_epoch(caplog: pytest.LogCaptureFixture) -> None:
-    watching = guard()
+    watching = guard(losses=(1.0,) * WINDOW)
     for epoch, batch, loss in ((0, 20, 4.9), (0, 21, 5.1), (0, 22, 9.0), (1, 3, 6.0)):
-        watching.check(loss, 1.0, (epoch, batch), None)
+        watching.check(loss, (epoch, batch), None)
     assert [re.findall(r"epoch \d, step \d+", line) for line in caplog.messages] == [
         ["epoch 1, step 22"],
         ["epoch 2, step 4"],
@@ -55,17 +69,93 @@ def test_a_suspicious_loss_is_a_warning_once_in_each_epoch(caplog: pytest.LogCap
 
 
 def test_a_spike_is_an_error_where_the_configuration_says_so() -> None:
-    guard(spike=3.0).check(2.9, 1.0, (0, 20), None)
+    guard(spike=3.0).check(2.9, (0, 20), None)
     with pytest.raises(TrainingError, match=r"jumped from 1 to 3\.1 in epoch 1, step 21"):
-        guard(spike=3.0).check(3.1, 1.0, (0, 20), None)
+        guard(spike=3.0).check(3.1, (0, 20), None)
     with pytest.raises(TrainingError, match="ratio above 1"):
         replace(PRETRAIN, spike=0.5)
 
 
-def test_the_first_losses_of_an_epoch_are_compared_with_the_epoch_before() -> None:
-    assert usual_loss(3.0, ENOUGH - 1, None) is None
-    assert usual_loss(3.0, ENOUGH - 1, 7.0) == 7.0
-    assert usual_loss(2.0 * ENOUGH, ENOUGH, 7.0) == 2.0
+def test_too_few_losses_are_no_measure(caplog: pytest.LogCaptureFixture) -> None:
+    guard(losses=(1.0,) * (ENOUGH - 1)).check(1e6, (0, ENOUGH), None)
+    assert not caplog.messages
+    guard(losses=(1.0,) * ENOUGH).check(1e6, (0, ENOUGH), None)
+    assert len(caplog.messages) == 1
+
+
+def test_losses_are_compared_with_those_of_their_kind(caplog: pytest.LogCaptureFixture) -> None:
+    """Steps of the kind a have the loss 0.01, those of the kind b the loss 1."""
+    step = Several()
+    watching = guard(step=step, losses=())
+    for number in range(2 * ENOUGH):
+        step.now = "ab"[number % 2]
+        watching.check({"a": 0.01, "b": 1.0}[step.now], (0, number), None)
+    step.now = "b"
+    watching.check(4.9, (1, 0), None)
+    assert not caplog.messages
+    step.now = "a"
+    watching.check(0.2, (2, 0), None)
+    assert "the loss jumped from 0.01 to 0.2 in epoch 3, step 1 (it trained this and that)" in caplog.text
+    step.now = "b"
+    watching.check(5.1, (3, 0), None)
+    assert "the loss jumped from 1 to 5.1 in epoch 4" in caplog.text
+
+
+def test_a_kind_that_is_seen_seldom_is_compared_with_the_highest_loss_of_all_kinds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    step = Several()
+    watching = guard(step=step, losses=(0.8, *(0.01,) * ENOUGH))
+    step.now = "b"
+    watching.check(3.9, (1, 0), None)
+    assert not caplog.messages
+    watching.check(3.9 * 5.1, (2, 0), None)
+    assert "the loss jumped from 3.9 to" in caplog.text
+
+
+def test_what_a_tenth_of_the_steps_exceed_is_usual_and_what_fewer_exceed_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of 64 losses, 7 are a tenth; what came before the last 64 does not count."""
+    for high, warns in ((7, False), (6, True)):
+        caplog.clear()
+        watching = guard(losses=(*(4.9,) * WINDOW, *(4.5,) * high, *(1.0,) * (WINDOW - high)))
+        watching.check(6.0, (1, 0), None)
+        assert bool(caplog.messages) == warns
+
+
+def test_subnets_that_differ_are_no_jump_and_a_rate_that_explodes_is_one(
+    plain_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    finetune_config: FinetuneConfig,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The largest SubNet learns 48 images by heart; in epoch 30 others still have twenty times its loss."""
+    from autotailor.finetuning.training import loop
+
+    config = replace(
+        finetune_config,
+        epochs=32,
+        lr=0.01,
+        strategy="mixed",
+        subnets=1,
+        label_smoothing=0.0,
+        distillation=DistillationConfig(weight=0.0),
+        panel=PanelConfig(every=0),
+    )
+    with caplog.at_level(logging.WARNING):
+        finetuning.finetune(plain_net, tiny, config, tmp_path / "sound")
+    assert "jumped" not in caplog.text
+    rate = loop.learning_rate
+    monkeypatch.setattr(loop, "learning_rate", lambda c, step, all_: 0.3 if step == 80 else rate(c, step, all_))
+    with caplog.at_level(logging.WARNING):
+        finetuning.finetune(plain_net, tiny, config, tmp_path / "exploding")
+    jumps = [line for line in caplog.messages if "jumped" in line]
+    assert jumps
+    named = r"in epoch 2[78], step \d \(it trained SubNet [0-9a-f]{12} \([^)]+\) with loss [\d.e+]+\)"
+    assert re.search(named, jumps[0])
 
 
 def test_a_supernets_error_names_the_subnets_of_the_step_with_their_losses(
@@ -131,6 +221,7 @@ def test_a_warning_of_a_real_training_names_the_subnets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("autotailor.finetuning.training.divergence.SUSPICIOUS", 1e-3)
+    monkeypatch.setattr("autotailor.finetuning.training.divergence.ENOUGH", 4)
     with caplog.at_level(logging.WARNING):
         finetuning.finetune(plain_net, tiny, finetune_config, tmp_path)
     assert [line.count("SubNet ") for line in caplog.messages if "jumped" in line] == [finetune_config.subnets]

@@ -32,9 +32,23 @@ def test_the_rate_leaves_out_evaluations_and_the_time_left_counts_them(clock: li
 
 def test_each_epoch_has_a_rate_of_its_own(clock: list[float]) -> None:
     measured = Pace(steps=2)
-    assert measured.rate() == 0.0
+    assert measured.rate() is None
     for seconds in (1.0, 4.0):
         clock[0] += seconds
         measured.step(8)
         assert measured.rate() == pytest.approx(8 / seconds)
     assert measured.left() == timedelta(0)
+
+
+def test_what_this_process_does_not_know_is_not_said(clock: list[float]) -> None:
+    """A process that goes on behind the last step of an epoch has taken no step of this epoch."""
+    measured = Pace(steps=3)
+    clock[0] += 2.0
+    assert (measured.left(), measured.said(measured.rate())) == (None, "")
+    measured.resume()
+    clock[0] += 4.0
+    measured.step(1)
+    assert measured.said(measured.rate()) == ", 0.25 images/s, 0:00:12 left"
+    clock[0] += 2.0
+    measured.step(99)
+    assert measured.said(measured.rate()) == ", 50 images/s, 0:00:04 left"
