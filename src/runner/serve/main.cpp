@@ -57,21 +57,30 @@ static double lease_of(const CommandLine& line) {
     return seconds;
 }
 
+// The cores that --cores names; empty for any.
+static std::vector<int> asked_cores(const std::string& text) {
+    std::vector<int> wanted;
+    if (text == "any") return wanted;
+    const std::vector<int> usable = usable_cores();
+    for (const std::string& word : split(text, ',')) {
+        if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
+            throw PoolError("--cores " + text + ": expected numbers of cores with commas between them, such as 0,1, or any");
+        wanted.push_back(std::stoi(word));
+        if (std::find(usable.begin(), usable.end(), wanted.back()) == usable.end())
+            throw PoolError("--cores " + text + ": core " + word + " does not exist here or may not be used; " + std::to_string(usable.size()) +
+                            " cores may be used: " + text_of(usable) + "; name some of these, or any");
+    }
+    return wanted;
+}
+
 // Pins this thread, and with it those that run inferences, to the cores that are asked for or to those of the measurements.
 static void choose_cores(const CommandLine& line, const Pool& pool) {
     first_cores();
-    const std::string text = line.text("--cores", "");
-    std::vector<int> wanted = pool.cores;
-    if (!text.empty()) wanted.clear();
-    if (!text.empty() && text != "any")
-        for (const std::string& word : split(text, ',')) {
-            if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
-                throw PoolError("--cores: expected numbers of cores with commas between them, such as 0,1, or any");
-            wanted.push_back(std::stoi(word));
-        }
-    if (!pin(wanted))
-        std::cerr << "the cores of the measurements, or of --cores, do not exist here or may not be used, so that inferences run on any core and may "
-                     "take other times than measured: name others with --cores" << std::endl;
+    const bool is_asked = line.has("--cores");
+    if (pin(is_asked ? asked_cores(line.text("--cores")) : pool.cores)) return;
+    std::cerr << "the cores of the measurements do not exist here or may not be used, so that inferences run on any core and may take other times than "
+                 "measured: name others with --cores"
+              << std::endl;
 }
 
 static void serve(const CommandLine& line) {

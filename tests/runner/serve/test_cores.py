@@ -67,8 +67,17 @@ def test_other_cores_can_be_asked_for(
     assert ("do not exist here or may not be used" in said) == (measured == (1000,))
 
 
+def test_a_missing_core_that_is_asked_for_is_an_error(command: tuple[str, ...], pool: TinyPool) -> None:
+    for text in ("999", f"{LAST},999"):
+        found = refusal(command, str(pool.folder), "--cores", text)
+        assert (
+            f"--cores {text}: core 999 does not exist here or may not be used; {len(ALL)} cores may be used: " in found
+        )
+        assert f"{','.join(map(str, ALL))}; name some of these, or any" in found
+
+
 def test_what_is_no_list_of_cores_is_refused(command: tuple[str, ...], pool: TinyPool) -> None:
     for text in ("0,", "x", "0-3", "99999"):
-        assert "--cores: expected numbers of cores" in refusal(command, str(pool.folder), "--cores", text)
+        assert f"--cores {text}: expected numbers of cores" in refusal(command, str(pool.folder), "--cores", text)
     measured_on(pool, 5000)
     assert "the number of a core is 5000, expected a count of at most 1023" in refusal(command, str(pool.folder))

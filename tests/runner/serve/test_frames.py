@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import struct
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -126,7 +125,7 @@ def test_the_ninth_client_is_told_that_there_are_eight(command: tuple[str, ...],
     [
         (b"GET / HTTP/1.1\r\n\r\n", "another protocol"),
         (HEADER.pack(MAGIC, 2, STATUS, 1, 0), "version 2, expected 1"),
-        (HEADER.pack(MAGIC, 1, INFER, 1, MOST + 1), f"at most {MOST}"),
+        (HEADER.pack(MAGIC, 1, INFER, 1, MOST + 1), f"at most {MOST} are accepted: resize pictures"),
         (HEADER.pack(MAGIC, 1, INFER, 1, 0xFFFFFFFF), f"announces {0xFFFFFFFF} bytes"),
     ],
     ids=["http", "version", "above the limit", "four gigabytes"],
@@ -242,27 +241,6 @@ def test_over_tcp_it_is_local_and_cannot_be_stopped(command: tuple[str, ...], po
         with server.client() as client, pytest.raises(Refused, match="only a client of a Unix socket"):
             client.ask(STOP)
         assert_alive(server, pool)
-
-
-def test_the_socket_is_its_owners(command: tuple[str, ...], pool: TinyPool) -> None:
-    with Serving(command, pool.folder, *OPTIONS) as server:
-        assert server.path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_second_server_at_the_same_address_is_refused(command: tuple[str, ...], pool: TinyPool) -> None:
-    with Serving(command, pool.folder, *OPTIONS) as server:
-        done = subprocess.run([*command, str(pool.folder)], capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 1
-        assert "another server listens" in done.stderr
-        assert_alive(server, pool)
-
-
-def test_a_file_in_the_sockets_place_is_kept(command: tuple[str, ...], pool: TinyPool) -> None:
-    (pool.folder / "serve.sock").write_text("mine")
-    done = subprocess.run([*command, str(pool.folder)], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 1
-    assert "exists and is no socket" in done.stderr
-    assert (pool.folder / "serve.sock").read_text() == "mine"
 
 
 def test_sigterm_ends_it_with_its_status(command: tuple[str, ...], pool: TinyPool) -> None:

@@ -122,7 +122,9 @@ class Remote:
                     deadline.renew(ENDING_S)
 
             print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
-            own = ["--tcp", "0", "--lease-s", str(self._lease_s), "--cores", cores.text_of(self._device.cores)]
+            own = ["--tcp", "0", "--lease-s", str(self._lease_s)]
+            if self._device.cores != self._index.cores:  # cores that are asked for must exist there
+                own += ["--cores", cores.text_of(self._device.cores)]
             command = [self._transport.keep(program), self._push(), *own, *options]
             deadline.renew(STARTING_S)
             try:

@@ -117,12 +117,17 @@ def _pin(folder: Path, asked: str | None) -> frozenset[int]:
 
     Returns:
         The cores that it had before.
+
+    Raises:
+        PoolError: a core that is asked for may not be used.
     """
     from autotailor.runtime.files import open_pool
     from autotailor.runtime.serving import cores
 
     before = cores.usable()
     wanted = open_pool(folder, check=False).index.cores if asked is None else cores.parse(asked)
+    if asked is not None:
+        cores.check(wanted)
     if not cores.use(wanted):
         logger.warning(
             "cores %s do not exist here or may not be used, so that inferences run on any core and may take other "

@@ -53,6 +53,19 @@ def parse(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
+def check(asked: Collection[int]) -> None:
+    """Raises PoolError where the calling thread may not use a core that a user asks for."""
+    mine = usable()
+    for core in asked:
+        if core not in mine:
+            raise PoolError(
+                f"--cores {text_of(asked)}: core {core} does not exist here or may not be used; {len(mine)} cores may "
+                f"be used: {text_of(sorted(mine))}; name some of these, or {ANY}"
+                if mine
+                else f"--cores {text_of(asked)}: this system does not let a program choose cores; say {ANY}"
+            )
+
+
 def text_of(cores: Collection[int]) -> str:
     """What ``parse`` reads."""
     return ",".join(map(str, cores)) or ANY

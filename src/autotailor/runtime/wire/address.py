@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotailor.runtime.errors import PoolError
+from autotailor.runtime.wire.claim import claimed
 
 LOOPBACK = "127.0.0.1"
 MOST_PATH_BYTES = 107
@@ -87,11 +88,12 @@ class Address:
         made = socket.socket(socket.AF_UNIX if self.is_unix else socket.AF_INET, socket.SOCK_STREAM)
         try:
             if self.path is not None:
-                self._free(self.path)
-                made.bind(str(self.path))
-                self.path.chmod(0o600)  # nobody can connect before listen
-                made.listen(BACKLOG)
-                return made, replace(self, inode=self.path.stat().st_ino)
+                with claimed(self.path):
+                    self._free(self.path)
+                    made.bind(str(self.path))
+                    self.path.chmod(0o600)  # nobody can connect before listen
+                    made.listen(BACKLOG)
+                    return made, replace(self, inode=self.path.stat().st_ino)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((LOOPBACK, self.port))
             made.listen(BACKLOG)
@@ -104,9 +106,12 @@ class Address:
             raise
 
     def release(self) -> None:
-        """Removes the file of a Unix socket, unless another server has taken its place."""
-        if self.path is not None:
-            with suppress(FileNotFoundError):
+        """Removes the file of a Unix socket, unless another server has taken its place.
+
+        The socket must still be open: its number (inode) is its own until then.
+        """
+        if self.path is not None and self.inode is not None:
+            with suppress(OSError, PoolError), claimed(self.path):  # a socket that stays is replaced by the next server
                 if self.path.stat().st_ino == self.inode:
                     self.path.unlink()
 
@@ -116,9 +121,13 @@ class Address:
             return
         if not path.is_socket():
             raise PoolError(f"{self}: the file exists and is no socket; choose another path")
-        try:
-            self.connect(1.0).close()
-        except PoolError:
-            path.unlink()
-            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
+            tried.settimeout(1.0)
+            try:
+                tried.connect(str(path))
+            except ConnectionRefusedError:  # nobody listens; a busy server gives another error
+                path.unlink()
+                return
+            except OSError:
+                pass
         raise PoolError(f"{self}: another server listens there; stop it, or choose another path")

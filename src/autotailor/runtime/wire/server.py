@@ -117,10 +117,10 @@ class Server:
     def close(self) -> None:
         """Stops, and closes all connections."""
         self.stop()
+        self.address.release()
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self.address.release()
         with self._guard:
             clients = dict(self._clients)
         for connection in clients:

@@ -6,12 +6,14 @@
 
 class Pace {
 public:
-    static constexpr double share = 0.01;   // of the time that passes
-    static constexpr double most_ms = 5.0;  // that can be saved up
-    static constexpr double debt_ms = 5.0;  // by which surprises may overdraw the allowance
+    static constexpr double share = 0.01;        // of the time that passes, in any window_ms
+    static constexpr double window_ms = 4000.0;
+    static constexpr double most_ms = 5.0;       // that can be saved up
+    static constexpr double debt_ms = 5.0;       // by which surprises may overdraw the allowance
+    static constexpr double growth = share - (most_ms + debt_ms) / window_ms;  // of the allowance, with the time that passes
 
     bool allows(double now_ms, bool is_surprise) {
-        left_ms_ = std::min(left_ms_ + share * (has_begun_ ? now_ms - now_ms_ : 0.0), most_ms);
+        left_ms_ = std::min(left_ms_ + growth * (has_begun_ ? now_ms - now_ms_ : 0.0), most_ms);
         has_begun_ = true;
         now_ms_ = now_ms;
         return left_ms_ > (is_surprise ? -debt_ms : 0.0);

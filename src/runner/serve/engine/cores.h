@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <string>
 #include <vector>
 
 // Cores that this program had when it first asked: before any of its threads was pinned, where it asks for them in time.
@@ -30,6 +31,13 @@ inline std::vector<int> usable_cores() {
     for (int core = 0; core < CPU_SETSIZE; ++core)
         if (CPU_ISSET(core, &mask)) found.push_back(core);
     return found;
+}
+
+// Numbers with commas between them.
+inline std::string text_of(const std::vector<int>& cores) {
+    std::string text;
+    for (int core : cores) text += (text.empty() ? "" : ",") + std::to_string(core);
+    return text;
 }
 
 // Makes the calling thread one that prepares: of low priority, on any core. With SCHED_IDLE, or with the lowest priority, a

@@ -52,7 +52,8 @@ inline bool first_frame(const unsigned char* bytes, size_t size, size_t most, Fr
     frame.length = number_at<uint32_t>(bytes + 16);
     frame.body = bytes + header_bytes;
     if (frame.length > most)
-        throw FramingError("a frame announces " + std::to_string(frame.length) + " bytes, and at most " + std::to_string(most) + " are accepted");
+        throw FramingError("a frame announces " + std::to_string(frame.length) + " bytes, and at most " + std::to_string(most) +
+                           " are accepted: resize pictures to the largest member's input before they are sent, and connect again");
     return size - header_bytes >= frame.length;
 }
 

@@ -15,24 +15,8 @@
 #include <utility>
 
 #include "../error.h"
-
-// A file descriptor that is closed with its owner.
-class Descriptor {
-public:
-    explicit Descriptor(int number = -1) : number_(number) {}
-    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(number_, other.number_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (number_ >= 0) close(number_);
-    }
-    int get() const { return number_; }
-
-private:
-    int number_;
-};
+#include "claim.h"
+#include "descriptor.h"
 
 class Listener {
 public:
@@ -43,11 +27,13 @@ public:
         if (path.empty() || path.size() >= sizeof address.sun_path)
             throw PoolError(path + ": a Unix socket needs a path of 1 to " + std::to_string(sizeof address.sun_path - 1) + " bytes: take a shorter --socket");
         std::memcpy(address.sun_path, path.c_str(), path.size());
+        const Claim claim(path);
         struct stat found;
         if (lstat(path.c_str(), &found) == 0) {
             if (!S_ISSOCK(found.st_mode)) throw PoolError(path + ": exists and is no socket: choose another --socket");
-            const Descriptor tried(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-            if (connect(tried.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+            const Descriptor tried(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            // Where nobody listens, the connection is refused; a busy server gives another error.
+            if (connect(tried.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 || errno != ECONNREFUSED)
                 throw PoolError(path + ": another server listens there: stop it, or choose another --socket");
             unlink(path.c_str());
         }
@@ -56,6 +42,7 @@ public:
         const int bound = bind(made.socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
         umask(mask);
         made.listen_if(bound == 0, path);
+        if (lstat(path.c_str(), &found) == 0) made.inode_ = found.st_ino;
         return made;
     }
 
@@ -76,9 +63,16 @@ public:
         return made;
     }
 
-    Listener(Listener&& other) noexcept : socket_(std::move(other.socket_)), path_(std::exchange(other.path_, "")), port_(other.port_), is_listening_(other.is_listening_) {}
+    Listener(Listener&& other) noexcept : socket_(std::move(other.socket_)), path_(std::exchange(other.path_, "")), inode_(other.inode_), port_(other.port_) {}
+    // Removes the socket's file, unless another server has taken its place. The file's number is its own while the socket is open.
     ~Listener() {
-        if (!path_.empty() && is_bound()) unlink(path_.c_str());
+        if (path_.empty() || inode_ == 0) return;
+        try {
+            const Claim claim(path_);
+            struct stat found;
+            if (lstat(path_.c_str(), &found) == 0 && found.st_ino == inode_) unlink(path_.c_str());
+        } catch (const PoolError&) {  // a socket that stays is replaced by the next server
+        }
     }
 
     bool is_unix() const { return port_ < 0; }
@@ -98,15 +92,12 @@ private:
         if (socket_.get() < 0) throw PoolError(std::string("the system gives no socket (") + std::strerror(errno) + ")");
     }
 
-    bool is_bound() const { return socket_.get() >= 0 && is_listening_; }
-
     void listen_if(bool is_bound, const std::string& what) {
-        is_listening_ = is_bound && listen(socket_.get(), 8) == 0;
-        if (!is_listening_) throw PoolError(what + ": cannot listen (" + std::strerror(errno) + "): choose another address");
+        if (!is_bound || listen(socket_.get(), 8) != 0) throw PoolError(what + ": cannot listen (" + std::strerror(errno) + "): choose another address");
     }
 
     Descriptor socket_;
     std::string path_;
+    ino_t inode_ = 0;  // of the socket's file, once it is there
     int port_ = -1;
-    bool is_listening_ = false;
 };

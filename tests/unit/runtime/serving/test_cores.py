@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from autotailor.__main__ import main
 from autotailor.runtime import Client, PoolError
 from autotailor.runtime.files import INDEX, Index
 from autotailor.runtime.serving import cores
@@ -48,6 +50,27 @@ def test_a_list_of_cores_is_read() -> None:
     for text in ("", "0,", "-1", "0-3", "none"):
         with pytest.raises(PoolError, match="expected numbers of cores"):
             cores.parse(text)
+
+
+def test_cores_that_a_user_asks_for_must_be_there() -> None:
+    mine = sorted(cores.usable())
+    cores.check(mine)
+    cores.check(())
+    said = f"--cores {mine[0]},1000: core 1000 does not exist here or may not be used; {len(mine)} cores may be used: "
+    with pytest.raises(PoolError, match=re.escape(f"{said}{cores.text_of(mine)}; name some of these, or any")):
+        cores.check([mine[0], 1000])
+
+
+def test_a_server_with_a_missing_core_that_was_asked_for_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool, before = tiny_pool(tmp_path / "pool"), cores.usable()
+    listen = f"unix:{tmp_path / 's'}"
+    assert main(["runtime", "serve", str(pool.folder), "--listen", listen, "--cores", "999"]) == 1
+    assert (
+        f"--cores 999: core 999 does not exist here or may not be used; {len(before)} cores" in capsys.readouterr().err
+    )
+    assert cores.usable() == before
 
 
 def affinities(process: psutil.Process) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autotailor.runtime.serving.pace import DEBT_S, MOST_S, SHARE, Pace
+from autotailor.runtime.serving.pace import MOST_S, SHARE, WINDOW_S, Pace
 
 STEP_S = 0.0002
 
@@ -21,11 +21,16 @@ def learnt(pace: Pace, seconds: float, every_s: float, is_surprise: bool) -> int
 
 
 @pytest.mark.parametrize("is_surprise", [False, True])
-def test_in_the_long_run_no_more_than_the_share_is_spent(is_surprise: bool) -> None:
+@pytest.mark.parametrize("seconds", [WINDOW_S, 5.0, 20.0])
+def test_no_more_than_the_share_is_spent_from_the_first_inference_on(is_surprise: bool, seconds: float) -> None:
+    spent = learnt(Pace(), seconds, 0.0005, is_surprise) * STEP_S
+    assert 0.7 * SHARE * seconds < spent <= SHARE * seconds + STEP_S
+
+
+def test_no_more_than_the_share_is_spent_when_surprises_follow_a_quiet_time() -> None:
     pace = Pace()
-    spent = learnt(pace, 20.0, 0.0005, is_surprise) * STEP_S
-    most = SHARE * 20.0 + MOST_S + DEBT_S + STEP_S
-    assert 0.9 * SHARE * 20.0 < spent <= most
+    learnt(pace, 10.0, 1.0, False)  # the allowance is saved up
+    assert learnt(pace, WINDOW_S, 0.0005, True) * STEP_S <= SHARE * WINDOW_S + STEP_S
 
 
 def test_rare_inferences_are_all_learnt_from() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -39,11 +44,7 @@ def test_a_socket_is_its_owners_and_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    left = socket.socket(socket.AF_UNIX)
-    left.bind(str(path))
-    left.close()
-    assert path.is_socket()
+    path = stale(tmp_path / "s")
     with served(path) as (server, _):
         server.address.connect(1).close()
 
@@ -54,6 +55,94 @@ def test_a_server_whose_socket_was_removed_leaves_that_of_its_successor(tmp_path
         path.unlink()
         successor, _ = Address(path).listen()
     with successor:
+        assert path.is_socket()
+
+
+def stale(path: Path) -> Path:
+    """A socket that a killed server has left."""
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    return path
+
+
+def test_of_servers_that_find_one_stale_socket_at_the_same_moment_one_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, unlink, all_are_there = stale(tmp_path / "s"), Path.unlink, threading.Barrier(4)
+    listening, refused = [], []
+
+    def slow(self: Path, missing_ok: bool = False) -> None:
+        time.sleep(0.1)  # each server has found the socket stale, before the first one removes it
+        unlink(self, missing_ok=missing_ok)
+
+    def start() -> None:
+        all_are_there.wait()
+        try:
+            listening.append(Address(path).listen())
+        except PoolError as error:
+            refused.append(str(error))
+
+    monkeypatch.setattr(Path, "unlink", slow)
+    threads = [threading.Thread(target=start) for _ in range(all_are_there.parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ((made, address),) = listening
+    with made:
+        assert len(refused) == all_are_there.parties - 1
+        assert all("another server listens there; stop it, or choose another path" in each for each in refused)
+        address.connect(1).close()
+        address.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+RACE = """
+import pathlib, sys
+from autotailor.runtime import PoolError
+from autotailor.runtime.wire import Address
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    listening, address = Address(pathlib.Path(sys.argv[1])).listen()
+    print("serves", flush=True)
+except PoolError as error:
+    print(error, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_of_processes_that_start_at_once_one_listens(tmp_path: Path, turn: int) -> None:
+    path = stale(tmp_path / "s")
+    command = [sys.executable, "-c", RACE, str(path)]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) for _ in range(4)
+    ]
+    streams = [(each.stdin, each.stdout) for each in started if each.stdin and each.stdout]
+    assert [said.readline() for _, said in streams] == ["ready\n"] * len(started)
+    for told, _ in streams:
+        told.write("\n")
+    found = sorted(said.readline().strip() for _, said in streams)
+    Address(path).connect(1).close()
+    for process in started:
+        process.communicate(timeout=60)
+    refusal = f"unix:{path}: another server listens there; stop it, or choose another path"
+    assert found == ["serves", *[refusal] * (len(started) - 1)] or found == [*[refusal] * (len(started) - 1), "serves"]
+
+
+def test_a_server_that_is_too_busy_to_accept_keeps_its_socket(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as busy, contextlib.ExitStack() as waiting:
+        busy.bind(str(path))
+        busy.listen(0)
+        for _ in range(3):  # until no further connection is taken
+            client = waiting.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                client.connect(str(path))
+        with pytest.raises(PoolError, match="another server listens there"):
+            Address(path).listen()
         assert path.is_socket()
 
 
