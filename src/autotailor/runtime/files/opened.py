@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, PRECISIONS, REMEDY, WEIGHTS, File, Index, Member
-from autotailor.runtime.files.pieces import Float32, Piece, Slice, Stored, Tag, parse_pieces
+from autotailor.runtime.files.pieces import FLOAT, Float32, Piece, Slice, Stored, Tag, parse_pieces
 from autotailor.runtime.table import Table
 
 
@@ -64,9 +66,13 @@ class OpenPool:
         """A piece, flat, little-endian; raises PoolError where it lies outside of its file."""
         return piece.read(self.weights, self.norms)
 
+    def parts(self, piece: Piece) -> Iterator[npt.NDArray[np.float32 | np.uint32]]:
+        """A piece as the arrays that are handed to ncnn one after the other; raises PoolError as ``read`` does."""
+        yield self.read(piece)
+
     def size(self, member: Member) -> int:
         """Bytes of a member's weights once they are read: those of its ``.bin``."""
-        return sum(4 * _count(piece) for piece in self.pieces(member))
+        return sum(bytes_of(piece) for piece in self.pieces(member))
 
 
 def whole_pool(folder: str | Path) -> OpenPool:
@@ -94,10 +100,11 @@ def open_pool(folder: str | Path, check: bool = True) -> OpenPool:
     return OpenPool(path, index, weights, _mapped(path / NORMS, index.norms, "<f4", check))
 
 
-def _count(piece: Piece) -> int:
+def bytes_of(piece: Piece) -> int:
+    """Bytes of a piece once it is read."""
     if isinstance(piece, Tag):
-        return 1
-    return int(np.prod(piece.taken)) if isinstance(piece, Slice) else piece.count
+        return FLOAT
+    return FLOAT * (math.prod(piece.taken) if isinstance(piece, Slice) else piece.count)
 
 
 def _mapped(path: Path, file: File, kind: str, check: bool) -> Stored:

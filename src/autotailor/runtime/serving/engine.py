@@ -6,7 +6,8 @@ there. After a switch the member that was active before stays as the next one, b
 drops it when another member is to be prepared.
 
 The thread's priority is that of the others: it holds Python's lock while ncnn packs a layer, so that with a lower
-priority the inference would wait behind whatever else the machine runs. Between two pieces the thread lets the lock go.
+priority the inference would wait behind whatever else the machine runs. The thread and inferences take turns, see
+``shift``.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,16 @@ import numpy.typing as npt
 
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files import Member, OpenPool, Piece, load_member
+from autotailor.runtime.files.opened import bytes_of
 from autotailor.runtime.serving import cores
 from autotailor.runtime.serving.clock import Stopwatch
 from autotailor.runtime.serving.resize import resized
+from autotailor.runtime.serving.shift import Shift
 from autotailor.runtime.wire.bodies import Picture
+from autotailor.runtime.wire.turns import Turns
 
-LET_GO_S = 5e-5
-"""Pause of the preparing thread after each piece, in which a waiting inference gets Python's lock."""
-
+PART_BYTES = 1 << 18
+"""Weights are handed to ncnn in parts of this size, between which an inference can run."""
 TURN_S = 2e-4
 """How long a thread may keep Python's lock while a member is prepared."""
 KEPT = 64
@@ -58,21 +61,26 @@ class Preparation:
 
 @dataclass(frozen=True, eq=False)
 class _Gentle(OpenPool):
-    """A pool whose reader lets other threads run after each piece, and whose folder another pool may take.
+    """A pool whose reader lets inferences run in between, and whose folder another pool may take.
 
     The shared files are mapped, so that they are there until the pool is closed. Networks and pieces are held.
+
+    Attributes:
+        texts: networks and pieces by member.
+        shift: of the thread that reads.
     """
 
-    texts: Mapping[str, tuple[str, tuple[Piece, ...]]] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, tuple[Piece, ...]]]
+    shift: Shift
 
     @classmethod
-    def of(cls, pool: OpenPool) -> _Gentle:
+    def of(cls, pool: OpenPool, shift: Shift) -> _Gentle:
         """An opened pool; a member whose files are damaged is read again when it is wanted, which says so."""
         texts = {}
         for member in pool.index.members:
             with suppress(PoolError):
                 texts[member.name] = (pool.param(member), pool.pieces(member))
-        return cls(pool.folder, pool.index, pool.weights, pool.norms, texts)
+        return cls(pool.folder, pool.index, pool.weights, pool.norms, texts, shift)
 
     def param(self, member: Member) -> str:
         held = self.texts.get(member.name)
@@ -82,13 +90,32 @@ class _Gentle(OpenPool):
         held = self.texts.get(member.name)
         return super().pieces(member) if held is None else held[1]
 
-    def read(self, piece: Piece) -> npt.NDArray[np.float32 | np.uint32]:
-        time.sleep(LET_GO_S)
-        return super().read(piece)
+    def parts(self, piece: Piece) -> Iterator[npt.NDArray[np.float32 | np.uint32]]:
+        self.shift.step(bytes_of(piece))
+        values = self.read(piece)
+        for begin in range(0, len(values), PART_BYTES // values.itemsize):
+            part = values[begin : begin + PART_BYTES // values.itemsize]
+            self.shift.step(part.nbytes)
+            yield part
+        # Behind the last piece of a layer, ncnn packs the layer; the weight is the last piece or the one before a bias.
+        self.shift.step(values.nbytes)
 
 
-def run_member(net: Any, member: Member, picture: Picture, watch: Stopwatch) -> Ran:
+def run_member(
+    net: Any,
+    member: Member,
+    picture: Picture,
+    watch: Stopwatch,
+    turns: AbstractContextManager[object] | None = None,
+) -> Ran:
     """Runs a loaded member on a picture ``[C, H, W]``, which is resized to the member's input.
+
+    Args:
+        net: the member's network.
+        member: the member.
+        picture: ``[C, H, W]``.
+        watch: measures the inference, with the waiting for its turn.
+        turns: shared with a thread that prepares members.
 
     Raises:
         PoolError: the picture has other channels, or ncnn fails.
@@ -98,7 +125,7 @@ def run_member(net: Any, member: Member, picture: Picture, watch: Stopwatch) -> 
     channels, height, width = member.shape
     if picture.shape[0] != channels:
         raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
-    with watch:
+    with watch, turns or nullcontext():
         image = resized(picture, height, width)  # a name, because ncnn.Mat refers to the array and does not hold it
         extractor = net.create_extractor()
         extractor.input(member.input, ncnn.Mat(image).clone())
@@ -151,7 +178,9 @@ class Engine:
         Raises:
             PoolError: one of both cannot be loaded.
         """
-        self._pool = _Gentle.of(pool)
+        self._turns = Turns()
+        self._shift = Shift(self._turns)
+        self._pool = _Gentle.of(pool, self._shift)
         self._members = pool.index.members
         self._load, self._preparing = load, preparing
         self.active = self.target = first
@@ -222,7 +251,7 @@ class Engine:
         """
         with self._changed:
             member, net = self._members[self.active], self._nets[self.active]
-        return run_member(net, member, picture, Stopwatch(self._pool.index.threads, self._thread))
+        return run_member(net, member, picture, Stopwatch(self._pool.index.threads, self._thread), self._turns)
 
     def _activate(self, number: int) -> None:
         self.active = number
@@ -244,7 +273,10 @@ class Engine:
                 wanted = self._wanted()
                 assert wanted is not None  # as waited for
                 self._drop_but({0, self._recent})
-            self._dropped.clear()  # outside of the lock, because freeing takes time
+            while self._dropped:  # outside of the condition, because freeing takes time
+                self._shift.step(0)
+                self._dropped.pop()
+                self._shift.end()
             begun = time.perf_counter()
             try:
                 with _short_turns():
@@ -254,6 +286,8 @@ class Engine:
                     self.broken[wanted] = str(error) or type(error).__name__
                     self._changed.notify_all()
                 continue
+            finally:
+                self._shift.end()
             with self._changed:
                 self._nets[wanted] = net
                 self.preparations.append(Preparation(wanted, time.perf_counter() - begun))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from autotailor.runtime import PoolError
 from autotailor.runtime.files import Member, OpenPool, load_member, open_pool
+from autotailor.runtime.serving import engine
 from autotailor.runtime.serving.engine import Engine
 from autotailor.runtime.serving.resize import resized
 from pools import SIDES, TinyPool, tiny_pool
@@ -157,3 +159,42 @@ def test_no_inference_mixes_members_while_switches_are_prepared(pool: TinyPool) 
                 assert is_answer_of(pool, active, engine.run(IMAGE).outputs)
                 seen.add(active)
         assert seen == {0, 1, 2}
+
+
+def test_no_weights_are_read_while_an_inference_runs(pool: TinyPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, seen = [False], []
+    run_member, read = engine.run_member, OpenPool.read
+
+    def running_member(net: Any, member: Member, picture: Any, watch: Any, turns: Any) -> engine.Ran:
+        with turns:
+            running[0] = True
+            time.sleep(0.002)  # lets the preparing thread run, if nothing else holds it back
+            ran = run_member(net, member, picture, watch)
+            running[0] = False
+        return ran
+
+    def seeing(self: OpenPool, piece: Any) -> Any:
+        seen.append(running[0])
+        time.sleep(0.001)
+        return read(self, piece)
+
+    monkeypatch.setattr(engine, "run_member", running_member)
+    with Engine(open_pool(pool.folder), 2) as made:
+        monkeypatch.setattr(OpenPool, "read", seeing)
+        made.aim(1, lambda loaded: 2)
+        while not made.take():
+            made.run(IMAGE)
+    assert len(seen) > 3
+    assert not any(seen)
+
+
+def test_weights_are_handed_over_in_small_parts_and_whole(pool: TinyPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_pool(pool.folder)
+    gentle = engine._Gentle.of(opened, engine.Shift(engine.Turns()))
+    monkeypatch.setattr(engine, "PART_BYTES", 64)
+    for member in opened.index.members:
+        for piece in opened.pieces(member):
+            parts = list(gentle.parts(piece))
+            assert max(part.nbytes for part in parts) <= 64
+            np.testing.assert_array_equal(np.concatenate(parts), opened.read(piece))
+    gentle.shift.end()
