@@ -10,6 +10,14 @@ distribution:
 
 The axis is closed to a ring, so that windows longer than what is remembered exist as well. The waiting of an inference
 that had several slices is divided among as many places.
+
+A load that ends would be remembered for all of the axis. What lies before a place is forgotten where interruptions have
+become rarer behind it, beyond chance: with n interruptions in the CPU time C before the place and m in D behind it, two
+Poisson processes of different rates explain them better than one does by the logarithm of the likelihood ratio
+
+    n ln(n / C) + m ln(m / D) - (n + m) ln((n + m) / (C + D)).
+
+Interruptions that become more frequent are not treated so: what was calm is worth remembering while a burst lasts.
 """
 
 from __future__ import annotations
@@ -19,6 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from autotailor.runtime.table import Floats
 
@@ -30,6 +39,10 @@ LEAST_SHARE, LEAST_MS = 0.05, 0.02
 """An inference was interrupted if it waited for more than this share of its CPU time, and for longer than this."""
 PLACES = 48
 """Windows of which a distribution is made."""
+CALM = 3.0
+"""Logarithm of the likelihood ratio (20 to 1) from which fewer interruptions are taken for another load."""
+LEAST_SIDE = 2
+"""Inferences on either side of a place at which the load may have changed."""
 LENGTHS = np.array([*(2.0**power * part for power in range(-13, 3) for part in (1, 1.5)), 8.0])
 """Lengths of windows, as shares of the whole axis; between them the distribution is interpolated."""
 
@@ -47,6 +60,21 @@ class Waits:
         if waited <= max(LEAST_SHARE * cpu_ms, LEAST_MS):
             waited = 0.0
         return Waits((*self.cpu_ms[1 - MOST :], cpu_ms), (*self.waited_ms[1 - MOST :], waited))
+
+    def since_calm(self) -> Waits:
+        """The waits since interruptions have become rarer; all of them where they have not."""
+        if not any(self.waited_ms):
+            return self
+        cpu, slices = np.cumsum(self.cpu_ms), np.cumsum(self._slices)
+        sides = slice(LEAST_SIDE - 1, len(cpu) - LEAST_SIDE)
+        before, n = cpu[sides], slices[sides]
+        behind, m = cpu[-1] - before, slices[-1] - n
+        gains = _score(n, before) + _score(m, behind) - _score(slices[-1:], cpu[-1:])
+        gains[m * before >= n * behind] = 0.0
+        if not len(gains) or gains.max() <= CALM:
+            return self
+        first = int(gains.argmax()) + LEAST_SIDE
+        return Waits(self.cpu_ms[first:], self.waited_ms[first:])
 
     @property
     def share(self) -> float:
@@ -68,10 +96,16 @@ class Waits:
         return longer
 
     @cached_property
+    def _slices(self) -> npt.NDArray[np.int64]:
+        """How often each inference was interrupted."""
+        cpu, waited = np.array(self.cpu_ms), np.array(self.waited_ms)
+        return np.where(waited > 0, np.maximum(1, np.round(cpu / SLICE_MS)), 0).astype(np.int64)
+
+    @cached_property
     def _sums(self) -> Floats:
         """Waiting within windows, ``[lengths, PLACES]``, rising along the places."""
         cpu, waited = np.array(self.cpu_ms), np.array(self.waited_ms)
-        slices = np.where(waited > 0, np.maximum(1, np.round(cpu / SLICE_MS)), 0).astype(np.int64)
+        slices = self._slices
         begins = np.repeat(np.cumsum(cpu) - cpu, slices)
         numbers = np.concatenate([np.arange(1, count + 1) for count in slices])
         places = begins + np.repeat(cpu / np.maximum(slices, 1), slices) * numbers
@@ -86,3 +120,9 @@ class Waits:
             return sums
 
         return np.sort(until(ends) - until(starts), axis=1)
+
+
+def _score(count: npt.NDArray[np.int64], cpu_ms: Floats) -> Floats:
+    """Logarithm of the likelihood of so many interruptions in so much CPU time, but for what all of them share."""
+    scores: Floats = count * np.log(np.maximum(count, 1) / cpu_ms)
+    return scores

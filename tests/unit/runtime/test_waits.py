@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
-from autotailor.runtime.waits import MOST, PLACES, SLICE_MS, Waits
+from autotailor.runtime.waits import CALM, MOST, PLACES, SLICE_MS, Waits
 
 
 def scheduled(cpu_ms: float, pause_ms: float, count: int = MOST) -> list[float]:
@@ -84,3 +85,45 @@ def test_only_the_last_inferences_are_remembered() -> None:
 def test_nothing_waits_before_the_first_inference() -> None:
     assert Waits().quantile_ms(np.array([1.0]), 0.95).tolist() == [0.0]
     assert Waits().share == 0.0
+
+
+def likelihood(count: int, cpu_ms: float, rate: float) -> float:
+    """Logarithm of a Poisson process's probability of so many interruptions, with scipy's words."""
+    return float(poisson.logpmf(count, rate * cpu_ms)) if rate else float(np.log(count == 0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_forgotten_is_what_two_rates_explain_better(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    waits, change = Waits(), int(rng.integers(4, MOST - 4))
+    for number in range(MOST):
+        cpu = float(rng.uniform(0.5, 8))
+        wait = 5.0 if rng.random() < (0.5 if number < change else 0.05) else 0.0
+        waits = waits.observed(cpu + wait, cpu)
+    counts = [
+        max(1, round(cpu / SLICE_MS)) if wait else 0 for cpu, wait in zip(waits.cpu_ms, waits.waited_ms, strict=True)
+    ]
+    best, first = CALM, 0
+    for place in range(2, MOST - 1):
+        n, before = sum(counts[:place]), sum(waits.cpu_ms[:place])
+        m, behind = sum(counts[place:]), sum(waits.cpu_ms[place:])
+        apart = likelihood(n, before, n / before) + likelihood(m, behind, m / behind)
+        rate = (n + m) / (before + behind)
+        gain = apart - likelihood(n, before, rate) - likelihood(m, behind, rate)
+        if m / behind < n / before and gain > best:
+            best, first = gain, place
+    assert waits.since_calm().cpu_ms == waits.cpu_ms[first:]
+
+
+def test_a_load_that_has_ended_is_forgotten_and_one_that_begins_forgets_nothing() -> None:
+    busy = seen(2.0, scheduled(2.0, 9.0, 30))
+    assert busy.since_calm() is busy
+    ended = busy
+    for _ in range(18):
+        ended = ended.observed(2.0, 2.0)
+    assert not any(ended.since_calm().waited_ms)
+    assert ended.quantile_ms(np.array([6.0]), 0.9)[0] > 0.0  # which would have kept a larger member away
+    begun = seen(2.0, [0.0] * 30 + scheduled(2.0, 9.0, 18))
+    assert begun.since_calm() is begun
+    calm = seen(2.0, [0.0] * 30)
+    assert calm.since_calm() is calm

@@ -12,7 +12,8 @@
 class Waits {
 public:
     static constexpr size_t most = 48, places = 48, lengths = 33;
-    static constexpr double slice_ms = 3.0, least_share = 0.05, least_ms = 0.02;
+    static constexpr double slice_ms = 3.0, least_share = 0.05, least_ms = 0.02, calm = 3.0;
+    static constexpr size_t least_side = 2;
 
     void observe(double wall_ms, double cpu_ms) {
         double waited = wall_ms - cpu_ms;
@@ -23,6 +24,33 @@ public:
         }
         cpu_.push_back(cpu_ms);
         waited_.push_back(waited);
+        is_known_ = false;
+    }
+
+    // Forgets what came before interruptions became rarer, where they have beyond chance.
+    void forget_before_calm() {
+        double cpu = 0.0, count = 0.0;
+        for (size_t i = 0; i < cpu_.size(); ++i) {
+            cpu += cpu_[i];
+            count += slices_of(i);
+        }
+        if (count == 0.0) return;
+        double before = 0.0, n = 0.0, best = calm;
+        size_t first = 0;
+        for (size_t i = 0; i + least_side < cpu_.size(); ++i) {
+            before += cpu_[i];
+            n += slices_of(i);
+            const double behind = cpu - before, m = count - n;
+            if (i + 1 < least_side || m * before >= n * behind) continue;
+            const double gain = score(n, before) + score(m, behind) - score(count, cpu);
+            if (gain > best) {
+                best = gain;
+                first = i + 1;
+            }
+        }
+        if (first == 0) return;
+        cpu_.erase(cpu_.begin(), cpu_.begin() + static_cast<std::ptrdiff_t>(first));
+        waited_.erase(waited_.begin(), waited_.begin() + static_cast<std::ptrdiff_t>(first));
         is_known_ = false;
     }
 
@@ -45,6 +73,12 @@ public:
     }
 
 private:
+    // How often an inference was interrupted.
+    double slices_of(size_t i) const { return waited_[i] > 0 ? std::max(1.0, std::nearbyint(cpu_[i] / slice_ms)) : 0.0; }
+
+    // Logarithm of the likelihood of so many interruptions in so much CPU time, but for what all of them share.
+    static double score(double count, double cpu_ms) { return count * std::log(std::max(count, 1.0) / cpu_ms); }
+
     static double sum(const std::vector<double>& values) {
         double total = 0.0;
         for (double value : values) total += value;
@@ -74,7 +108,7 @@ private:
         std::vector<double> stops, total = {0.0};
         double at = 0.0;
         for (size_t i = 0; i < cpu_.size(); ++i) {
-            const double slices = waited_[i] > 0 ? std::max(1.0, std::nearbyint(cpu_[i] / slice_ms)) : 0.0;
+            const double slices = slices_of(i);
             for (double number = 1; number <= slices; ++number) {
                 stops.push_back(at + cpu_[i] / slices * number);
                 total.push_back(total.back() + waited_[i] / slices);
