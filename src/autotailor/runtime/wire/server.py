@@ -115,9 +115,10 @@ class Server:
         self.stopped.set()
 
     def close(self) -> None:
-        """Stops, and closes all connections."""
+        """Stops, and closes all connections; safe to call twice."""
         self.stop()
-        self.address.release()
+        if self._listening.fileno() >= 0:  # a socket that is closed no longer knows its file
+            self.address.release()
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()

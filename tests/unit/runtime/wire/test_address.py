@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,19 @@ def test_a_server_that_is_too_busy_to_accept_keeps_its_socket(tmp_path: Path) ->
                 client.connect(str(path))
         with pytest.raises(PoolError, match="another server listens there"):
             Address(path).listen()
+        assert path.is_socket()
+
+
+def test_a_server_that_is_closed_twice_leaves_the_socket_of_its_successor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    with served(path) as (server, _):
+        server.close()
+        successor, _ = Address(path).listen()
+        found = replace(server.address, inode=path.stat().st_ino)  # file systems give numbers again
+        monkeypatch.setattr(server, "address", found)
+    with successor:
         assert path.is_socket()
 
 
