@@ -8,9 +8,10 @@ and test set are divided anew, ``--divisions`` times; predictors learn from one 
 evaluations are those of ``accuracy_predictor.py`` with the same arguments, and those of the pool on the test set.
 
 For each model, seed, choice of evaluations (random or D-optimal) and number of them, the table has the coverage: its
-mean over divisions, its standard deviation between divisions, and the coverage of the division at hand; further the
-mean square of the differences between prediction and measurement up to a shift, and the mean of what intervals expect,
-both in squared log-odds. Writes ``accuracy_coverage.csv`` beside this file.
+mean over divisions, its standard deviation between divisions, and the coverage of the division at hand; further, as
+means over divisions, the mean square of the differences between prediction and measurement up to a shift and what
+intervals expect of it, both in squared log-odds, and Kendall's tau over its ceiling. Writes ``accuracy_coverage.csv``
+beside this file.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from evaluated.predictors import designed, network_singles, predicted
 from evaluated.resplits import divisions, on_both
 from sampled.variants import VARIANTS
 
-from autotailor.ir.space.subnet import SubNet
 from autotailor.prediction import Outcomes, fit
 from autotailor.prediction.design import DRAWN
-from autotailor.statistics import coverage
+from autotailor.statistics import coverage, kendall_tau
 
 
 def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[dict[str, Any]]:
@@ -44,11 +44,13 @@ def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[d
         for choice, chosen in (("random", offered[:number]), ("D-optimal", designed(network, offered, number))):
             learnt = on_both(network, [*singles, *chosen])
             found = [
-                interval(network, division.learnt(learnt), held, division.judged(judged))
+                judgement(network, division.learnt(learnt), division.learnt(judged), division.judged(judged))
                 for division in divisions(network, count)
             ]
-            own = interval(network, network.outcomes([*singles, *chosen]), held, network.test_outcomes(held))
-            covered, squares, expected = np.mean(found, axis=0)
+            own = judgement(
+                network, network.outcomes([*singles, *chosen]), network.outcomes(held), network.test_outcomes(held)
+            )
+            covered, squares, expected, order_found = np.mean(found, axis=0)
             yield {
                 "model": network.model,
                 "seed": network.seed,
@@ -60,15 +62,26 @@ def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[d
                 "coverage_at_hand": own[0],
                 "squares": squares,
                 "expected": expected,
+                "tau_over_ceiling": order_found,
             }
 
 
-def interval(network: Network, learnt: Outcomes, held: Sequence[SubNet], test: Outcomes) -> tuple[float, float, float]:
-    """Coverage, mean square of differences up to their mean, and its expectation."""
-    prediction = predicted(fit(learnt, network.net.macs()), held)
+def judgement(
+    network: Network, learnt: Outcomes, validation: Outcomes, test: Outcomes
+) -> tuple[float, float, float, float]:
+    """Coverage, mean square of differences up to their mean, its expectation, and Kendall's tau over its ceiling.
+
+    Args:
+        network: of the SubNets.
+        learnt: evaluations to learn from.
+        validation: the held-out SubNets on the images of ``learnt``, from which the ceiling follows.
+        test: the same SubNets on other images.
+    """
+    prediction = predicted(fit(learnt, network.net.macs()), test.subnets)
     assert prediction.variance is not None
     differences, variance = prediction.values - test.target, prediction.variance + test.beside_shift
-    return coverage(differences, np.sqrt(variance)), float(differences.var()), float(variance.mean())
+    tau = kendall_tau(prediction.values, test.target) / kendall_tau(validation.target, test.target)
+    return coverage(differences, np.sqrt(variance)), float(differences.var()), float(variance.mean()), tau
 
 
 def main() -> None:
