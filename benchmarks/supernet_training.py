@@ -1,6 +1,6 @@
 """Compares training steps of a SuperNet, one SubNet active, with those of the plain network of that architecture.
 
-    OMP_NUM_THREADS=1 python benchmarks/supernet_training.py --threads 1 --clock cpu [--device cuda --clock wall]
+    OMP_NUM_THREADS=1 python benchmarks/supernet_training.py --threads 1 --clock cpu --fused
 
 The plain network of the largest SubNet is the network itself. That of the smallest SubNet is the network's own code
 with sliced weights and without the removed blocks (``plain.py``). ``standalone`` is the sliced graph as autotailor runs
@@ -153,7 +153,8 @@ def measure(options: argparse.Namespace) -> pd.DataFrame:
         net = autotailor.compile(network)
         for name, subnet in (("largest", net.largest()), ("smallest", net.smallest())):
             if name in options.subnets:
-                named = {"network": source, "subnet": name, "batch": options.batch}
+                optimizer = "adamw_fused" if options.fused else "adamw"
+                named = {"network": source, "subnet": name, "batch": options.batch, "optimizer": optimizer}
                 rows.append(named | compare(network, net, subnet, options))
                 show(pd.DataFrame(rows[-1:]))
     return pd.DataFrame(rows)
