@@ -80,6 +80,7 @@ class Twins:
 
     lines: list[str] = field(default_factory=list)
     expected: list[tuple[int, str, list[float]]] = field(default_factory=list)
+    forgotten: int = 0
 
     def say(self, what: str, *values: float) -> None:
         self.lines.append(" ".join([what, *(repr(float(value)) for value in values)]))
@@ -114,11 +115,16 @@ def replayed(twins: Twins, seed: int) -> None:
         load = [1.2 + wave * math.sin(turn / 3), 1.9, 1.0] if turn < step else [2.6, 3.4, 1.5]
         cpu = float(split @ load) * rng.uniform(0.95, 1.1)
         wall = cpu * rng.uniform(1, 1.3)
+        if seed % 2:  # interruptions that become rarer
+            is_interrupted = rng.random() < (0.6 if turn < step else 0.05)
+            wall = cpu + (rng.uniform(2, 9) if is_interrupted else 0.0)
         if turn % 11 == 10:
             monitor = monitor.noted(wall / cpu, wall, cpu)
             twins.say("note", wall / cpu, wall, cpu)
         else:
+            remembered = len(monitor.waits.cpu_ms)
             monitor = monitor.observed(split, wall, cpu)
+            twins.forgotten += len(monitor.waits.cpu_ms) < remembered
             twins.say("observe", *split, wall, cpu)
         since = float(rng.choice([0.1, 9]))
         decision = decide(table, monitor, policy, active, since, battery)
@@ -137,6 +143,7 @@ def test_decisions_and_what_is_known_of_the_load_are_the_same(program: Path) -> 
     twins = Twins()
     for seed in range(60):
         replayed(twins, seed)
+    assert twins.forgotten > 10  # how often what waited before a calm was forgotten
     text = "".join(f"{line}\n" for line in twins.lines)
     said = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(said) == len(twins.expected) == 60 * 70
