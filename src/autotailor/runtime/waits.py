@@ -65,7 +65,7 @@ class Waits:
         """The waits since interruptions have become rarer; all of them where they have not."""
         if not any(self.waited_ms):
             return self
-        cpu, slices = np.cumsum(self.cpu_ms), np.cumsum(self._slices)
+        cpu, slices = np.cumsum(self.cpu_ms), np.cumsum(self._slices, dtype=np.float64)
         sides = slice(LEAST_SIDE - 1, len(cpu) - LEAST_SIDE)
         before, n = cpu[sides], slices[sides]
         behind, m = cpu[-1] - before, slices[-1] - n
@@ -122,7 +122,7 @@ class Waits:
         return np.sort(until(ends) - until(starts), axis=1)
 
 
-def _score(count: npt.NDArray[np.int64], cpu_ms: Floats) -> Floats:
+def _score(count: Floats, cpu_ms: Floats) -> Floats:
     """Logarithm of the likelihood of so many interruptions in so much CPU time, but for what all of them share."""
     scores: Floats = count * np.log(np.maximum(count, 1) / cpu_ms)
     return scores

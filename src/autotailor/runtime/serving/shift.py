@@ -14,7 +14,7 @@ from autotailor.runtime.wire.turns import Turns
 
 MOST_S = 7e-4
 """How long a preparation keeps an inference waiting, where none of its steps takes longer."""
-BYTES_PER_S = 4e9
+BYTES_PER_S = 8e9
 """How fast weights are gathered, copied or packed, roughly: what a step will take must be known before it begins."""
 
 
