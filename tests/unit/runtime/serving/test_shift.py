@@ -45,6 +45,21 @@ def test_an_inference_waits_for_the_step_and_runs_before_the_next_one_that_takes
     assert ran == ["step", "inference", "step"]
 
 
+def test_a_shift_behind_a_long_inference_lasts_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shift, "MOST_S", 0.0)
+    monkeypatch.setattr(shift, "SHARE", 1e6)  # one that waited for a microsecond works for a second
+    turns, ran = Turns(), []
+    work = Shift(turns)
+    work.step(0)
+    with waiting(turns, ran):
+        work.step(LONG)
+    with waiting(turns, ran):
+        work.step(1000)
+        ran.append("step")
+        work.end()
+    assert ran == ["inference", "step", "inference"]
+
+
 def test_steps_that_are_short_together_are_one_shift(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shift, "MOST_S", 60.0)
     turns, ran = Turns(), []
