@@ -140,7 +140,7 @@ def test_the_accelerator_of_a_rule_is_that_of_its_section() -> None:
         ({"each": {"memory": 3}}, r"cluster.each: unknown keys \['memory'\]"),
         ({"rules": {"finetune": {"minutes": 0}}}, "cluster.rules.finetune.minutes: expected an integer >= 1, not 0"),
         ({"limit": {"mem_mb": "much"}}, "cluster.limit.mem_mb: expected an integer"),
-        ({"growth": 0.5}, "cluster.growth: expected a number >= 1.0"),
+        ({"growth": 0.5}, "cluster.growth: expected a number >= 1, not"),
         ({"licences": "yes"}, "cluster.licences: expected true or false, not 'yes'"),
         ({"each": {"resources": {"mem_mb": 3}}}, "cluster.each.resources.mem_mb: mem_mb says it; leave it out"),
         ({"devices": {"orin": {"qos": [1]}}}, r"cluster.devices.orin.qos: expected an integer or a text, not \[1\]"),
