@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ from autotailor.compute.placement import CPU
 from autotailor.data import DataSplits
 from autotailor.data.splits import WHOLE, Batch, Shard
 from autotailor.finetuning import FinetuneConfig, TrainingError
+from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.polishing import PolishConfig, Round, polish
+from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training import micro_batches
 from autotailor.finetuning.training.processes.batch_norm import Synchronised
 from autotailor.finetuning.training.processes.group import join
@@ -40,6 +45,15 @@ FINETUNE = FinetuneConfig(
     accept_chance=True,
     checkpoint_seconds=0.0,
     panel=finetuning.config.PanelConfig(every=1, images=40, subnets=2),
+)
+POLISH = PolishConfig(
+    rounds=(Round(1, 1), Round(1, 2)),
+    batch_size=16,
+    optimizer="sgd",  # which does not divide gradients by their size, so that rounding stays small
+    lr=0.01,
+    teacher="largest",
+    checkpoint_seconds=0.0,
+    calibration=CalibrationConfig(images=32, batch_size=16),
 )
 State = dict[str, torch.Tensor]
 LAYERS = {
@@ -122,6 +136,54 @@ def finetuned(net: Path, workdir: Path, processes: int, given: DataSplits | None
     """The same for the weight-shared training of a SuperNet."""
     config = replace(FINETUNE, processes=processes, **changes)
     return attempt(lambda: finetuning.finetune(autotailor.load(net), given or data(), config, workdir))
+
+
+def polished(net: Path, workdir: Path, processes: int, given: DataSplits | None = None, **changes: Any) -> Any:
+    """Weights of all SubNets of a race, no history, and the table; SubNets inherit little, so that all are trained."""
+    config = replace(POLISH, processes=processes, **changes)
+    supernet = autotailor.load(net)
+    random = np.random.default_rng(3)
+    subnets = list(dict.fromkeys([supernet.smallest(), *(supernet.sample(random) for _ in range(2))]))
+    inherited = {subnet.id: -1.0 - place for place, subnet in enumerate(subnets)}
+    contests = {f"budget_{place}": [subnet] for place, subnet in enumerate(subnets)}
+
+    def race() -> Any:
+        found, table = polish(supernet, supernet, given or data(), contests, inherited, config, workdir)
+        own = {
+            f"{budget}.{name}": torch.from_numpy(weight)
+            for budget, one in found.items()
+            for name, weight in (one.weights or {}).items()
+        }
+        return SimpleNamespace(state_dict=own, history=[], metrics=table.to_dict("list"))
+
+    return attempt(race)
+
+
+class Breaking(nn.Module):
+    """The smooth network, whose logits are no numbers where ``breaks`` is true."""
+
+    def __init__(self, breaks: bool) -> None:
+        super().__init__()
+        self.breaks, self.inner = breaks, smooth()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.inner(images)
+        return logits * math.nan if self.breaks else logits
+
+
+def broken(processes: int, breaks: bool = True) -> tuple[list[bool], list[bool]]:
+    """Which of two SubNets take a step, and whether the loss is a number; the second breaks in the last process."""
+    group = join(replace(POLISH, processes=processes))
+    students = [Breaking(False), Breaking(breaks and group.rank == processes - 1)]
+    config = replace(POLISH, processes=processes)
+    step = Lockstep(students, [0, 0], Teacher(smooth(), 0), config)
+    both = nn.ModuleList(students).train()
+    images, labels = tiny_data.draw(8, 7)
+    batch = Step(group.shard.of(images), group.shard.of(labels), 0.0, np.random.default_rng(0), 1 / group.size)
+    agreed = micro_batches.MicroBatches(both, step, 0, "test", Team(group, both, CPU)).gradients(batch, 0)
+    step.clip()
+    taken = [all(p.grad is not None for p in student.parameters()) for student in students]
+    return taken, [agreed.loss is not None and math.isfinite(agreed.loss)] * processes
 
 
 def attempt(train: Any) -> Any:

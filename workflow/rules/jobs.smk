@@ -181,6 +181,11 @@ def finetuning_threads(wildcards):
     return max(sharing_threads(wildcards), together(settings(wildcards)["finetune"]))
 
 
+def polishing_threads(wildcards):
+    """Threads of the race of SubNets with weights of their own."""
+    return max(sharing_threads(wildcards), together(settings(wildcards)["polish"]))
+
+
 # One device serves one job at a time. Two files of conf/device that describe one board share a resource.
 BOARDS = MATRIX.boards(MEASURED)
 

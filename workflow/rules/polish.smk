@@ -15,7 +15,7 @@ rule polish:
         "logs/{model}/{device}/polish.tsv"
     conda:
         "../envs/autotailor.yaml"
-    threads: cores("polish", sharing_threads)
+    threads: cores("polish", polishing_threads)
     resources:
         **on_cluster("polish"),
     params:

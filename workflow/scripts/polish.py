@@ -23,13 +23,14 @@ with stage(snakemake, is_training=True) as this:
         this.work,
         {id_: found.posterior for id_, found in candidates.accuracies.items()},
     )
-    baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
-    named = {"largest": polishing.Polished(net.largest(), baseline), **chosen}
-    polishing.write_exported(Path(snakemake.output.chosen), Path(snakemake.output.polished), named)
-    with artifacts.atomic(snakemake.output.race) as path:
-        table.to_csv(path, index=False)
-    trained = sum(each.polished is not None for each in named.values())
-    this.tell(f"{trained} of {len(named)} SubNets get weights of their own")
-    for name, each in named.items():
-        reached = each.inherited if each.polished is None else each.polished
-        this.run.metrics({f"{name}/accuracy_inherited": each.inherited, f"{name}/accuracy_validation": reached})
+    if this.is_first:
+        baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]
+        named = {"largest": polishing.Polished(net.largest(), baseline), **chosen}
+        polishing.write_exported(Path(snakemake.output.chosen), Path(snakemake.output.polished), named)
+        with artifacts.atomic(snakemake.output.race) as path:
+            table.to_csv(path, index=False)
+        trained = sum(each.polished is not None for each in named.values())
+        this.tell(f"{trained} of {len(named)} SubNets get weights of their own")
+        for name, each in named.items():
+            reached = each.inherited if each.polished is None else each.polished
+            this.run.metrics({f"{name}/accuracy_inherited": each.inherited, f"{name}/accuracy_validation": reached})

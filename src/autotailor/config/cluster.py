@@ -29,7 +29,7 @@ COMPUTED_WITH = {
     "make_pool": (),
 }
 """Rules that compute on an accelerator, each with the section that names the accelerator."""
-TOGETHER = ("pretrain", "finetune")
+TOGETHER = ("pretrain", "finetune", "polish")
 """Rules whose processes train together (``compute.launch``)."""
 
 ALONE = Processes()

@@ -99,7 +99,7 @@ def choose(
     contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, share, device)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
     expected = {subnet.id: measured[subnet.id].posterior for subnet in contest}
-    config = polishing.PolishConfig.from_section(run.configuration["polish"])
+    config = polishing.PolishConfig.from_section(run.configuration["polish"]).alone
     if not polish or not config.rounds:
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None, confirmed)
     won, race = polishing.polish(run.net, run.compiled, data, {EXPORT: contest}, accuracies, config, work, expected)

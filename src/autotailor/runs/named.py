@@ -36,7 +36,7 @@ def take(run: RunTables, subnet: SubNet, data: DataSplits, work: Path, *, polish
     journal = work / "candidates.jsonl"
     measured = sensitivity.measure_accuracies(run.net, data, [subnet], config, journal, run.model)
     inherited = {id_: each.accuracy for id_, each in measured.items()}
-    race = polishing.PolishConfig.from_section(run.configuration["polish"])
+    race = polishing.PolishConfig.from_section(run.configuration["polish"]).alone
     if not polish or not race.rounds:
         return Chosen(polishing.Exported(subnet), inherited[subnet.id], None, None, None)
     won, rows = polishing.polish(run.net, run.compiled, data, {EXPORT: [subnet]}, inherited, race, work)

@@ -109,6 +109,11 @@ class PolishConfig(LoopConfig):
         """Whether ``teacher`` names the source of a network, which is neither the original one nor a SubNet."""
         return isinstance(self.teacher, str) and all(self.teacher.partition(":"))
 
+    @property
+    def alone(self) -> PolishConfig:
+        """The same race in one process, for a program that has not been started in several."""
+        return replace(self, processes=1, nodes=1)
+
     def of_round(self, number: int) -> PolishConfig:
         """The parameters of one round, counted from 0, as a training loop reads them."""
         return replace(self, rounds=(), epochs=self.rounds[number].epochs, workers=1, name="")

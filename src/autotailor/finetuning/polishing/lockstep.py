@@ -3,6 +3,9 @@
 A batch is prepared, and shown to the teacher, once for all SubNets. No SubNet's weights depend on which others are
 trained beside it: the optimizers compute element by element, and gradients are scaled for each SubNet alone. Training
 in float16 is an exception, where all share one factor of the loss, and an overflow in one leaves the step of all out.
+
+Where several processes train together, each has a part of every batch. SubNets then run in turn, because the processes
+exchange the statistics of BatchNorm in the order of the layers.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import torch
 from torch import nn
 
 from autotailor.compute.placement import device_of, place
-from autotailor.compute.turns import executor
+from autotailor.compute.turns import InTurn, executor
 from autotailor.data.splits import sized
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.external_teacher import Teacher
@@ -27,7 +30,9 @@ from autotailor.finetuning.training.steps import Step
 class Lockstep:
     """One step of training for all SubNets.
 
-    A SubNet whose loss is not a finite number takes no step; when no SubNet's is, the loss of the step is NaN.
+    A SubNet whose loss is not a finite number takes no step; when no SubNet's is, the loss of the step is NaN. None of
+    several processes knows the loss of another one's images. So several processes add up gradients in any case, and a
+    SubNet whose sums are not finite takes no step.
 
     Args:
         students: standalone SubNets, images to logits, that share no parameters, on the device that trains.
@@ -49,7 +54,7 @@ class Lockstep:
         device = device_of(students[0])
         self._teacher = place(teacher.network, device).eval()
         self._resolution, self._config, self._independent = teacher.resolution, config, independent
-        self._pool = executor(config.workers, device, "polish")
+        self._pool = InTurn() if config.world > 1 else executor(config.workers, device, "polish")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets that take a step."""
@@ -64,9 +69,18 @@ class Lockstep:
 
     def clip(self) -> None:
         """Scales the gradients of each SubNet down to ``config.gradient_norm``."""
+        if self._config.world > 1:
+            self._leave_out_broken()
         if self._config.gradient_norm:
             for student in self._students:
                 nn.utils.clip_grad_norm_(student.parameters(), self._config.gradient_norm)
+
+    def _leave_out_broken(self) -> None:
+        """Takes the gradients of SubNets away that are not finite in the sum over all processes."""
+        for student in self._students:
+            gradients = [p.grad for p in student.parameters() if p.grad is not None]
+            if not all(bool(gradient.isfinite().all()) for gradient in gradients):
+                student.zero_grad(set_to_none=True)
 
     def close(self) -> None:
         """Ends the threads."""
@@ -83,6 +97,6 @@ class Lockstep:
         loss = distillation_loss(
             logits, batch.labels, targets.result(), config.distillation, config.label_smoothing, self._independent
         )
-        if math.isfinite(value := loss.item()):
+        if math.isfinite(value := loss.item()) or config.world > 1:
             (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return value

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
+import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import Calibrator, resolution_of
@@ -34,6 +35,7 @@ from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.polishing.teacher import choose_teacher
 from autotailor.finetuning.pretraining import training_metrics
 from autotailor.finetuning.training.loop import train
+from autotailor.finetuning.training.processes.group import join
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
@@ -102,6 +104,7 @@ def polish(
     """
     import pandas as pd
 
+    join(config)
     for name, subnets in contests.items():
         if not subnets:
             raise TrainingError(f"polish: no SubNet meets the budget {name}; ask for a looser budget in export.budgets")
@@ -210,15 +213,24 @@ class _Race:
             return [self._net.slice(subnet, calibrator.statistics(module, subnet)) for subnet in entrants]
 
     def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
-        """Accuracy on the validation set by id: percent, and its clustered standard error."""
-        images = self._data.validation
+        """Accuracy on the validation set by id: percent, and its clustered standard error.
 
-        def one(module: GraphModule, subnet: SubNet) -> tuple[float, float]:
-            return accuracy(correctness(module, images, resolution_of(subnet)), images.groups)
+        Each of the processes that train together evaluates SubNets of its own.
+        """
+        images, group = self._data.validation, join(self._config)
 
-        workers, device = self._config.workers, self._device
+        def one(number: int) -> tuple[float, float]:
+            return accuracy(correctness(modules[number], images, resolution_of(entrants[number])), images.groups)
+
+        workers, device, own = self._config.workers, self._device, range(group.rank, len(entrants), group.size)
+        found = torch.zeros(len(entrants), 2, dtype=torch.float64)
         with deterministic(self._config.threads, device), executor(workers, device) as pool:
-            found = list(pool.map(one, modules, entrants))
-        for subnet, (value, _) in zip(entrants, found, strict=True):
-            logger.info("polish: SubNet %s %.1f %%, before %.1f %%", subnet.id, value, self._accuracies[subnet.id])
-        return {subnet.id: value for subnet, value in zip(entrants, found, strict=True)}
+            for number, values in zip(own, pool.map(one, own), strict=True):
+                found[number] = torch.tensor(values, dtype=torch.float64)
+        measured = {
+            subnet.id: (value, error)
+            for subnet, (value, error) in zip(entrants, group.gather(found).sum(0).tolist(), strict=True)
+        }
+        for id_, (value, _) in measured.items():
+            logger.info("polish: SubNet %s %.1f %%, before %.1f %%", id_, value, self._accuracies[id_])
+        return measured

@@ -24,6 +24,12 @@ def finetuned(tmp_path_factory: pytest.TempPathFactory) -> Train:
     return partial(team_work.finetuned, team_work.compiled(tmp_path_factory.mktemp("compiled")))
 
 
+@pytest.fixture(scope="module")
+def polished(tmp_path_factory: pytest.TempPathFactory) -> Train:
+    """The race of SubNets with weights of their own."""
+    return partial(team_work.polished, team_work.compiled(tmp_path_factory.mktemp("to_polish")))
+
+
 @pytest.fixture(scope="module", params=["pretrain", "finetune"])
 def train(request: pytest.FixtureRequest) -> Train:
     """A kind of training."""
@@ -94,3 +100,38 @@ def test_another_number_of_processes_begins_anew(tmp_path: Path) -> None:
     alone = team_work.pretrained(tmp_path, 1)
     assert not equal(alone[0], first[0])
     assert close(alone[0], first[0])
+
+
+def test_two_processes_polish_as_one_does(polished: Train, tmp_path: Path) -> None:
+    first, second = together.results(polished, tmp_path / "both", 2)
+    assert equal(first[0], second[0])
+    assert first[2] == second[2]
+    weights, _, table = polished(tmp_path / "one", 1)
+    assert table["subnet"] == first[2]["subnet"]
+    assert table["images"] == first[2]["images"]
+    for column in ("accuracy_before", "accuracy_validation"):
+        assert first[2][column] == pytest.approx(table[column], abs=2.6)  # accuracies move by single images of 40
+    assert max(distance(first[0][name], weight) for name, weight in weights.items()) < 1e-3
+    apart = together.results(partial(polished, sync_batch_norm=False), tmp_path / "apart", 2)[0][0]
+    assert max(distance(apart[name], weight) for name, weight in weights.items()) > 0.1
+
+
+def test_a_subnet_whose_loss_is_no_number_in_one_process_takes_no_step_in_any() -> None:
+    expected = team_work.broken(1, breaks=False)
+    for has_step, losses in together.results(team_work.broken, 2):
+        assert has_step == [True, False]
+        assert losses == [True, True]
+    assert expected == ([True, True], [True])
+
+
+def test_a_killed_process_ends_both_that_polish_and_they_go_on_in_the_same_bits(
+    polished: Train, tmp_path: Path
+) -> None:
+    whole = together.results(polished, tmp_path / "whole", 2)[0]
+    at = (10_001, int(torch.randint(0, 3, ())))  # in the second round
+    survivor, killed = together.run(polished, tmp_path / "killed", 2, team_work.data(at, rank=1))
+    assert killed.status == -signal.SIGKILL
+    assert survivor.result[0] == "PeerLostError"
+    again = together.results(polished, tmp_path / "killed", 2)
+    assert equal(again[0][0], whole[0])
+    assert again[1][2] == whole[2]
