@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,9 +57,9 @@ def served(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     """A server of the pool under a load that the test decides."""
     run_member = engine.run_member
 
-    def slowed(net: object, member: engine.Member, picture: np.ndarray, watch: engine.Stopwatch) -> engine.Ran:
+    def slowed(net: object, member: engine.Member, *rest: Any) -> engine.Ran:
         took = float(LOAD @ member.split_ms)
-        return replace(run_member(net, member, picture, watch), wall_ms=took, cpu_ms=took)
+        return replace(run_member(net, member, *rest), wall_ms=took, cpu_ms=took)
 
     monkeypatch.setattr(engine, "run_member", slowed)
     fastest = open_pool(folder / "pool").index.members[0]
