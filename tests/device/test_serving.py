@@ -70,12 +70,18 @@ class Device:
 
 
 def phone_of(daemon: AdbDaemon) -> Device:
-    words = ("android", "device.name=host", f"device.address={daemon.address}")
+    words = ("android", "device.name=host", "device.cores=[]", f"device.address={daemon.address}")
     return Device(words, daemon.phone.tmp / "autotailor", daemon.stop, daemon.start)
 
 
 def board_of(server: SshServer, files: Path) -> Device:
-    words = ("orin", "device.name=host", f"device.address={server.address}", f"device.folder={files}")
+    words = (
+        "orin",
+        "device.name=host",
+        "device.cores=[]",
+        f"device.address={server.address}",
+        f"device.folder={files}",
+    )
     return Device(words, files, server.stop, server.start)
 
 

@@ -195,7 +195,7 @@ def test_somebody_elses_lut_must_fit_the_configuration(snakemake: Planner, tmp_p
             ["device=[host,orin]", "lut=lut.csv"],
             "lut=lut.csv is the table of one device, and device names 2: host, orin",
         ),
-        (["lut=nowhere.csv"], "nowhere.csv: the LUT cannot be read"),
+        (["lut=nowhere.csv"], "nowhere.csv; name a lut.csv that the rule profile has made"),
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (['overrides=["device.cores=[4711]"]'], "cores [4711] do not exist here"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),

@@ -160,8 +160,8 @@ def score_title(wildcards):
 
 
 def together(section):
-    """The threads of all processes of a machine that train together."""
-    return section["threads"] * section.get("processes", 1)
+    """The threads of all processes of a machine that train together; 1 where nothing is trained."""
+    return section.get("threads", 1) * section.get("processes", 1)
 
 
 def pretraining_threads(wildcards):

@@ -123,7 +123,8 @@ class Remote:
 
             print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
             own = ["--tcp", "0", "--lease-s", str(self._lease_s)]
-            if self._device.cores != self._index.cores:  # cores that are asked for must exist there
+            is_moved = self._device.cores != self._index.cores
+            if is_moved:  # cores that are asked for must exist there
                 own += ["--cores", cores.text_of(self._device.cores)]
             command = [self._transport.keep(program), self._push(), *own, *options]
             deadline.renew(STARTING_S)
@@ -136,9 +137,10 @@ class Remote:
                     f"device {self._device.name}: {program.name} there does not serve, and was stopped: is the device "
                     "busy, or short of memory?"
                 ) from error
+        source = " (--cores is device.cores of the configuration)" if is_moved else ""
         raise DeviceError(
             f"device {self._device.name}: {program.name} ended with exit code {code}: "
-            f"{self._transport.last_error or 'it gave no reason'}; start it again with `autotailor runtime serve`"
+            f"{self._transport.last_error or 'it gave no reason'}{source}; start it again with `autotailor runtime serve`"
         )
 
     def _push(self) -> str:
