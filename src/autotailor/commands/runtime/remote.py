@@ -140,7 +140,8 @@ class Remote:
         source = " (--cores is device.cores of the configuration)" if is_moved else ""
         raise DeviceError(
             f"device {self._device.name}: {program.name} ended with exit code {code}: "
-            f"{self._transport.last_error or 'it gave no reason'}{source}; start it again with `autotailor runtime serve`"
+            f"{self._transport.last_error or 'it gave no reason'}{source}; start it again with "
+            "`autotailor runtime serve`"
         )
 
     def _push(self) -> str:
