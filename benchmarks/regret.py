@@ -21,7 +21,6 @@ Parts that are finished are read, and training goes on from its checkpoints. Wit
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,18 +29,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from controls.budgets import BUDGETS, Contest, contests, evaluation, predicted_accuracy
+from controls.methods import Methods
 from controls.outcome import Outcome
 from controls.run import Run
 from rich.console import Console
 from rich.table import Table
 
 from autotailor import sensitivity
-from autotailor.accuracy.calibration import Calibrator, resolution_of
-from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import correctness, evaluate
 from autotailor.finetuning.config import LARGEST
-from autotailor.finetuning.polishing import PolishConfig, Polished, polish
-from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.finetuning.polishing import PolishConfig, polish
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.statistics import accuracy, accuracy_drop
 
@@ -115,24 +111,7 @@ def _polish(
     """Holds a race and writes one file for the winner of each contest."""
     winners, _ = polish(run.net, run.compiled, run.data, contests, inherited, config, folder / work)
     for winner in winners.values():
-        _outcome(run, winner).write(folder / f"{prefix}{winner.subnet.id}.json")
-
-
-def _outcome(run: Run, found: Polished) -> Outcome:
-    """The accuracy of a SubNet with weights of its own, or with the SuperNet's where these were better."""
-    subnet = found.subnet
-    with deterministic(run.finetune.threads):
-        if found.weights is None:
-            module = run.net.module().eval()
-            statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
-            right = evaluate(module, subnet, run.data.test, statistics).right
-        else:
-            network = GraphModule(run.net.slice(subnet).with_weights(found.weights), logits=True)
-            right = correctness(network, run.data.test, resolution_of(subnet))
-    share = float(run.cost.predict(subnet.to_array())[0] / run.cost.predict(run.net.largest().to_array())[0])
-    validation = found.inherited if found.polished is None else found.polished
-    macs = float(run.net.macs().predict(subnet.to_array())[0] / run.net.macs().predict(run.net.largest().to_array())[0])
-    return Outcome(validation, right, json.dumps(subnet.assignment), macs, share, images=found.images)
+        Methods(run).of(winner).write(folder / f"{prefix}{winner.subnet.id}.json")
 
 
 def judge(run: Run, budget: int, trained: Trained) -> dict[str, object]:

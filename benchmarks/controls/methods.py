@@ -21,7 +21,7 @@ from autotailor.data.splits import EvaluationSet
 from autotailor.finetuning import ScaledConfig, train_scaled
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.initialisation import initialise
-from autotailor.finetuning.polishing import polish
+from autotailor.finetuning.polishing import Polished, polish
 from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.uniform import scale_uniformly
@@ -77,12 +77,7 @@ class Methods:
 
     def inherited(self, contest: Contest) -> Outcome:
         """(1) The most accurate SubNet of a budget, with the SuperNet's weights."""
-        run, subnet = self._run, contest.best
-        module = run.net.module().eval()
-        with deterministic(run.finetune.threads):
-            statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
-            right = evaluate(module, subnet, run.data.test, statistics).right
-        return self._of_subnet(subnet, contest.accuracies[subnet.id], right)
+        return self._sharing(contest.best, contest.accuracies[contest.best.id])
 
     def polished(self, contest: Contest, lr: float, workdir: Path) -> Outcome:
         """(2) The winner of the race for a budget, trained with weights of its own."""
@@ -91,15 +86,24 @@ class Methods:
         chosen, races = polish(
             run.net, run.compiled, run.data, {name: contest.subnets}, contest.accuracies, config, workdir
         )
-        found = chosen[name]
-        passes = self._epoch * int(races["epochs"].sum())
-        if found.weights is None:
-            return replace(self.inherited(contest), passes=passes)
-        network = GraphModule(run.net.slice(found.subnet).with_weights(found.weights), logits=True)
-        right = self._right(network, run.data.test, resolution_of(found.subnet))
-        assert found.polished is not None  # SubNets with weights of their own were evaluated
-        outcome = self._of_subnet(found.subnet, found.polished, right)
-        return replace(outcome, images=found.images, passes=passes)
+        return replace(self.of(chosen[name]), passes=self._epoch * int(races["epochs"].sum()))
+
+    def of(self, found: Polished) -> Outcome:
+        """A SubNet with the weights that it is exported with: its own, or those of the SuperNet."""
+        run, subnet = self._run, found.subnet
+        if found.weights is None or found.polished is None:
+            return self._sharing(subnet, found.inherited)
+        network = GraphModule(run.net.slice(subnet).with_weights(found.weights), logits=True)
+        right = self._right(network, run.data.test, resolution_of(subnet))
+        return replace(self._of_subnet(subnet, found.polished, right), images=found.images)
+
+    def _sharing(self, subnet: SubNet, validation: float) -> Outcome:
+        """A SubNet with the SuperNet's weights."""
+        run, module = self._run, self._run.net.module().eval()
+        with deterministic(run.finetune.threads):
+            statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
+            right = evaluate(module, subnet, run.data.test, statistics).right
+        return self._of_subnet(subnet, validation, right)
 
     def _of_subnet(self, subnet: SubNet, validation: float, right: BoolArray) -> Outcome:
         run = self._run

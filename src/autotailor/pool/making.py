@@ -96,31 +96,19 @@ def make_pool(
             replaces the pool as well.
     """
     with held(folder, WAIT_S):
-        return _make_pool(folder, run, origin, config, export, measure)
-
-
-def _make_pool(
-    folder: Path,
-    run: Run,
-    origin: Origin,
-    config: PoolConfig,
-    export: Callable[[SubNet], ExportedMember],
-    measure: Measure | None,
-) -> dict[str, Any]:
-    """Makes the pool of a run, see ``make_pool``, once nobody else replaces it."""
-    assert run.front is not None
-    chosen = choose_members(run.front.cost, run.front.accuracy, config.members, config.slowdown)
-    subnets = run.front.take(chosen.rows).subnets
-    logger.info("%d of the %d SubNets of the front are members", len(subnets), len(run.front))
-    exported = []
-    for number, subnet in enumerate(subnets, 1):
-        exported.append(export(subnet))
-        logger.info("members exported: %d of %d", number, len(subnets))
-    measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
-    facts = facts_of(run, subnets, measured)
-    front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
-    origin = replace(origin, further={**origin.further, "front": front})
-    return write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
+        assert run.front is not None
+        chosen = choose_members(run.front.cost, run.front.accuracy, config.members, config.slowdown)
+        subnets = run.front.take(chosen.rows).subnets
+        logger.info("%d of the %d SubNets of the front are members", len(subnets), len(run.front))
+        exported = []
+        for number, subnet in enumerate(subnets, 1):
+            exported.append(export(subnet))
+            logger.info("members exported: %d of %d", number, len(subnets))
+        measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
+        facts = facts_of(run, subnets, measured)
+        front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
+        origin = replace(origin, further={**origin.further, "front": front})
+        return write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
 
 
 def check_device(device: DeviceConfig) -> None:
