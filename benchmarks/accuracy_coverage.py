@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from evaluated.network import VARIANT, Network
+from evaluated.network import Network
+from evaluated.options import add_options, asked
 from evaluated.predictors import designed, network_singles, predicted
 from evaluated.resplits import divisions, on_both
-from sampled.variants import VARIANTS
 
 from autotailor.prediction import Outcomes, fit
 from autotailor.prediction.design import DRAWN
@@ -87,26 +87,17 @@ def judgement(
 def main() -> None:
     """Runs what is missing, prints the table, writes the CSV."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["resnet_digits"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    add_options(parser, pool=200)
     parser.add_argument("--evaluations", type=int, nargs="+", default=[20, 40, 80, 160])
-    parser.add_argument("--held-out", type=int, default=200)
-    parser.add_argument("--pool", type=int, default=200, help="random SubNets to learn from")
     parser.add_argument("--divisions", type=int, default=20, help="of the base images into two sets")
-    parser.add_argument("--variant", choices=VARIANTS, default=VARIANT, help="of the training, as in sampling.py")
-    parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration, such as workers=1")
-    parser.add_argument("--directory", type=Path, default=Path("sampling"))
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     found: list[dict[str, Any]] = []
-    for model in arguments.models:
-        for seed in arguments.seeds:
-            sizes, overrides = (arguments.held_out, arguments.pool), tuple(arguments.overrides)
-            network = Network(arguments.directory.resolve(), model, seed, *sizes, overrides, arguments.variant)
-            for row in rows(network, arguments.evaluations, arguments.divisions):
-                found.append(row)
-                print(pd.DataFrame([row]).round(4).to_string(index=False, header=len(found) == 1), flush=True)
-                pd.DataFrame(found).to_csv(arguments.csv, index=False, float_format="%.4f")
+    for network in asked(arguments):
+        for row in rows(network, arguments.evaluations, arguments.divisions):
+            found.append(row)
+            print(pd.DataFrame([row]).round(4).to_string(index=False, header=len(found) == 1), flush=True)
+            pd.DataFrame(found).to_csv(arguments.csv, index=False, float_format="%.4f")
 
 
 if __name__ == "__main__":

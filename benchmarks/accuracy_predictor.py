@@ -30,7 +30,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from evaluated.network import VARIANT, Network
+from evaluated.network import Network
+from evaluated.options import add_options, asked
 from evaluated.predictors import (
     Predictor,
     answers_alone,
@@ -44,7 +45,6 @@ from evaluated.predictors import (
 from evaluated.scores import scores, top
 from rich.console import Console
 from rich.table import Table
-from sampled.variants import VARIANTS
 
 from autotailor.ir.space.subnet import SubNet
 from autotailor.prediction.design import DRAWN
@@ -116,23 +116,14 @@ def show(table: pd.DataFrame) -> None:
 def main() -> None:
     """Runs what is missing, prints the table, writes the CSV."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["resnet_digits"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    add_options(parser, pool=1600)
     parser.add_argument("--evaluations", type=int, nargs="+", default=[0, 20, 40, 80, 160])
-    parser.add_argument("--held-out", type=int, default=200)
-    parser.add_argument("--pool", type=int, default=1600, help="random SubNets to learn from")
     parser.add_argument("--splits", type=int, default=10, help="draws from the pool")
-    parser.add_argument("--variant", choices=VARIANTS, default=VARIANT, help="of the training, as in sampling.py")
-    parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration, such as workers=1")
-    parser.add_argument("--directory", type=Path, default=Path("sampling"))
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     found: list[dict[str, Any]] = []
-    for model in arguments.models:
-        for seed in arguments.seeds:
-            sizes, overrides = (arguments.held_out, arguments.pool), tuple(arguments.overrides)
-            network = Network(arguments.directory.resolve(), model, seed, *sizes, overrides, arguments.variant)
-            found += rows(network, arguments.evaluations, arguments.splits)
+    for network in asked(arguments):
+        found += rows(network, arguments.evaluations, arguments.splits)
     table = summary(pd.DataFrame(found))
     table.to_csv(arguments.csv, index=False, float_format="%.4f")
     show(table)
