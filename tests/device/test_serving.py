@@ -329,6 +329,27 @@ def test_a_pool_with_other_weights_is_sent_and_loaded_while_it_serves(
     device.check_left()
 
 
+@pytest.mark.parametrize(("kind", "after"), [("drop", 0), ("drop", 3), ("cut", 0)])
+def test_a_connection_that_breaks_while_a_pool_is_sent_costs_no_reload(
+    phone: AdbDaemon, pool: TinyPool, tmp_path: Path, kind: str, after: int
+) -> None:
+    serve_binary()
+    with Command(pool, phone_of(phone)).ready() as command, command.client() as client:
+        other = tiny_pool(tmp_path / "other", seed=1)
+        shutil.rmtree(pool.folder)
+        other.folder.rename(pool.folder)
+        phone.faults.plan(kind, after)
+        assert main(["runtime", "reload", "--at", command.address]) == 0
+        assert phone.faults.happened[kind] == 1
+        client.set(pin="member_00")
+        until(lambda: client.infer(PICTURE).member == 0)
+        small = PICTURE[:, :8, :8]
+        np.testing.assert_allclose(client.infer(small).outputs, other.logits("member_00", small), atol=1e-4)
+        client.stop()
+        assert command.end()[0] == 0
+    phone_of(phone).check_left()
+
+
 def test_the_server_of_a_killed_command_ends_by_itself(device: Device, pool: TinyPool) -> None:
     with Command(pool, device, "--lease-s", "2").ready() as command:
         time.sleep(3)  # longer than the lease: the command renews it, though no client asks

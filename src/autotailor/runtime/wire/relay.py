@@ -61,12 +61,20 @@ class Relay:
         return self._ask(lambda client: client.set(**content))
 
     def successor(self) -> Callable[[], Relay]:
-        """This relay, once the server has opened its pool anew; requests wait while files are sent."""
-        renew = self._renew
-        most_bytes = self._ask(lambda _: renew() if renew else self.most_bytes)
+        """This relay, once the server has opened its pool anew; requests wait while files are sent.
+
+        The way to the server may have broken and come back while files were sent, which the old connection does not
+        survive. So the server is told through a new one.
+        """
+        most_bytes = self._ask(lambda _: self._renewed())
         self._ask(Client.reload)
         self.most_bytes = most_bytes
         return lambda: self
+
+    def _renewed(self) -> int:
+        most_bytes = self._renew() if self._renew else self.most_bytes
+        self.close()
+        return most_bytes
 
     def _ask(self, request: Callable[[Client], Answer]) -> Answer:
         with self._turn:
