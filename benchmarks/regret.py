@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from controls.budgets import BUDGETS, Contest, contests, evaluation, predicted_accuracy
 from controls.methods import Methods
@@ -38,13 +39,18 @@ from rich.table import Table
 from autotailor import sensitivity
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.polishing import PolishConfig, polish
-from autotailor.ir.space.subnet import SubNet, stack
+from autotailor.ir.space.subnet import IntArray, SubNet, canonical, stack
 from autotailor.statistics import accuracy, accuracy_drop
 
 NEAR = 0.95
 """Rivals have at least this share of the budget."""
 DRAWS = 4000
-MOST_DRAWS = 200_000
+"""Random SubNets, at least; as many at a time."""
+MOST_DRAWS = 40_000
+WALKERS = 4
+"""Random SubNets, for each rival that is wanted, that are changed until they come near the budget."""
+STEPS = 1000
+"""Random changes of one of them, at most."""
 CHOSEN = "chosen"
 
 
@@ -57,22 +63,57 @@ class Trained:
 
 
 def near(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
-    """At least ``count`` distinct random SubNets near a budget, fewer where a great many draws find no more."""
-    net, limit = run.net, budget / 100 * float(run.cost.predict(run.net.largest().to_array())[0])
+    """At least ``count`` distinct random SubNets near a budget, fewer where a great many tries find no more."""
+    limit = budget / 100 * float(run.cost.predict(run.net.largest().to_array())[0])
     rng = random.Random(1000 * run.seed + budget)
     found = dict[SubNet, None]()
-    for drawn in range(MOST_DRAWS):
-        if drawn >= DRAWS and len(found) >= count:
+    for _ in range(MOST_DRAWS // DRAWS):
+        drawn = stack(run.net.sample(rng) for _ in range(DRAWS))
+        found |= _near_ones(run, drawn, limit, avoid)
+        if len(found) >= count:
+            return list(found)
+    walkers = stack(run.net.sample(rng) for _ in range(WALKERS * count))
+    return list(found | _near_ones(run, _walked(run, walkers, limit, run.seed), limit, avoid))
+
+
+def _near_ones(run: Run, indices: IntArray, limit: float, avoid: SubNet) -> dict[SubNet, None]:
+    """Those of SubNets ``[n, variables]`` that are near a budget, without one of them."""
+    rows = indices[_distance(run, indices, limit) == 0]
+    return dict.fromkeys(subnet for row in rows if (subnet := SubNet.from_array(run.net.space, row)) != avoid)
+
+
+def _distance(run: Run, indices: IntArray, limit: float) -> npt.NDArray[np.float64]:
+    """How far the costs of SubNets ``[n, variables]`` are from what counts as near a budget: ``[n]``."""
+    cost = run.cost.predict(indices)
+    return np.maximum(0.0, np.maximum(NEAR * limit - cost, cost - limit))
+
+
+def _walked(run: Run, walkers: IntArray, limit: float, seed: int) -> IntArray:
+    """SubNets ``[n, variables]`` after random changes of one variable each, none of which leads away from a budget."""
+    rng = np.random.default_rng(seed)
+    choices = np.array([len(variable.choices) for variable in run.net.space])
+    left = _distance(run, walkers, limit)
+    for _ in range(STEPS):
+        away = np.flatnonzero(left)
+        if len(away) == 0:
             break
-        subnet = net.sample(rng)
-        if NEAR * limit <= float(run.cost.predict(subnet.to_array())[0]) <= limit and subnet != avoid:
-            found[subnet] = None
-    return list(found)
+        changed = walkers[away]
+        columns = rng.integers(len(choices), size=len(away))
+        changed[np.arange(len(away)), columns] = rng.integers(choices[columns])
+        changed = canonical(run.net.space, changed)
+        then = _distance(run, changed, limit)
+        nearer = then <= left[away]
+        walkers[away[nearer]], left[away[nearer]] = changed[nearer], then[nearer]
+    return walkers
 
 
 def rivals(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
     """Half of them are those predicted best near the budget, half of them any others near the budget."""
     found = near(run, budget, avoid, 4 * count)
+    if len(found) < count:
+        raise SystemExit(
+            f"regret.py: {len(found)} SubNets are near {budget} %, fewer than --rivals {count}: lower one of them"
+        )
     predicted = predicted_accuracy(run).predict(stack(found))
     ordered = [found[place] for place in np.argsort(-predicted)]
     best, rest = ordered[: count // 2], ordered[count // 2 :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ class Net:
     net: SuperNet
     seed: int = 0
 
-    @property
+    @cached_property
     def cost(self) -> Metric:
         return self.net.macs()
 
@@ -52,6 +53,21 @@ def test_rivals_are_near_the_budget_distinct_and_half_of_them_the_best(
     near = regret.near(subject, 60, avoid, 40)
     best = sorted((float(subject.cost.predict(s.to_array())[0]) / whole for s in near), reverse=True)[:5]
     assert sorted(macs[:5], reverse=True) == best
+
+
+def test_budgets_that_random_subnets_hardly_meet_have_rivals(resnet_net: SuperNet) -> None:
+    subject: Any = Net(resnet_net)
+    whole = float(subject.cost.predict(resnet_net.largest().to_array())[0])
+    for budget in (12, 90):
+        found = regret.near(subject, budget, resnet_net.smallest(), 20)
+        macs = [float(subject.cost.predict(subnet.to_array())[0]) / whole for subnet in found]
+        assert len(set(found)) >= 20
+        assert all(budget / 100 * regret.NEAR <= each <= budget / 100 for each in macs)
+
+
+def test_too_few_rivals_are_an_error(resnet_net: SuperNet) -> None:
+    with pytest.raises(SystemExit, match="0 SubNets are near 1 %"):
+        regret.rivals(Net(resnet_net), 1, resnet_net.smallest(), 4)  # type: ignore[arg-type]
 
 
 def test_the_chosen_subnet_itself_is_no_rival(resnet_net: SuperNet) -> None:
