@@ -56,13 +56,14 @@ def look_at_pictures():
 
 @refusing
 def ask_accelerators():
-    """Refuses a machine that computes and lacks an accelerator of the configuration.
+    """Refuses a machine that computes and lacks an accelerator, or a compiler, that the configuration wants.
 
     Jobs of a cluster run on other machines; there each rule asks when it begins.
     """
     if workflow.local_exec:
         for model in MODELS:
             configuration.check_accelerators(of_model(model))
+            configuration.check_compilers(of_model(model))
 
 
 @refusing

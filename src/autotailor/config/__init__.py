@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.config.checks import check, check_accelerators, check_device, check_files
+    from autotailor.config.checks import check, check_accelerators, check_compilers, check_device, check_files
     from autotailor.config.cluster import COMPUTED_WITH, Cluster, Job
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
@@ -30,6 +30,7 @@ __all__ = [
     "Pair",
     "check",
     "check_accelerators",
+    "check_compilers",
     "check_device",
     "check_files",
     "check_licences",
@@ -55,6 +56,7 @@ _HOMES = {
     "Pair": "autotailor.config.matrix",
     "check": "autotailor.config.checks",
     "check_accelerators": "autotailor.config.checks",
+    "check_compilers": "autotailor.config.checks",
     "check_device": "autotailor.config.checks",
     "check_files": "autotailor.config.checks",
     "check_named_code": "autotailor.config.named_code",

@@ -135,6 +135,20 @@ def check_accelerators(config: Mapping[str, Any]) -> None:
             check_present(section["accelerator"])
 
 
+def check_compilers(config: Mapping[str, Any]) -> None:
+    """Checks before any training that this machine can compile networks, where the configuration wants that.
+
+    Raises:
+        CompilationError: it cannot.
+    """
+    asked = [name for name in ("finetune", "polish") if config[name].get("compile") is True]
+    for name in asked:
+        from autotailor.compute.accelerator import resolve
+        from autotailor.compute.compilation import check_compiler
+
+        check_compiler(resolve(config[name]["accelerator"]), f"{name}.compile")
+
+
 def check_device(*configs: Mapping[str, Any]) -> None:
     """Checks before any training that a device can be used; with an imported LUT (``profile.lut``) none is needed.
 

@@ -128,6 +128,8 @@ class FinetuneConfig(WatchedConfig):
         layer_decay: factor of the learning rate from one layer to the one before it (``layer_decay``); 1 for one rate.
         accept_chance: whether training starts even where the original network classifies the data no better than
             chance (``autotailor.finetuning.teacher``); it does not influence the result.
+        compile: whether the teacher computes with kernels of ``torch.compile`` (``compute.compilation``); SubNets do
+            not, because each step would need others.
         panel: accuracies of several SubNets during training; ``keep`` goes by the mean of the random ones.
     """
 
@@ -151,6 +153,7 @@ class FinetuneConfig(WatchedConfig):
     loss: str | None = None
     layer_decay: float = 1.0
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
+    compile: bool = False
     panel: PanelConfig = field(default_factory=PanelConfig, repr=False)  # not part of ``identity``
 
     @property
@@ -169,7 +172,7 @@ class FinetuneConfig(WatchedConfig):
         if not 0 < self.layer_decay <= 1:
             raise TrainingError(f"{where}.layer_decay: expected above 0 and at most 1, not {self.layer_decay}")
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
-        for name, flag in (("sort", self.sort), ("accept_chance", self.accept_chance)):
+        for name, flag in (("sort", self.sort), ("accept_chance", self.accept_chance), ("compile", self.compile)):
             if not isinstance(flag, bool):
                 raise TrainingError(f"{where}.{name}: expected true or false, not {flag!r}")
 

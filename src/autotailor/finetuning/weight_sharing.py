@@ -14,6 +14,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import BoolArray, correctness, evaluate, percent
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
+from autotailor.compute.compilation import check_compiler, compiled
 from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import InTurn, executor
 from autotailor.data.augmentation.mixing import mixing
@@ -82,6 +83,8 @@ def finetune(
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
     device = resolve(config.accelerator)
+    if config.compile:
+        check_compiler(device, "finetune.compile")
     original = Teacher.largest_of(net, device)
     check_network(original.network, data, original.resolution)
     with deterministic(config.threads, device):
@@ -149,7 +152,8 @@ class WeightSharing:
         loss: Loss,
     ) -> None:
         self._strategy, self._config, self._loss = strategy, config, loss
-        self._teacher = replace(teacher, network=place(teacher.network, device_of(module)))
+        network = place(teacher.network, device_of(module))
+        self._teacher = replace(teacher, network=compiled(network) if config.compile else network)
         self._largest = largest(strategy.space)
         self._ends = {_shape(smallest(strategy.space)): "smallest", _shape(self._largest): "largest"}
         self._module = module

@@ -37,7 +37,10 @@ class Node:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Value of one attribute, or the default."""
-        return self.values.get(name, default)
+        for key, value in self.attributes:  # ``torch.compile`` cannot trace the lock of a cached property
+            if key == name:
+                return value
+        return default
 
     def with_attributes(self, **changes: Any) -> Node:
         """The node with some attributes set."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from autotailor import config
 from autotailor.compute.accelerator import AcceleratorError
+from autotailor.compute.compilation import CompilationError
 from autotailor.config import ConfigError
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling import LUT
@@ -153,6 +155,19 @@ def test_a_named_accelerator_that_is_absent_is_found_before_any_work(monkeypatch
         with pytest.raises(AcceleratorError, match="NVIDIA"):
             config.check_accelerators(composed)
     config.check_accelerators(config.compose(CONF, "resnet50", "host"))
+
+
+def test_a_machine_that_cannot_compile_networks_is_found_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=refuse))
+    for key in ("finetune.compile", "polish.compile"):
+        composed = config.compose(CONF, "resnet_digits", "host", [f"{key}=true"])
+        with pytest.raises(CompilationError, match=f"^{key}: PyTorch cannot compile"):
+            config.check_compilers(composed)
+    config.check_compilers(config.compose(CONF, "resnet_digits", "host"))
+    config.check_compilers(config.compose(CONF, "resnet_digits", "host", ["polish=none"]))
 
 
 def test_a_table_stands_for_a_device_that_is_away() -> None:

@@ -33,7 +33,7 @@ from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from fake_cuda import CUDA, fake_cuda
-from training import equal, weights
+from training import close, equal, weights
 
 
 class TestFinetune:
@@ -50,6 +50,27 @@ class TestFinetune:
     def test_the_result_stands_alone(self, finetuned: FinetuneResult, tiny: DataSplits) -> None:
         accuracy = finetuning.accuracies(finetuned.net.build(finetuned.net.largest()), tiny, threads=1)
         assert accuracy["test_accuracy"] == finetuned.metrics["largest_test_accuracy"]
+
+    def test_a_compiled_teacher_teaches_the_same(
+        self,
+        finetuned: FinetuneResult,
+        plain_net: autotailor.SuperNet,
+        tiny: DataSplits,
+        finetune_config: FinetuneConfig,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        asked: list[torch.nn.Module] = []
+
+        def compile_(network: torch.nn.Module, **options: object) -> object:
+            asked.append(network)
+            return compiler(network, backend="aot_eager", **options)
+
+        compiler = torch.compile
+        monkeypatch.setattr(torch, "compile", compile_)
+        found = finetuning.finetune(plain_net, tiny, replace(finetune_config, compile=True), tmp_path)
+        assert len(asked) == 2  # the one that shows whether anything can be compiled, and the teacher
+        assert close(weights(finetuned.net), weights(found.net))
 
     @pytest.mark.parametrize(
         ("strategy", "teacher"), [*((name, None) for name in finetuning.sampling.names()), ("mixed", "largest")]

@@ -58,6 +58,8 @@ class PolishConfig(LoopConfig):
             ``timm:NAME`` or ``module:factory``, another network with its own weights (``external_teacher``).
         accept_chance: whether another network teaches even where it classifies the data no better than chance
             (``autotailor.finetuning.teacher``); it does not influence the result.
+        compile: whether the teacher and the SubNets compute with kernels of ``torch.compile``
+            (``compute.compilation``).
         distillation: from the teacher.
         calibration: of the BatchNorm statistics that each training begins with.
     """
@@ -75,6 +77,7 @@ class PolishConfig(LoopConfig):
     workers: int = 1
     teacher: str = BEST
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
+    compile: bool = False
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
 
@@ -90,8 +93,9 @@ class PolishConfig(LoopConfig):
                 f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}, timm:NAME and "
                 f"package.module:factory"
             )
-        if not isinstance(self.accept_chance, bool):
-            raise TrainingError(f"{where}.accept_chance: expected true or false, not {self.accept_chance!r}")
+        for name, flag in (("accept_chance", self.accept_chance), ("compile", self.compile)):
+            if not isinstance(flag, bool):
+                raise TrainingError(f"{where}.{name}: expected true or false, not {flag!r}")
         counts = [each.candidates for each in self.rounds]
         if counts != sorted(counts, reverse=True):
             raise TrainingError(f"{where}.rounds: {counts} candidates; a round cannot train more than the one before")

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 import torch
 from torch import nn
 
+from autotailor.compute.compilation import compiled
 from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import InTurn, executor
 from autotailor.data.splits import sized
@@ -52,7 +53,9 @@ class Lockstep:
     ) -> None:
         self._students, self._resolutions = students, resolutions
         device = device_of(students[0])
-        self._teacher = place(teacher.network, device).eval()
+        self._teacher, self._computing = place(teacher.network, device).eval(), list(students)
+        if config.compile:
+            self._teacher, self._computing = compiled(self._teacher), [compiled(student) for student in students]
         self._resolution, self._config, self._independent = teacher.resolution, config, independent
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device, "polish")
 
@@ -63,7 +66,7 @@ class Lockstep:
         def run(student: nn.Module, resolution: int) -> float:
             return self._train(student, resolution, batch, targets)
 
-        losses = list(self._pool.map(run, self._students, self._resolutions))
+        losses = list(self._pool.map(run, self._computing, self._resolutions))
         finite = [loss for loss in losses if math.isfinite(loss)]
         return sum(finite) / len(finite) if finite else math.nan
 

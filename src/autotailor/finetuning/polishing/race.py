@@ -22,6 +22,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
+from autotailor.compute.compilation import check_compiler
 from autotailor.compute.turns import executor
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
@@ -105,6 +106,8 @@ def polish(
     import pandas as pd
 
     join(config)
+    if config.compile and config.rounds:
+        check_compiler(resolve(config.accelerator), "polish.compile")
     for name, subnets in contests.items():
         if not subnets:
             raise TrainingError(f"polish: no SubNet meets the budget {name}; ask for a looser budget in export.budgets")

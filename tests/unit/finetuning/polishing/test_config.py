@@ -28,6 +28,7 @@ def test_a_section_of_the_configuration_is_read() -> None:
         ({"workers": 0}, "workers"),
         ({"teacher": "timm:"}, r"polish\.teacher: unknown teacher 'timm:'; known are best, .*package\.module:factory"),
         ({"accept_chance": 1}, r"polish\.accept_chance: expected true or false, not 1"),
+        ({"compile": "yes"}, r"polish\.compile: expected true or false, not 'yes'"),
         ({"teacher": None}, r"polish\.teacher: unknown teacher None; known are best, largest, original, timm:NAME"),
         ({"optimizer": "adam"}, r"polish\.optimizer: unknown optimizer 'adam'; known are adamw, "),
         ({"precision": "fp8"}, r"polish\.precision: unknown precision 'fp8'; known are auto, "),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,41 @@ def test_who_is_trained_beside_a_subnet_and_in_how_many_threads_changes_nothing(
     beside = trained(resnet_net, tiny, replace(config, workers=3), tmp_path / "b", students(resnet_net))
     assert equal(alone[0], beside[0])
     assert not equal(alone[0], students(resnet_net)[0].state_dict())
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.sweep)])
+def test_compiled_subnets_learn_the_same_and_stop_and_go_on_with_the_same_bits(
+    backend: str,
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    config: PolishConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
+    plain = trained(resnet_net, tiny, config, tmp_path / "a", students(resnet_net))
+    config = replace(config, compile=True, workers=2)
+    compiled = trained(resnet_net, tiny, config, tmp_path / "b", students(resnet_net))
+    for one, other in zip(plain, compiled, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-5)
+    with monkeypatch.context() as broken:
+        broken.setattr(Lockstep, "clip", stop_at(2))
+        with pytest.raises(KeyboardInterrupt):
+            trained(resnet_net, tiny, replace(config, checkpoint_seconds=0), tmp_path / "c", students(resnet_net))
+    again = trained(resnet_net, tiny, replace(config, checkpoint_seconds=0), tmp_path / "c", students(resnet_net))
+    for one, other in zip(compiled, again, strict=True):
+        assert equal(one, other)
+
+
+def stop_at(step: int) -> Callable[[Lockstep], None]:
+    """Takes the place of ``Lockstep.clip``: interrupts the training in a step, counted from 0."""
+    seen = count()
+
+    def clip(_: Lockstep) -> None:
+        if next(seen) == step:
+            raise KeyboardInterrupt
+
+    return clip
 
 
 def test_a_subnet_is_trained_as_plain_pytorch_trains_it(

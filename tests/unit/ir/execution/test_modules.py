@@ -39,6 +39,16 @@ def test_a_shuffled_half_stays_static_and_exact() -> None:
         torch.testing.assert_close(net.build(net.largest())(x), networks.make("shuffled")(x), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", sorted(networks.NETWORKS))
+@pytest.mark.parametrize("training", [False, True])
+def test_torch_compile_takes_a_network_whole(name: str, training: bool) -> None:
+    net = autotailor.compile(networks.make(name), networks.SPACES[name], name=name, resolution=32)
+    module = net.build(net.largest(), logits=True).train(training)
+    whole = torch.compile(module, backend="eager", fullgraph=True)  # raises where Python has to run in between
+    x = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(whole(x), module(x), atol=1e-5, rtol=1e-4)
+
+
 def test_statistics_are_collected_and_used(resnet_net: autotailor.SuperNet) -> None:
     module = resnet_net.module().train()
     subnet = resnet_net.smallest()
