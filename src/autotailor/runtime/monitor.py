@@ -55,7 +55,7 @@ class Monitor:
         if not (wall_ms > 0 and cpu_ms > 0):
             raise PoolError(f"an inference takes positive times, not {wall_ms} ms of wall and {cpu_ms} ms of CPU time")
         noted = self.noted(cpu_ms / float(self.cpu_ms(split_ms[None])[0]), wall_ms, cpu_ms)
-        noted = replace(noted, waits=noted.waits.since_calm())
+        noted = replace(noted, waits=noted.waits.since_change())
         load, forecast, residuals = self.load, self.forecast, noted.residuals
         if _is_step(residuals):
             load = LoadModel.at(cpu_ms / float(split_ms.sum()), max(0.0, wall_ms / cpu_ms - 1), load.forgetting)

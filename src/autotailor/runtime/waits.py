@@ -18,6 +18,11 @@ Poisson processes of different rates explain them better than one does by the lo
     n ln(n / C) + m ln(m / D) - (n + m) ln((n + m) / (C + D)).
 
 Interruptions that become more frequent are not treated so: what was calm is worth remembering while a burst lasts.
+
+A long inference has so many turns on the processor that its waiting measures the load, and is no luck of a turn. Where
+two long inferences, one behind the other but for short ones, both waited longer than any remembered window of their
+lengths, or both shorter, the load has made a step (a quota that falls, another co-runner): what came before the first
+of the two is forgotten, where it was not all calm.
 """
 
 from __future__ import annotations
@@ -43,6 +48,10 @@ CALM = 3.0
 """Logarithm of the likelihood ratio (20 to 1) from which fewer interruptions are taken for another load."""
 LEAST_SIDE = 2
 """Inferences on either side of a place at which the load may have changed."""
+LONG_MS = 3 * SLICE_MS
+"""CPU time from which an inference is long."""
+LEAST_BEFORE = 8
+"""Inferences that must be remembered before a step: two in a row exceed all of them by chance once in (8 + 1)^2."""
 LENGTHS = np.array([*(2.0**power * part for power in range(-13, 3) for part in (1, 1.5)), 8.0])
 """Lengths of windows, as shares of the whole axis; between them the distribution is interpolated."""
 
@@ -57,11 +66,15 @@ class Waits:
     def observed(self, wall_ms: float, cpu_ms: float) -> Waits:
         """The waits after one more inference."""
         waited = wall_ms - cpu_ms
-        if waited <= max(LEAST_SHARE * cpu_ms, LEAST_MS):
+        if waited <= _clocks_ms(cpu_ms):
             waited = 0.0
         return Waits((*self.cpu_ms[1 - MOST :], cpu_ms), (*self.waited_ms[1 - MOST :], waited))
 
-    def since_calm(self) -> Waits:
+    def since_change(self) -> Waits:
+        """The waits under the load of now; all of them where the load has not changed beyond chance."""
+        return self._since_calm()._since_step()
+
+    def _since_calm(self) -> Waits:
         """The waits since interruptions have become rarer; all of them where they have not."""
         if not any(self.waited_ms):
             return self
@@ -73,7 +86,23 @@ class Waits:
         gains[m * before >= n * behind] = 0.0
         if not len(gains) or gains.max() <= CALM:
             return self
-        first = int(gains.argmax()) + LEAST_SIDE
+        return self._from(int(gains.argmax()) + LEAST_SIDE)
+
+    def _since_step(self) -> Waits:
+        """The waits from the first of two long inferences on that both waited longer, or shorter, than all before."""
+        long = [place for place, cpu in enumerate(self.cpu_ms) if cpu >= LONG_MS][-2:]
+        if len(long) < 2 or long[0] < LEAST_BEFORE or long[1] + 1 < len(self.cpu_ms):
+            return self
+        if not any(self.waited_ms[: long[0]]):
+            return self
+        before = Waits(self.cpu_ms[: long[0]], self.waited_ms[: long[0]])
+        cpu, waited = (np.array([values[place] for place in long]) for values in (self.cpu_ms, self.waited_ms))
+        clocks = np.array([_clocks_ms(each) for each in cpu])
+        is_longer = bool((waited > before.quantile_ms(cpu, 1.0) + clocks).all())
+        is_shorter = bool((waited < before.quantile_ms(cpu, 1 / PLACES) - clocks).all())
+        return self._from(long[0]) if is_longer or is_shorter else self
+
+    def _from(self, first: int) -> Waits:
         return Waits(self.cpu_ms[first:], self.waited_ms[first:])
 
     @property
@@ -91,7 +120,10 @@ class Waits:
         if not any(self.waited_ms):
             return np.zeros(len(cpu_ms))
         lengths = LENGTHS * sum(self.cpu_ms)
-        found: Floats = np.interp(cpu_ms, lengths, self._sums[:, math.ceil(q * PLACES) - 1])
+        above = np.searchsorted(lengths, [cpu_ms.min(), cpu_ms.max()])
+        used = slice(max(0, int(above[0]) - 1), int(above[1]) + 1)  # the others are not needed, and take time
+        sums = self._sums(LENGTHS[used])[:, math.ceil(q * PLACES) - 1]
+        found: Floats = np.interp(cpu_ms, lengths[used], sums)
         longer: Floats = found * np.maximum(1.0, cpu_ms / lengths[-1])
         return longer
 
@@ -102,24 +134,37 @@ class Waits:
         return np.where(waited > 0, np.maximum(1, np.round(cpu / SLICE_MS)), 0).astype(np.int64)
 
     @cached_property
-    def _sums(self) -> Floats:
-        """Waiting within windows, ``[lengths, PLACES]``, rising along the places."""
-        cpu, waited = np.array(self.cpu_ms), np.array(self.waited_ms)
-        slices = self._slices
-        begins = np.repeat(np.cumsum(cpu) - cpu, slices)
-        numbers = np.concatenate([np.arange(1, count + 1) for count in slices])
-        places = begins + np.repeat(cpu / np.maximum(slices, 1), slices) * numbers
-        total = np.concatenate(([0.0], np.cumsum(np.repeat(waited / np.maximum(slices, 1), slices))))
-        whole = np.cumsum(cpu)[-1]
+    def _stops(self) -> tuple[Floats, Floats]:
+        """Places of the ``n`` interruptions on the axis, ``[n]``, and waiting up to and with each, ``[n + 1]``."""
+        cpu, waited, slices = np.array(self.cpu_ms), np.array(self.waited_ms), self._slices
+        own = np.repeat(np.arange(len(cpu)), slices)  # the inference of each interruption
+        numbers = np.arange(1, len(own) + 1) - (np.cumsum(slices) - slices)[own]
+        parts = np.maximum(slices, 1)
+        places = (np.cumsum(cpu) - cpu)[own] + (cpu / parts)[own] * numbers
+        return places, np.concatenate(([0.0], np.cumsum((waited / parts)[own])))
+
+    def _sums(self, lengths: Floats) -> Floats:
+        """Waiting within windows, ``[n, PLACES]``, rising along the places.
+
+        Args:
+            lengths: of the windows, as shares of the axis, ``[n]``.
+        """
+        places, total = self._stops
+        whole = sum(self.cpu_ms)
         starts = (np.arange(PLACES) + 0.5) / PLACES * whole
-        ends = starts + LENGTHS[:, None] * whole
+        ends = starts + lengths[:, None] * whole
 
         def until(places_ms: Floats) -> Floats:
-            turns, rest = np.divmod(places_ms, whole)
-            sums: Floats = turns * total[-1] + total[np.searchsorted(places, rest, side="right")]
+            turns = np.floor(places_ms / whole)
+            sums: Floats = turns * total[-1] + total[np.searchsorted(places, places_ms - turns * whole, side="right")]
             return sums
 
         return np.sort(until(ends) - until(starts), axis=1)
+
+
+def _clocks_ms(cpu_ms: float) -> float:
+    """What wall and CPU time of an inference differ by without any waiting, at most."""
+    return max(LEAST_SHARE * cpu_ms, LEAST_MS)
 
 
 def _score(count: Floats, cpu_ms: Floats) -> Floats:

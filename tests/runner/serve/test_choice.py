@@ -81,6 +81,7 @@ class Twins:
     lines: list[str] = field(default_factory=list)
     expected: list[tuple[int, str, list[float]]] = field(default_factory=list)
     forgotten: int = 0
+    stepped: int = 0
 
     def say(self, what: str, *values: float) -> None:
         self.lines.append(" ".join([what, *(repr(float(value)) for value in values)]))
@@ -118,13 +119,18 @@ def replayed(twins: Twins, seed: int) -> None:
         if seed % 2:  # interruptions that become rarer
             is_interrupted = rng.random() < (0.6 if turn < step else 0.05)
             wall = cpu + (rng.uniform(2, 9) if is_interrupted else 0.0)
+        if seed % 3 == 2:  # long inferences under a quota that changes
+            split, cpu = 12 * split, 12 * cpu
+            wall = cpu * (1 + (0.2 if turn < step else 0.8) * rng.uniform(0.9, 1.1))
         if turn % 11 == 10:
             monitor = monitor.noted(wall / cpu, wall, cpu)
             twins.say("note", wall / cpu, wall, cpu)
         else:
             remembered = len(monitor.waits.cpu_ms)
             monitor = monitor.observed(split, wall, cpu)
-            twins.forgotten += len(monitor.waits.cpu_ms) < remembered
+            is_less = len(monitor.waits.cpu_ms) < remembered
+            twins.forgotten += is_less
+            twins.stepped += is_less and seed % 3 == 2
             twins.say("observe", *split, wall, cpu)
         since = float(rng.choice([0.1, 9]))
         decision = decide(table, monitor, policy, active, since, battery)
@@ -143,7 +149,8 @@ def test_decisions_and_what_is_known_of_the_load_are_the_same(program: Path) -> 
     twins = Twins()
     for seed in range(60):
         replayed(twins, seed)
-    assert twins.forgotten > 10  # how often what waited before a calm was forgotten
+    assert twins.forgotten - twins.stepped > 10  # how often what waited before a calm was forgotten
+    assert twins.stepped > 10  # and before a step
     text = "".join(f"{line}\n" for line in twins.lines)
     said = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(said) == len(twins.expected) == 60 * 70

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from autotailor.runtime.waits import CALM, MOST, PLACES, SLICE_MS, Waits
+from autotailor.runtime.waits import CALM, LEAST_BEFORE, MOST, PLACES, SLICE_MS, Waits
 
 
 def scheduled(cpu_ms: float, pause_ms: float, count: int = MOST) -> list[float]:
@@ -16,6 +16,13 @@ def scheduled(cpu_ms: float, pause_ms: float, count: int = MOST) -> list[float]:
     ends = np.cumsum(np.full(count, cpu_ms)) + 0.37
     stops = np.floor(ends / SLICE_MS)
     return [float(pause_ms * stopped) for stopped in np.diff(np.concatenate(([0.0], stops)))]
+
+
+def throttled(cpu_ms: float, quota: float, count: int, period_ms: float = 20.0) -> list[float]:
+    """Waiting of inferences without a pause, of a thread that may run for a share of each period of a quota."""
+    ends = np.cumsum(np.full(count, cpu_ms)) + 0.37
+    stops = np.floor(ends / (quota * period_ms))
+    return [float((1 - quota) * period_ms * each) for each in np.diff(np.concatenate(([0.0], stops)))]
 
 
 def seen(cpu_ms: float, waits: list[float]) -> Waits:
@@ -112,18 +119,62 @@ def test_what_is_forgotten_is_what_two_rates_explain_better(seed: int) -> None:
         gain = apart - likelihood(n, before, rate) - likelihood(m, behind, rate)
         if m / behind < n / before and gain > best:
             best, first = gain, place
-    assert waits.since_calm().cpu_ms == waits.cpu_ms[first:]
+    assert waits.since_change().cpu_ms == waits.cpu_ms[first:]
 
 
 def test_a_load_that_has_ended_is_forgotten_and_one_that_begins_forgets_nothing() -> None:
     busy = seen(2.0, scheduled(2.0, 9.0, 30))
-    assert busy.since_calm() is busy
+    assert busy.since_change() is busy
     ended = busy
     for _ in range(18):
         ended = ended.observed(2.0, 2.0)
-    assert not any(ended.since_calm().waited_ms)
+    assert not any(ended.since_change().waited_ms)
     assert ended.quantile_ms(np.array([6.0]), 0.9)[0] > 0.0  # which would have kept a larger member away
     begun = seen(2.0, [0.0] * 30 + scheduled(2.0, 9.0, 18))
-    assert begun.since_calm() is begun
+    assert begun.since_change() is begun
     calm = seen(2.0, [0.0] * 30)
-    assert calm.since_calm() is calm
+    assert calm.since_change() is calm
+
+
+def remembered(waits: Waits, cpu_ms: float, more: list[float]) -> Waits:
+    """The waits after more inferences, each followed by a look for changes."""
+    for wait in more:
+        waits = waits.observed(cpu_ms + wait, cpu_ms).since_change()
+    return waits
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.85, 0.5), (0.5, 0.3), (0.3, 0.6), (0.6, 0.9)])
+def test_another_quota_is_followed_at_the_second_long_inference(before: float, after: float) -> None:
+    waits = remembered(Waits(), 40.0, throttled(40.0, before, 30))
+    assert len(waits.cpu_ms) == 30
+    first, second = throttled(40.0, after, 2)
+    waits = remembered(waits, 40.0, [first])
+    assert len(waits.cpu_ms) == 31  # alone, it may be an accident
+    waits = waits.observed(1.0, 1.0).since_change()  # the smallest member, while another one is prepared
+    waits = remembered(waits, 40.0, [second])
+    assert waits.cpu_ms == (40.0, 1.0, 40.0)
+    share = (1 - after) / after
+    assert waits.quantile_ms(np.array([40.0]), 0.5)[0] == pytest.approx(40.0 * share, abs=(1 - after) * 20)
+
+
+def test_a_step_needs_long_inferences_two_of_them_and_something_before() -> None:
+    busy = remembered(Waits(), 40.0, [10.0] * 30)
+    assert len(remembered(busy, 40.0, [30.0, 10.0, 30.0, 10.0]).cpu_ms) == 34
+    assert len(remembered(busy, 40.0, [30.0, 30.0]).cpu_ms) == 2
+    short = remembered(Waits(), 2.0, [3.0] * 30)
+    assert len(remembered(short, 2.0, [9.0, 9.0]).cpu_ms) == 32
+    few = remembered(Waits(), 40.0, [10.0] * (LEAST_BEFORE - 1))
+    assert len(remembered(few, 40.0, [30.0, 30.0]).cpu_ms) == LEAST_BEFORE + 1
+    calm = remembered(Waits(), 40.0, [0.0] * 30)
+    assert len(remembered(calm, 40.0, [30.0, 30.0]).cpu_ms) == 32  # which is worth remembering while a burst lasts
+
+
+def test_a_load_that_stays_is_seldom_taken_for_a_step() -> None:
+    rng = np.random.default_rng(0)
+    waits, forgotten, count = Waits(), 0, 1500
+    for _ in range(count):
+        turns = round(24.0 / SLICE_MS)
+        before = len(waits.cpu_ms)
+        waits = remembered(waits, 24.0, [float(rng.gamma(6.0, 0.5, turns).sum())])
+        forgotten += len(waits.cpu_ms) < before
+    assert forgotten / count < 1 / (LEAST_BEFORE + 1) ** 2

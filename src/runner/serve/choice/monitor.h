@@ -23,7 +23,7 @@ public:
     // One more inference; the times are positive.
     void observe(const double split_ms[3], double wall_ms, double cpu) {
         note(cpu / cpu_ms(split_ms, 1), wall_ms, cpu);
-        waits.forget_before_calm();
+        waits.forget_before_change();
         if (is_step()) {
             load = LoadModel(cpu / (split_ms[0] + split_ms[1] + split_ms[2]), std::max(0.0, wall_ms / cpu - 1));
             forecast = Forecast();

@@ -13,45 +13,25 @@ class Waits {
 public:
     static constexpr size_t most = 48, places = 48, lengths = 33;
     static constexpr double slice_ms = 3.0, least_share = 0.05, least_ms = 0.02, calm = 3.0;
-    static constexpr size_t least_side = 2;
+    static constexpr double long_ms = 3 * slice_ms;
+    static constexpr size_t least_side = 2, least_before = 8;
 
     void observe(double wall_ms, double cpu_ms) {
         double waited = wall_ms - cpu_ms;
-        if (waited <= std::max(least_share * cpu_ms, least_ms)) waited = 0.0;
+        if (waited <= clocks_ms(cpu_ms)) waited = 0.0;
         if (cpu_.size() == most) {
             cpu_.erase(cpu_.begin());
             waited_.erase(waited_.begin());
         }
         cpu_.push_back(cpu_ms);
         waited_.push_back(waited);
-        is_known_ = false;
+        forget_rows();
     }
 
-    // Forgets what came before interruptions became rarer, where they have beyond chance.
-    void forget_before_calm() {
-        double cpu = 0.0, count = 0.0;
-        for (size_t i = 0; i < cpu_.size(); ++i) {
-            cpu += cpu_[i];
-            count += slices_of(i);
-        }
-        if (count == 0.0) return;
-        double before = 0.0, n = 0.0, best = calm;
-        size_t first = 0;
-        for (size_t i = 0; i + least_side < cpu_.size(); ++i) {
-            before += cpu_[i];
-            n += slices_of(i);
-            const double behind = cpu - before, m = count - n;
-            if (i + 1 < least_side || m * before >= n * behind) continue;
-            const double gain = score(n, before) + score(m, behind) - score(count, cpu);
-            if (gain > best) {
-                best = gain;
-                first = i + 1;
-            }
-        }
-        if (first == 0) return;
-        cpu_.erase(cpu_.begin(), cpu_.begin() + static_cast<std::ptrdiff_t>(first));
-        waited_.erase(waited_.begin(), waited_.begin() + static_cast<std::ptrdiff_t>(first));
-        is_known_ = false;
+    // Forgets what came before the load changed, where it has beyond chance.
+    void forget_before_change() {
+        forget_before_calm();
+        forget_before_step();
     }
 
     // Waiting as a share of CPU time, over all that is remembered.
@@ -59,20 +39,23 @@ public:
 
     // How long an inference of so much CPU time waits at most with probability q.
     double quantile_ms(double cpu_ms, double q) const {
-        know();
+        know_stops();
         if (is_idle_) return 0.0;
         if (q != q_) {
             q_ = q;
             place_ = static_cast<size_t>(std::ceil(q * static_cast<double>(places))) - 1;
         }
-        if (cpu_ms <= lengths_ms_[0]) return sums_[0][place_];
-        if (cpu_ms >= lengths_ms_[lengths - 1]) return sums_[lengths - 1][place_] * (cpu_ms / lengths_ms_[lengths - 1]);
+        if (cpu_ms <= lengths_ms_[0]) return sums(0)[place_];
+        if (cpu_ms >= lengths_ms_[lengths - 1]) return sums(lengths - 1)[place_] * (cpu_ms / lengths_ms_[lengths - 1]);
         const size_t below = length_below(cpu_ms * per_whole_);
-        const double low = sums_[below][place_], high = sums_[below + 1][place_];
+        const double low = sums(below)[place_], high = sums(below + 1)[place_];
         return low + (high - low) / (lengths_ms_[below + 1] - lengths_ms_[below]) * (cpu_ms - lengths_ms_[below]);
     }
 
 private:
+    // What wall and CPU time of an inference differ by without any waiting, at most.
+    static double clocks_ms(double cpu_ms) { return std::max(least_share * cpu_ms, least_ms); }
+
     // How often an inference was interrupted.
     double slices_of(size_t i) const { return waited_[i] > 0 ? std::max(1.0, std::nearbyint(cpu_[i] / slice_ms)) : 0.0; }
 
@@ -99,42 +82,103 @@ private:
         return static_cast<size_t>(std::clamp(2 * octave + static_cast<int>(bits >> 51 & 1), 0, static_cast<int>(lengths) - 2));
     }
 
-    // The sums of waiting within windows of each length, rising along the places.
-    void know() const {
-        if (is_known_) return;
-        is_known_ = true;
+    // Forgets what came before interruptions became rarer.
+    void forget_before_calm() {
+        double cpu = 0.0, count = 0.0;
+        for (size_t i = 0; i < cpu_.size(); ++i) {
+            cpu += cpu_[i];
+            count += slices_of(i);
+        }
+        if (count == 0.0) return;
+        double before = 0.0, n = 0.0, best = calm;
+        size_t first = 0;
+        for (size_t i = 0; i + least_side < cpu_.size(); ++i) {
+            before += cpu_[i];
+            n += slices_of(i);
+            const double behind = cpu - before, m = count - n;
+            if (i + 1 < least_side || m * before >= n * behind) continue;
+            const double gain = score(n, before) + score(m, behind) - score(count, cpu);
+            if (gain > best) {
+                best = gain;
+                first = i + 1;
+            }
+        }
+        if (first > 0) forget_before(first);
+    }
+
+    // Forgets what came before the first of two long inferences that both waited longer, or shorter, than all before.
+    void forget_before_step() {
+        size_t first = cpu_.size();
+        for (size_t i = 0; i + 1 < cpu_.size(); ++i)
+            if (cpu_[i] >= long_ms) first = i;
+        if (first == cpu_.size() || first < least_before || cpu_.back() < long_ms) return;
+        Waits before;
+        before.cpu_.assign(cpu_.begin(), cpu_.begin() + static_cast<std::ptrdiff_t>(first));
+        before.waited_.assign(waited_.begin(), waited_.begin() + static_cast<std::ptrdiff_t>(first));
+        if (sum(before.waited_) == 0.0) return;  // a calm is worth remembering
+        bool is_longer = true, is_shorter = true;
+        for (size_t i : {first, cpu_.size() - 1}) {
+            const double clocks = clocks_ms(cpu_[i]);
+            is_longer = is_longer && waited_[i] > before.quantile_ms(cpu_[i], 1.0) + clocks;
+            is_shorter = is_shorter && waited_[i] < before.quantile_ms(cpu_[i], 1.0 / static_cast<double>(places)) - clocks;
+        }
+        if (is_longer || is_shorter) forget_before(first);
+    }
+
+    void forget_before(size_t first) {
+        cpu_.erase(cpu_.begin(), cpu_.begin() + static_cast<std::ptrdiff_t>(first));
+        waited_.erase(waited_.begin(), waited_.begin() + static_cast<std::ptrdiff_t>(first));
+        forget_rows();
+    }
+
+    void forget_rows() {
+        are_stops_known_ = false;
+        is_row_known_.fill(false);
+    }
+
+    // The places of the interruptions on the axis, and the waiting up to and with each of them.
+    void know_stops() const {
+        if (are_stops_known_) return;
+        are_stops_known_ = true;
         is_idle_ = std::all_of(waited_.begin(), waited_.end(), [](double wait) { return wait == 0.0; });
         if (is_idle_) return;
-        std::vector<double> stops, total = {0.0};
-        double at = 0.0;
+        stops_.clear();
+        total_.assign(1, 0.0);
+        whole_ = 0.0;
         for (size_t i = 0; i < cpu_.size(); ++i) {
             const double slices = slices_of(i);
             for (double number = 1; number <= slices; ++number) {
-                stops.push_back(at + cpu_[i] / slices * number);
-                total.push_back(total.back() + waited_[i] / slices);
+                stops_.push_back(whole_ + cpu_[i] / slices * number);
+                total_.push_back(total_.back() + waited_[i] / slices);
             }
-            at += cpu_[i];
+            whole_ += cpu_[i];
         }
-        const double whole = at;
-        per_whole_ = 1 / whole;
+        per_whole_ = 1 / whole_;
+        for (size_t i = 0; i < lengths; ++i) lengths_ms_[i] = share_of(i) * whole_;
+    }
+
+    // The sums of waiting within windows of one length, rising along the places; found when they are first asked for.
+    const std::array<double, places>& sums(size_t i) const {
+        if (is_row_known_[i]) return sums_[i];
+        is_row_known_[i] = true;
         const auto until = [&](double place) {
-            const double turns = std::floor(place / whole), rest = place - turns * whole;
-            return turns * total.back() + total[static_cast<size_t>(std::upper_bound(stops.begin(), stops.end(), rest) - stops.begin())];
+            const double turns = std::floor(place / whole_), rest = place - turns * whole_;
+            return turns * total_.back() + total_[static_cast<size_t>(std::upper_bound(stops_.begin(), stops_.end(), rest) - stops_.begin())];
         };
-        for (size_t i = 0; i < lengths; ++i) {
-            lengths_ms_[i] = share_of(i) * whole;
-            for (size_t j = 0; j < places; ++j) {
-                const double start = (static_cast<double>(j) + 0.5) / static_cast<double>(places) * whole;
-                sums_[i][j] = until(start + share_of(i) * whole) - until(start);
-            }
-            std::sort(sums_[i].begin(), sums_[i].end());
+        for (size_t j = 0; j < places; ++j) {
+            const double start = (static_cast<double>(j) + 0.5) / static_cast<double>(places) * whole_;
+            sums_[i][j] = until(start + share_of(i) * whole_) - until(start);
         }
+        std::sort(sums_[i].begin(), sums_[i].end());
+        return sums_[i];
     }
 
     std::vector<double> cpu_, waited_;
-    mutable bool is_known_ = false, is_idle_ = true;
-    mutable double q_ = -1.0, per_whole_ = 0.0;
+    mutable bool are_stops_known_ = false, is_idle_ = true;
+    mutable double q_ = -1.0, whole_ = 0.0, per_whole_ = 0.0;
     mutable size_t place_ = 0;
+    mutable std::vector<double> stops_, total_;
+    mutable std::array<bool, lengths> is_row_known_ = {};
     mutable std::array<double, lengths> lengths_ms_ = {};
     mutable std::array<std::array<double, places>, lengths> sums_ = {};
 };
