@@ -46,6 +46,12 @@ def _build() -> ModuleType:
     return module
 
 
+def ncnn_headers() -> list[str]:
+    """Options of a compiler that finds ncnn's headers, as the server for this computer is built with them."""
+    serve_binary("host")
+    return [f"-I{_build().runner.ncnn_source() / 'src'}", f"-I{_build().ncnn('host')}"]
+
+
 @cache
 def serve_binary(target: str = "host") -> Path:
     """The server of a target, with library and header beside it.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from autotailor.runtime.files import Member
 from autotailor.runtime.forecast import Forecast
 from autotailor.runtime.serving.chooser import Chooser
+from autotailor.runtime.serving.sensors import Reading, Sensors
 from autotailor.runtime.serving.settings import Settings
+from autotailor.runtime.waits import Quota
 
 RATIOS = 5
 """Inferences whose mean ratio AdaptiveNet's monitor reports; the paper does not say how many."""
@@ -48,6 +50,19 @@ class Fixed:
         return None
 
 
+@dataclass(frozen=True)
+class Told(Sensors):
+    """Sensors that read nothing but a quota, in cores."""
+
+    told: Callable[[], Quota] = Quota
+
+    def quota(self) -> Quota:
+        return self.told()
+
+    def read(self) -> Reading:
+        return Reading(quota=self.told().cores)
+
+
 class Ours:
     """The chooser of ``autotailor.runtime``, as the server runs it, with the trace's clock.
 
@@ -56,13 +71,21 @@ class Ours:
         last: the last inference: its member and its latency in milliseconds.
     """
 
-    def __init__(self, members: Sequence[Member], settings: Settings) -> None:
+    def __init__(
+        self, members: Sequence[Member], settings: Settings, quota: Callable[[float], Quota] | None = None
+    ) -> None:
+        """Knows nothing of the load yet.
+
+        Args:
+            members: of the pool.
+            settings: what is asked of it.
+            quota: what the machine's files say of the quota at a second of the trace; None where they say nothing, so
+                that the trace's load is to be found out.
+        """
         self.now = 0.0
         self.members, self.last = members, (0, members[0].latency_ms)
-        # The quota is not told: the trace's load is to be found out.
-        self.chooser = Chooser(
-            members, replace(settings, policy=replace(settings.policy, quota=1e9)), clock=lambda: self.now
-        )
+        sensors = Told(told=lambda: quota(self.now) if quota else Quota())
+        self.chooser = Chooser(members, settings, sensors, clock=lambda: self.now)
         self.deadline_ms = settings.policy.deadline_ms
 
     def choose(self, target: int) -> int:

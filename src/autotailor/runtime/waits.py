@@ -52,16 +52,47 @@ LONG_MS = 3 * SLICE_MS
 """CPU time from which an inference is long."""
 LEAST_BEFORE = 8
 """Inferences that must be remembered before a step: two in a row exceed all of them by chance once in (8 + 1)^2."""
+LEAST_FORCED = 0.5
+"""Waiting comes from a quota where it is at least this share of what the quota forces on a thread that never pauses."""
 LENGTHS = np.array([*(2.0**power * part for power in range(-13, 3) for part in (1, 1.5)), 8.0])
 """Lengths of windows, as shares of the whole axis; between them the distribution is interpolated."""
 
 
+@dataclass(frozen=True)
+class Quota:
+    """How much CPU time a thread may have (cgroup): when a period's budget is used up, it waits for the next period.
+
+    Attributes:
+        cores: CPU time of a period over its length; infinite without a quota.
+        period_ms: length of a period.
+    """
+
+    cores: float = math.inf
+    period_ms: float = 100.0
+
+    @property
+    def forced(self) -> float:
+        """Waiting of a thread that never pauses, as a share of its CPU time."""
+        return max(0.0, 1 / self.cores - 1)
+
+    def of_each(self, threads: int) -> Quota:
+        """What is left for each of some threads that compute together."""
+        return Quota(self.cores / threads, self.period_ms)
+
+
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """The last inferences: their CPU times and how long they waited, in milliseconds, the latest last."""
+    """The last inferences.
+
+    Attributes:
+        cpu_ms: their CPU times, in milliseconds, the latest last.
+        waited_ms: how long they waited, in milliseconds.
+        is_made: they are what a quota forces, and none of them has run.
+    """
 
     cpu_ms: tuple[float, ...] = ()
     waited_ms: tuple[float, ...] = ()
+    is_made: bool = False
 
     def observed(self, wall_ms: float, cpu_ms: float) -> Waits:
         """The waits after one more inference."""
@@ -104,6 +135,19 @@ class Waits:
 
     def _from(self, first: int) -> Waits:
         return Waits(self.cpu_ms[first:], self.waited_ms[first:])
+
+    def under_quota(self, before: Quota, after: Quota) -> Waits:
+        """The waits as they would have been under another quota, where they come from the quota before.
+
+        Where much less waiting is remembered than the quota before forces on a thread that never pauses, the thread
+        pauses and keeps within the quota, and the waits say nothing of it. Where no long inference is remembered, the
+        waits say more than the quota does: the scheduler divides budgets by its own clock, which only long ones level.
+        """
+        if before.forced == 0 or self.share < LEAST_FORCED * before.forced:
+            return self
+        if max(self.cpu_ms) < LONG_MS and not self.is_made:
+            return self
+        return _throttled(after) if after.forced else Waits(self.cpu_ms, (0.0,) * len(self.cpu_ms))
 
     @property
     def share(self) -> float:
@@ -160,6 +204,15 @@ class Waits:
             return sums
 
         return np.sort(until(ends) - until(starts), axis=1)
+
+
+def _throttled(quota: Quota) -> Waits:
+    """What is remembered of a thread that never pauses: each period's budget, then waiting for the next period."""
+    budget = quota.cores * quota.period_ms
+    count = min(max(1, math.ceil(budget / SLICE_MS)), MOST)  # parts of one slice, so that all waiting is in one place
+    periods = MOST // count
+    waited = (0.0,) * (count - 1) + (quota.period_ms - budget,)
+    return Waits((budget / count,) * count * periods, waited * periods, is_made=True)
 
 
 def _clocks_ms(cpu_ms: float) -> float:

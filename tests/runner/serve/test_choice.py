@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from autotailor.runtime import Entry, Monitor, Policy, Table, decide
+from autotailor.runtime.waits import Quota
 from compiled import compiled
 
 ASKED = r"""
@@ -62,6 +63,9 @@ int main() {
         } else if (what == "note") {
             const double residual = number(words), wall = number(words), cpu = number(words);
             monitor.note(residual, wall, cpu);
+        } else if (what == "quota") {
+            const double cores = number(words), period_ms = number(words);
+            monitor.waits.move_to_quota({cores, period_ms}, {number(words), period_ms});
         } else if (what == "decide") {
             const size_t active = static_cast<size_t>(number(words));
             const Decision found = chooser->decide(monitor, policy, active, number(words));
@@ -82,6 +86,7 @@ class Twins:
     expected: list[tuple[int, str, list[float]]] = field(default_factory=list)
     forgotten: int = 0
     stepped: int = 0
+    moved: int = 0
 
     def say(self, what: str, *values: float) -> None:
         self.lines.append(" ".join([what, *(repr(float(value)) for value in values)]))
@@ -132,6 +137,16 @@ def replayed(twins: Twins, seed: int) -> None:
             twins.forgotten += is_less
             twins.stepped += is_less and seed % 3 == 2
             twins.say("observe", *split, wall, cpu)
+        if seed % 3 == 2 and turn in (
+            20,
+            50,
+        ):  # at the second look, the quota before may not have been what forced the waiting
+            before, after = 0.83, float(rng.choice([0.25, 0.6, 1.0]))
+            period = float(rng.choice([20.0, 100.0, 1000.0]))
+            waits = monitor.waits
+            monitor = replace(monitor, waits=waits.under_quota(Quota(before, period), Quota(after, period)))
+            twins.moved += monitor.waits is not waits
+            twins.say("quota", before, period, after)
         since = float(rng.choice([0.1, 9]))
         decision = decide(table, monitor, policy, active, since, battery)
         twins.say("decide", active, since)
@@ -151,6 +166,7 @@ def test_decisions_and_what_is_known_of_the_load_are_the_same(program: Path) -> 
         replayed(twins, seed)
     assert twins.forgotten - twins.stepped > 10  # how often what waited before a calm was forgotten
     assert twins.stepped > 10  # and before a step
+    assert twins.moved > 10  # how often waits were moved to another quota
     text = "".join(f"{line}\n" for line in twins.lines)
     said = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(said) == len(twins.expected) == 60 * 70

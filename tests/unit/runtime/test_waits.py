@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from autotailor.runtime.waits import CALM, LEAST_BEFORE, MOST, PLACES, SLICE_MS, Waits
+from autotailor.runtime.waits import CALM, LEAST_BEFORE, MOST, PLACES, SLICE_MS, Quota, Waits
 
 
 def scheduled(cpu_ms: float, pause_ms: float, count: int = MOST) -> list[float]:
@@ -178,3 +178,33 @@ def test_a_load_that_stays_is_seldom_taken_for_a_step() -> None:
         waits = remembered(waits, 24.0, [float(rng.gamma(6.0, 0.5, turns).sum())])
         forgotten += len(waits.cpu_ms) < before
     assert forgotten / count < 1 / (LEAST_BEFORE + 1) ** 2
+
+
+@pytest.mark.parametrize("period", [20.0, 100.0])
+@pytest.mark.parametrize(("before", "after"), [(0.85, 0.5), (0.5, 0.3), (0.3, 0.8)])
+def test_what_waited_under_a_quota_waits_otherwise_under_another(before: float, after: float, period: float) -> None:
+    waits = seen(40.0, throttled(40.0, before, 30, period))
+    found = waits.under_quota(Quota(before, period), Quota(after, period))
+    for cpu in (0.3, 5.0, 40.0, 90.0):
+        shorter, longer = (np.array(throttled(factor * cpu, after, 4000, period)) for factor in (0.7, 1.5))
+        for q in (0.5, 0.9):
+            least, most = np.quantile(shorter, q - 0.05), np.quantile(longer, min(1.0, q + 0.05))
+            assert least - 1e-6 <= found.quantile_ms(np.array([cpu]), q)[0] <= most + 1e-6
+    assert found.share == pytest.approx(1 / after - 1)
+
+
+def test_what_no_quota_forced_is_not_changed_by_one() -> None:
+    pausing = seen(40.0, [1.0, 0.0, 3.0])
+    assert pausing.under_quota(Quota(0.5), Quota(0.3)) is pausing
+    short = seen(4.0, throttled(4.0, 0.5, 30))
+    assert short.under_quota(Quota(0.5), Quota(0.3)) is short
+    busy = seen(40.0, throttled(40.0, 0.5, 30))
+    assert busy.under_quota(Quota(), Quota(0.5)) is busy  # whatever waited, it was no quota
+    assert not any(busy.under_quota(Quota(0.5), Quota()).waited_ms)
+    assert not any(busy.under_quota(Quota(0.5), Quota(1.0)).waited_ms)
+
+
+def test_threads_that_compute_together_share_a_quota() -> None:
+    assert Quota(2.0, 50.0).of_each(4) == Quota(0.5, 50.0)
+    assert Quota(0.5).forced == 1.0
+    assert Quota().forced == Quota(1.5).forced == 0.0

@@ -23,6 +23,8 @@ from autotailor.runtime.table import CLASSES, Table
 
 LOOK_S = 1.0
 """Seconds between two looks at battery and quota."""
+QUOTA_S = 0.1
+"""Seconds between two looks at a quota, where there is one: it may change, and then all latencies do."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Chooser:
         settings: Settings,
         sensors: Sensors | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        threads: int = 1,
     ) -> None:
         """Knows nothing of the load yet.
 
@@ -56,10 +59,13 @@ class Chooser:
             settings: what is asked of it.
             sensors: of the machine.
             clock: seconds that do not go back.
+            threads: that compute an inference, and share a quota.
         """
+        self._threads = threads
         self._members, self._sensors, self._clock = members, sensors or Sensors(), clock
         self.settings, self.monitor, self.pace = settings, Monitor(), Pace()
-        self._looked, self._reading = clock(), self._sensors.read()
+        self._looked = self._looked_at_quota = clock()
+        self._reading, self._quota = self._sensors.read(), self._sensors.quota()
         self._switched = -math.inf
         self._expectations: dict[int, float] = {}
         self._use_all_but(())
@@ -144,7 +150,18 @@ class Chooser:
         now = self._clock()
         if now - self._looked >= LOOK_S:
             self._looked, self._reading = now, self._sensors.read()
+            self._look_at_quota(now)
+        elif self._quota.cores < math.inf and now - self._looked_at_quota >= QUOTA_S:
+            self._look_at_quota(now)
         return self._reading
+
+    def _look_at_quota(self, now: float) -> None:
+        """What has waited under another quota is known to wait otherwise now."""
+        before, self._quota, self._looked_at_quota = self._quota, self._sensors.quota(), now
+        if before != self._quota:
+            self._reading = replace(self._reading, quota=self._quota.cores)
+            waits = self.monitor.waits.under_quota(before.of_each(self._threads), self._quota.of_each(self._threads))
+            self.monitor = replace(self.monitor, waits=waits)
 
     def _expected(self, row: int) -> float:
         """Predicted CPU time of a row, remembered until the monitor learns again."""

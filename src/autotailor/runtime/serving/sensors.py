@@ -13,8 +13,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from autotailor.runtime.waits import Quota
+
 _SOME = re.compile(r"^some avg10=([\d.]+)", re.MULTILINE)
 NANOSECONDS = 1e-9
+MICROSECONDS = 1e-3
+"""In milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Sensors:
             clock_mhz=_least(self._all("devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"), 1e-3),
             clock_limit=self._clock_limit(),
             battery=self._battery(),
-            quota=self._quota(),
+            quota=self.quota().cores,
         )
 
     def _pressure(self, kind: str) -> float | None:
@@ -123,23 +127,26 @@ class Sensors:
                 return found
         return {}
 
-    def _quota(self) -> float:
-        """Cores of the tightest cgroup from this process' up to the root."""
-        tightest = math.inf
+    def quota(self) -> Quota:
+        """That of the tightest cgroup from this process' up to the root; infinite without a quota."""
+        tightest = Quota()
         for name, folder in self._groups().items():
             while folder != self.sys and folder != folder.parent:
-                tightest = min(tightest, _cores(folder, is_second=not name))
+                found = _quota(folder, is_second=not name)
+                tightest = found if found.cores < tightest.cores else tightest
                 folder = folder.parent
         return tightest
 
 
-def _cores(folder: Path, is_second: bool) -> float:
+def _quota(folder: Path, is_second: bool) -> Quota:
     """Quota over period of one cgroup; infinite without a quota."""
     if is_second:
         numbers = _numbers(_text(folder / "cpu.max"))
     else:
         numbers = [n for name in ("quota", "period") for n in _numbers(_text(folder / f"cpu.cfs_{name}_us"))]
-    return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else math.inf
+    if len(numbers) != 2 or min(numbers) <= 0:
+        return Quota()
+    return Quota(numbers[0] / numbers[1], numbers[1] * MICROSECONDS)
 
 
 def _text(path: Path) -> str:

@@ -72,7 +72,7 @@ class Service:
         self._members = pool.index.members
         self.names = tuple(member.name for member in self._members)
         self.accuracies = tuple(member.accuracy for member in self._members)
-        self.chooser = Chooser(self._members, settings, self._sensors, clock)
+        self.chooser = Chooser(self._members, settings, self._sensors, clock, pool.index.threads)
         self.counters = Counters([0] * len(self._members))
         self._preparing = preparing
         self.engine = Engine(pool, self.chooser.first(), preparing=preparing)

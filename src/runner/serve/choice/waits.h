@@ -7,13 +7,28 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
+
+// How much CPU time a thread may have (cgroup): when a period's budget is used up, it waits for the next period.
+struct Quota {
+    double cores = std::numeric_limits<double>::infinity();  // CPU time of a period over its length
+    double period_ms = 100.0;
+
+    // Waiting of a thread that never pauses, as a share of its CPU time.
+    double forced() const { return std::max(0.0, 1 / cores - 1); }
+
+    // What is left for each of some threads that compute together.
+    Quota of_each(int threads) const { return {cores / threads, period_ms}; }
+
+    bool operator==(const Quota& other) const { return cores == other.cores && period_ms == other.period_ms; }
+};
 
 class Waits {
 public:
     static constexpr size_t most = 48, places = 48, lengths = 33;
     static constexpr double slice_ms = 3.0, least_share = 0.05, least_ms = 0.02, calm = 3.0;
-    static constexpr double long_ms = 3 * slice_ms;
+    static constexpr double long_ms = 3 * slice_ms, least_forced = 0.5;
     static constexpr size_t least_side = 2, least_before = 8;
 
     void observe(double wall_ms, double cpu_ms) {
@@ -25,6 +40,7 @@ public:
         }
         cpu_.push_back(cpu_ms);
         waited_.push_back(waited);
+        is_made_ = false;
         forget_rows();
     }
 
@@ -32,6 +48,16 @@ public:
     void forget_before_change() {
         forget_before_calm();
         forget_before_step();
+    }
+
+    // The waits as they would have been under another quota, where they come from the quota before.
+    void move_to_quota(const Quota& before, const Quota& after) {
+        if (before.forced() == 0.0 || share() < least_forced * before.forced()) return;
+        if (*std::max_element(cpu_.begin(), cpu_.end()) < long_ms && !is_made_) return;
+        is_made_ = false;
+        std::fill(waited_.begin(), waited_.end(), 0.0);
+        if (after.forced() > 0.0) throttle(after);
+        forget_rows();
     }
 
     // Waiting as a share of CPU time, over all that is remembered.
@@ -55,6 +81,17 @@ public:
 private:
     // What wall and CPU time of an inference differ by without any waiting, at most.
     static double clocks_ms(double cpu_ms) { return std::max(least_share * cpu_ms, least_ms); }
+
+    // What is remembered of a thread that never pauses under a quota: each period's budget, then the rest of the period. Parts of
+    // one slice have all waiting in one place.
+    void throttle(const Quota& quota) {
+        const double budget = quota.cores * quota.period_ms;
+        const size_t count = std::min(static_cast<size_t>(std::max(1.0, std::ceil(budget / slice_ms))), most);
+        cpu_.assign(count * (most / count), budget / static_cast<double>(count));
+        waited_.assign(cpu_.size(), 0.0);
+        is_made_ = true;
+        for (size_t i = count; i <= waited_.size(); i += count) waited_[i - 1] = quota.period_ms - budget;
+    }
 
     // How often an inference was interrupted.
     double slices_of(size_t i) const { return waited_[i] > 0 ? std::max(1.0, std::nearbyint(cpu_[i] / slice_ms)) : 0.0; }
@@ -174,6 +211,7 @@ private:
     }
 
     std::vector<double> cpu_, waited_;
+    bool is_made_ = false;  // by a quota, and no inference has run since
     mutable bool are_stops_known_ = false, is_idle_ = true;
     mutable double q_ = -1.0, whole_ = 0.0, per_whole_ = 0.0;
     mutable size_t place_ = 0;

@@ -30,6 +30,7 @@ inline double default_deadline_ms(const Pool& pool) {
 class PoolChooser {
 public:
     static constexpr double look_ms = 1000.0;  // between two looks at battery and quota
+    static constexpr double quota_ms = 100.0;  // between two looks at a quota, where there is one
 
     struct Choice { size_t member; Event event; };
 
@@ -78,9 +79,10 @@ public:
         if (!settings_.pin.empty()) return {pool_.row(settings_.pin), Event::pinned};
         const double begin = wall_ms();
         if (begin - looked_ms_ >= look_ms) look();
+        else if (std::isfinite(quota_.cores) && begin - looked_at_quota_ms_ >= quota_ms) look_at_quota();
         Policy policy = settings_.policy;
         policy.deadline_ms = deadline_ms;
-        if (std::isinf(policy.quota) && !std::isnan(quota_)) policy.quota = quota_;
+        if (std::isinf(policy.quota)) policy.quota = quota_.cores;
         const double since_s = switched_ms_ < 0 ? std::numeric_limits<double>::infinity() : (begin - switched_ms_) / 1e3;
         const Decision decision = chooser_.decide(monitor_, policy, row(target), since_s);
         const Choice choice = {chooser_.table.member[decision.row], decision.event};
@@ -110,10 +112,18 @@ private:
     // The machine's battery and quota; the battery counts where the energy of each member is known.
     void look() {
         looked_ms_ = wall_ms();
-        quota_ = sensors_.quota();
+        look_at_quota();
         bool knows_energy = true;
         for (const Member& member : pool_.members) knows_energy = knows_energy && !std::isnan(member.energy_mj);
         if (std::isnan(settings_.battery)) chooser_.set_battery(knows_energy ? sensors_.battery() : NAN);
+    }
+
+    // What has waited under another quota is known to wait otherwise now.
+    void look_at_quota() {
+        looked_at_quota_ms_ = wall_ms();
+        const Quota before = quota_;
+        quota_ = sensors_.quota();
+        if (!(quota_ == before)) monitor_.waits.move_to_quota(before.of_each(pool_.threads), quota_.of_each(pool_.threads));
     }
 
     const Pool& pool_;
@@ -122,6 +132,7 @@ private:
     Settings settings_;
     Monitor monitor_;
     Pace pace_;
-    double quota_ = NAN, looked_ms_ = 0.0;
+    Quota quota_;
+    double looked_ms_ = 0.0, looked_at_quota_ms_ = 0.0;
     double switched_ms_ = -1.0;  // when another member was last chosen; negative: never
 };

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../../machine.h"
+#include "../choice/waits.h"
 
 using Readings = std::vector<std::pair<std::string, double>>;
 
@@ -38,10 +39,11 @@ public:
         }
         add("throttled", throttled());
         add("temperature_c", extreme("/class/thermal", "thermal_zone", "/temp", true) * 1e-3);
-        add("clock_mhz", extreme(cores, "cpu", "/cpufreq/scaling_cur_freq", false) * 1e-3);
+        add("clock_mhz", extreme(processors, "cpu", "/cpufreq/scaling_cur_freq", false) * 1e-3);
         add("clock_limit", clock_limit());
         add("battery", battery());
-        add("quota", quota());
+        const double cores = quota().cores;
+        add("quota", std::isfinite(cores) ? cores : NAN);
         return found;
     }
 
@@ -59,19 +61,19 @@ public:
         return NAN;
     }
 
-    // Cores of the tightest control group from this process' up to the root; NaN without a quota.
-    double quota() const {
-        double tightest = NAN;
+    // That of the tightest control group from this process' up to the root; infinite without a quota.
+    Quota quota() const {
+        Quota tightest;
         for (const auto& [name, folder] : groups())
             for (std::string at = folder; at.size() > sys_.size(); at = at.substr(0, at.rfind('/'))) {
-                const double found = name.empty() ? quotient(at + "/cpu.max") : quotient(at + "/cpu.cfs_quota_us", at + "/cpu.cfs_period_us");
-                if (found > 0 && !(found >= tightest)) tightest = found;
+                const Quota found = name.empty() ? quotient(at + "/cpu.max") : quotient(at + "/cpu.cfs_quota_us", at + "/cpu.cfs_period_us");
+                if (found.cores < tightest.cores) tightest = found;
             }
         return tightest;
     }
 
 private:
-    static constexpr const char* cores = "/devices/system/cpu";
+    static constexpr const char* processors = "/devices/system/cpu";
 
     // some avg10=1.23 avg60=... : percent of the last ten seconds in which some task waited.
     double pressure(const std::string& kind) const {
@@ -89,15 +91,15 @@ private:
     }
 
     // Quota over period, in one file or in two.
-    static double quotient(const std::string& path, const std::string& second = "") {
+    static Quota quotient(const std::string& path, const std::string& second = "") {
         double quota = NAN, period = NAN;
         if (second.empty()) {
             std::ifstream file(path);
-            if (!(file >> quota >> period)) return NAN;
+            if (!(file >> quota >> period)) return {};
         } else if (!read_number(path, quota) || !read_number(second, period)) {
-            return NAN;
+            return {};
         }
-        return quota > 0 && period > 0 ? quota / period : NAN;
+        return quota > 0 && period > 0 ? Quota{quota / period, period / 1000} : Quota{};
     }
 
     // Folders of this process' control groups: "" is that of version 2, "cpu" that of version 1.
@@ -138,8 +140,8 @@ private:
     // What the clock may reach now, as a share of what the processor can; of the core that is held back most.
     double clock_limit() const {
         double least = NAN, now = NAN, most = NAN;
-        for (const std::string& name : names(sys_ + cores, "cpu")) {
-            const std::string folder = sys_ + cores + "/" + name + "/cpufreq/";
+        for (const std::string& name : names(sys_ + processors, "cpu")) {
+            const std::string folder = sys_ + processors + "/" + name + "/cpufreq/";
             if (read_number(folder + "scaling_max_freq", now) && read_number(folder + "cpuinfo_max_freq", most) && most > 0 && !(now / most >= least))
                 least = now / most;
         }
