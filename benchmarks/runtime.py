@@ -10,9 +10,11 @@ round a controller gets the latency of the member that it has chosen, so that al
 2. ``best fixed``: the member that would have been the best fixed one in hindsight, with at most 10 % missed deadlines.
 3. ``one ratio``: AdaptiveNet's controller (section 5.3), with the mean ratio of the last five inferences.
 4. ``load index``: AdaScale's (section IV), from /proc/stat, forecast by an autoregressive model.
-5. ``ours``: ``autotailor.runtime``, as its server runs it.
+5. ``ours``: ``autotailor.runtime``, as its server runs it where no quota can be read; ``ours, quota read``: where the
+   control group's files say it, and where there is one.
 6. ``clairvoyant``: knows the latencies of all members within half a second, and not the luck of a single inference;
-   it runs the most accurate member that meets 95 % of its deadlines.
+   it runs the most accurate member that meets 95 % of its deadlines. ``one late`` runs what it ran one inference
+   before: what changes between two inferences, a controller that only sees inferences cannot know.
 
 Latencies without load are the medians of CPU time in the first phase, for all controllers alike; the deadline is
 ``--room`` times the largest member's median latency there. Beside it, a live run measures
@@ -23,21 +25,24 @@ switches, stalls, memory, and the time of decisions and of the monitor. Nothing 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from adapting.live import measures
-from adapting.loads import LOADS
+from adapting.loads import LOADS, Step, quota_of
 from adapting.recording import Recorded, record
-from adapting.replay import accuracies, best_fixed, clairvoyant, judge, play, predictions
+from adapting.replay import accuracies, best_fixed, clairvoyant, judge, one_late, play, predictions
 from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 
 from autotailor.runtime import Policy
 from autotailor.runtime.demo.burden import pinned_to_one_core
 from autotailor.runtime.files import Member, OpenPool, open_pool
 from autotailor.runtime.serving.settings import Settings
+from autotailor.runtime.waits import Quota
 
 MOST_MISSED = 0.1
 """Deadlines that may be missed in all loads."""
@@ -82,6 +87,12 @@ def timed(member: Member, latency_ms: float) -> Member:
     return replace(member, split_ms=(compute, memory, fixed))
 
 
+def quota_at(recorded: Recorded, steps: Sequence[Step], second: float) -> Quota:
+    """What the control group's files said at a second of a trace."""
+    at = int(np.searchsorted(recorded.seconds, second, side="right")) - 1
+    return quota_of(steps, int(recorded.step[max(at, 0)]))
+
+
 def judged(pool: OpenPool, traces: dict[str, Recorded], room: float, quantile: float) -> pd.DataFrame:
     """One row for each load and controller."""
     first = traces["co-runners"].part(0, int(np.count_nonzero(traces["co-runners"].step == 0)))
@@ -100,8 +111,12 @@ def judged(pool: OpenPool, traces: dict[str, Recorded], room: float, quantile: f
             "load index": LoadIndex(members, deadline),
             "ours": Ours(members, settings),
         }
+        steps = LOADS[load](1.0)  # of other lengths
+        if any(step.quota < 1 for step in steps):
+            controllers["ours, quota read"] = Ours(members, settings, partial(quota_at, recorded, steps))
         played = {name: play(recorded, each, largest, prepared) for name, each in controllers.items()}
         played["clairvoyant"] = clairvoyant(recorded, accuracy, deadline, SEEN)
+        played["one late"] = one_late(recorded, played["clairvoyant"], largest)
         found = {name: judge(recorded, each, accuracy, deadline) for name, each in played.items()}
         least, most = found["smallest"].accuracy, found["clairvoyant"].accuracy
         predicted = np.array(predictions(recorded, Ours(members, settings), largest, prepared))

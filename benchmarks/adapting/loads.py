@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from autotailor.runtime.demo.burden import Burdens
+from autotailor.runtime.waits import Quota
 
 PERIOD_US = 20_000
 STOPPER = """
@@ -77,6 +78,12 @@ LOADS: dict[str, Callable[[float], list[Step]]] = {
     "bandwidth": bandwidth,
     "bursts": bursts,
 }
+
+
+def quota_of(steps: Sequence[Step], number: int) -> Quota:
+    """What a control group's files say in a step of a load."""
+    share = steps[number].quota
+    return Quota(share, PERIOD_US / 1000) if share < 1 else Quota()
 
 
 class Loader:

@@ -125,6 +125,12 @@ def clairvoyant(recorded: Recorded, accuracy: np.ndarray, deadline_ms: float, qu
     return Played(members, np.take_along_axis(recorded.wall, members[:, None], axis=1)[:, 0])
 
 
+def one_late(recorded: Recorded, known: Played, first: int) -> Played:
+    """Runs in each round what another controller ran in the round before: it knows the load one inference late."""
+    members = np.concatenate(([first], known.members[:-1]))
+    return Played(members, np.take_along_axis(recorded.wall, members[:, None], axis=1)[:, 0])
+
+
 def judge(recorded: Recorded, played: Played, accuracy: np.ndarray, deadline_ms: float) -> Judged:
     """The measures of one controller."""
     late = played.latency > deadline_ms

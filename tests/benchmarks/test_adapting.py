@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from adapting.loads import LOADS
+from adapting.loads import LOADS, PERIOD_US, Step, quota_of
 from adapting.recording import Recorded
-from adapting.replay import best_fixed, clairvoyant, judge, play
+from adapting.replay import best_fixed, clairvoyant, judge, one_late, play
 from adapting.rivals import Fixed, Ours, Ratio
 
 from autotailor.runtime import Policy
@@ -71,3 +73,40 @@ def test_a_load_begins_at_once_and_changes_in_order(name: str) -> None:
     assert times == sorted(times)
     assert len(steps) > 2
     assert all(0 < step.quota <= 1 and step.corunners <= 3 for step in steps)
+
+
+def test_who_is_one_inference_late_misses_what_follows_a_step_to_more_load() -> None:
+    recorded = trace()
+    late = one_late(recorded, clairvoyant(recorded, ACCURACY, DEADLINE, 0.95), 2)
+    assert judge(recorded, late, ACCURACY, DEADLINE).missed == pytest.approx(1 / len(recorded.seconds))
+    assert late.members[400] == 1
+
+
+def quota_trace() -> Recorded:
+    """Inferences of 10, 20 and 40 ms without a pause, while a quota falls and rises in steps of 20 rounds."""
+    cpu, wall, used = np.tile([10.0, 20.0, 40.0], (80, 1)), np.empty((80, 3)), 0.0
+    steps = np.repeat([0, 1, 2, 3], 20)
+    for t, number in enumerate(steps):
+        budget = SHARES[number] * PERIOD_MS
+        for member in range(3):
+            stops = np.floor((used + cpu[t, member]) / budget)
+            used = used + cpu[t, member] - stops * budget
+            wall[t, member] = cpu[t, member] + stops * (PERIOD_MS - budget)
+    return Recorded(np.arange(80) * 0.3, steps, wall, cpu, np.zeros(80), "cgroup")
+
+
+SHARES = (1.0, 0.8, 0.35, 0.6)
+PERIOD_MS = PERIOD_US / 1000
+
+
+def test_a_quota_that_is_read_is_followed_at_once_and_one_that_is_not_after_two_inferences() -> None:
+    recorded = quota_trace()
+    members = [replace(member, split_ms=(cpu, 0.0, 0.0)) for member, cpu in zip(MEMBERS, recorded.cpu[0], strict=True)]
+    settings = Settings(Policy(90.0, quantile=0.9))
+    steps = [Step(0.0, quota=share) for share in SHARES]
+    told = Ours(members, settings, lambda second: quota_of(steps, int(recorded.step[round(second / 0.3)])))
+    untold = Ours(members, settings)
+    read, found = (play(recorded, each, 2, [0.02] * 3).latency > 90.0 for each in (told, untold))
+    assert (recorded.wall[40:60, 2] > 90.0).all()  # the largest is late under the tightest quota
+    assert not read.any()
+    assert np.flatnonzero(found).tolist() == [40, 41]
