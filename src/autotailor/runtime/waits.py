@@ -165,9 +165,10 @@ class Waits:
             return np.zeros(len(cpu_ms))
         lengths = LENGTHS * sum(self.cpu_ms)
         above = np.searchsorted(lengths, [cpu_ms.min(), cpu_ms.max()])
-        used = slice(max(0, int(above[0]) - 1), int(above[1]) + 1)  # the others are not needed, and take time
-        sums = self._sums(LENGTHS[used])[:, math.ceil(q * PLACES) - 1]
-        found: Floats = np.interp(cpu_ms, lengths[used], sums)
+        first, end = max(0, int(above[0]) - 1), int(above[1]) + 1  # the others are not needed, and take time
+        if (first, end) not in self._known:
+            self._known[first, end] = self._sums(LENGTHS[first:end])
+        found: Floats = np.interp(cpu_ms, lengths[first:end], self._known[first, end][:, math.ceil(q * PLACES) - 1])
         longer: Floats = found * np.maximum(1.0, cpu_ms / lengths[-1])
         return longer
 
@@ -176,6 +177,11 @@ class Waits:
         """How often each inference was interrupted."""
         cpu, waited = np.array(self.cpu_ms), np.array(self.waited_ms)
         return np.where(waited > 0, np.maximum(1, np.round(cpu / SLICE_MS)), 0).astype(np.int64)
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], Floats]:
+        """Sums of windows that have been asked for, by the first of ``LENGTHS`` and the one behind the last."""
+        return {}
 
     @cached_property
     def _stops(self) -> tuple[Floats, Floats]:
