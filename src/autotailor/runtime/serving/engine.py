@@ -35,7 +35,7 @@ from autotailor.runtime.serving.shift import Shift
 from autotailor.runtime.wire.bodies import Picture
 from autotailor.runtime.wire.turns import Turns
 
-PART_BYTES = 1 << 19
+PART_BYTES = 1 << 18
 """Weights are gathered, and handed to ncnn, in parts of this size, between which an inference can run."""
 TURN_S = 2e-4
 """How long a thread may keep Python's lock while a member is prepared."""
