@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,6 @@ Float32 = npt.NDArray[np.float32]
 Stored = npt.NDArray[Any]
 FLOAT = 4
 """Bytes of a float of single precision."""
-NO_BUFFER = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True)
@@ -101,50 +100,16 @@ class Slice:
 
     def read(self, weights: Stored, norms: Float32) -> Float32:
         """The slice, flat, in single precision."""
-        return self._rows(*self._sources(weights, norms), self.take[0], 0, NO_BUFFER)
-
-    def parts(self, weights: Stored, norms: Float32, buffer: Float32) -> Iterator[Float32]:
-        """The slice, flat, one part after the other; a part is there until the next one is asked for.
-
-        Args:
-            weights: of the pool, flat.
-            norms: of the pool, flat.
-            buffer: in which parts are gathered, flat. A part is as long as the buffer at most, or it is one entry of
-                the first axis. So no step takes longer than gathering one part.
-        """
-        tensor, factors = self._sources(weights, norms)
-        most = max(1, len(buffer) // math.prod(self.taken[1:]))
-        done = 0
-        for first, last in self.take[0]:
-            for start in range(first, last, most):
-                end = min(start + most, last)
-                yield self._rows(tensor, factors, ((start, end),), done, buffer)
-                done += end - start
-
-    def _sources(self, weights: Stored, norms: Float32) -> tuple[Stored, Float32 | None]:
-        """The tensor, but for axes of which one range is taken behind the first, and the factors, as broad as it is."""
         tensor = _part(weights, self.offset, math.prod(self.shape), "weights.bin").reshape(self.shape)
-        one = (slice(*ranges[0]) if len(ranges) == 1 else slice(None) for ranges in self.take[1:])
-        if self.scale is None:
-            return tensor[(slice(None), *one)], None
-        shape = self.taken[: self.scaled]
-        factors = _part(norms, self.scale, math.prod(shape), "norms.bin")
-        return tensor[(slice(None), *one)], factors.reshape(*shape, *(1,) * (tensor.ndim - self.scaled))
-
-    def _rows(self, tensor: Stored, factors: Float32 | None, rows: Ranges, done: int, buffer: Float32) -> Float32:
-        """Some of the taken entries of the first axis, behind the first ``done`` of them, flat."""
-        for axis, ranges in enumerate((rows, *self.take[1:])):
-            if axis == 0 or len(ranges) > 1:
-                parts = [tensor[(slice(None),) * axis + (slice(start, end),)] for start, end in ranges]
-                tensor = parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
-        if factors is None and tensor.dtype == np.float32 and tensor.flags.c_contiguous:
-            return tensor.reshape(-1)
-        flat = buffer[: tensor.size] if tensor.size <= len(buffer) else np.empty(tensor.size, np.float32)
-        if factors is None:
-            np.copyto(flat.reshape(tensor.shape), tensor)
-        else:
-            np.multiply(tensor, factors[done : done + len(tensor)], out=flat.reshape(tensor.shape))
-        return flat
+        for axis, ranges in enumerate(self.take):
+            parts = [tensor[(slice(None),) * axis + (slice(start, end),)] for start, end in ranges]
+            tensor = parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
+        values = tensor.astype(np.float32, copy=False)
+        if self.scale is not None:
+            shape = self.taken[: self.scaled]
+            factors = _part(norms, self.scale, math.prod(shape), "norms.bin")
+            values = values * factors.reshape(*shape, *(1,) * (len(self.shape) - self.scaled))
+        return np.ascontiguousarray(values).reshape(-1)
 
 
 Piece = Tag | Norms | Slice

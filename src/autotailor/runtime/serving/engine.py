@@ -18,16 +18,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files import Member, OpenPool, Piece, Slice, load_member
+from autotailor.runtime.files import Member, OpenPool, Piece, load_member
 from autotailor.runtime.files.opened import bytes_of
-from autotailor.runtime.files.pieces import FLOAT
 from autotailor.runtime.serving import cores
 from autotailor.runtime.serving.clock import Stopwatch
 from autotailor.runtime.serving.resize import resized
@@ -36,7 +35,7 @@ from autotailor.runtime.wire.bodies import Picture
 from autotailor.runtime.wire.turns import Turns
 
 PART_BYTES = 1 << 18
-"""Weights are gathered, and handed to ncnn, in parts of this size, between which an inference can run."""
+"""Weights are handed to ncnn in parts of this size, between which an inference can run."""
 TURN_S = 2e-4
 """How long a thread may keep Python's lock while a member is prepared."""
 KEPT = 64
@@ -69,12 +68,10 @@ class _Gentle(OpenPool):
     Attributes:
         texts: networks and pieces by member.
         shift: of the thread that reads.
-        buffer: for weights that are gathered; held, because fresh memory costs more time than gathering.
     """
 
     texts: Mapping[str, tuple[str, tuple[Piece, ...]]]
     shift: Shift
-    buffer: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(PART_BYTES // FLOAT, np.float32))
 
     @classmethod
     def of(cls, pool: OpenPool, shift: Shift) -> _Gentle:
@@ -94,21 +91,14 @@ class _Gentle(OpenPool):
         return super().pieces(member) if held is None else held[1]
 
     def parts(self, piece: Piece) -> Iterator[npt.NDArray[np.float32 | np.uint32]]:
-        size = bytes_of(piece)
-        self.shift.step(min(size, PART_BYTES))
-        for entries in self._gathered(piece):
-            most = PART_BYTES // entries.itemsize
-            for begin in range(0, len(entries), most):
-                yield entries[begin : begin + most]
-                self.shift.step(min(size, PART_BYTES))
+        self.shift.step(bytes_of(piece))
+        values = self.read(piece)
+        for begin in range(0, len(values), PART_BYTES // values.itemsize):
+            part = values[begin : begin + PART_BYTES // values.itemsize]
+            self.shift.step(part.nbytes)
+            yield part
         # Behind the last piece of a layer, ncnn packs the layer; the weight is the last piece or the one before a bias.
-        self.shift.step(size)
-
-    def _gathered(self, piece: Piece) -> Iterator[npt.NDArray[np.float32 | np.uint32]]:
-        """A piece in parts, each of which is gathered when it is asked for, and is there until the next one is."""
-        if isinstance(piece, Slice):
-            return piece.parts(self.weights, self.norms, self.buffer)
-        return iter([self.read(piece)])
+        self.shift.step(values.nbytes)
 
 
 def run_member(

@@ -48,19 +48,6 @@ def test_a_slice_takes_what_indexing_takes(piece: Slice, kind: str) -> None:
     np.testing.assert_array_equal(piece.read(stored, norms), expected.reshape(-1))
 
 
-@given(slices(), st.sampled_from(["<f4", "<f2"]), st.sampled_from([0, 1, 16, 1 << 12]))
-def test_parts_are_the_slice_and_are_gathered_in_the_buffer(piece: Slice, kind: str, most: int) -> None:
-    rng = np.random.default_rng(0)
-    stored = rng.normal(size=4 * 64 + 6**4).astype(kind)
-    norms = rng.normal(size=3 + 24**4).astype(np.float32)
-    whole, buffer, parts = piece.read(stored, norms), np.empty(most, np.float32), []
-    for part in piece.parts(stored, norms, buffer):
-        assert len(part) <= max(most, len(whole) // piece.taken[0])
-        assert piece.scale is None or len(part) > most or np.shares_memory(part, buffer)
-        parts.append(part.copy())
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
-
-
 @given(st.lists(st.one_of(slices(), st.builds(Tag, st.integers(0, 9)), st.just(Norms(64, 3))), max_size=5))
 def test_what_was_written_is_read(pieces: list[Slice | Tag | Norms]) -> None:
     assert parse_pieces(pieces_text(pieces), "m.slices") == tuple(pieces)

@@ -163,7 +163,7 @@ def test_no_inference_mixes_members_while_switches_are_prepared(pool: TinyPool) 
 
 def test_no_weights_are_read_while_an_inference_runs(pool: TinyPool, monkeypatch: pytest.MonkeyPatch) -> None:
     running, seen = [False], []
-    run_member, read, rows = engine.run_member, OpenPool.read, engine.Slice._rows
+    run_member, read = engine.run_member, OpenPool.read
 
     def running_member(net: Any, member: Member, picture: Any, watch: Any, turns: Any) -> engine.Ran:
         with turns:
@@ -178,15 +178,9 @@ def test_no_weights_are_read_while_an_inference_runs(pool: TinyPool, monkeypatch
         time.sleep(0.001)
         return read(self, piece)
 
-    def gathering(self: engine.Slice, *arguments: Any) -> Any:
-        seen.append(running[0])
-        time.sleep(0.001)
-        return rows(self, *arguments)
-
     monkeypatch.setattr(engine, "run_member", running_member)
     with Engine(open_pool(pool.folder), 2) as made:
         monkeypatch.setattr(OpenPool, "read", seeing)
-        monkeypatch.setattr(engine.Slice, "_rows", gathering)
         made.aim(1, lambda loaded: 2)
         while not made.take():
             made.run(IMAGE)
@@ -196,11 +190,11 @@ def test_no_weights_are_read_while_an_inference_runs(pool: TinyPool, monkeypatch
 
 def test_weights_are_handed_over_in_small_parts_and_whole(pool: TinyPool, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_pool(pool.folder)
-    monkeypatch.setattr(engine, "PART_BYTES", 64)
     gentle = engine._Gentle.of(opened, engine.Shift(engine.Turns()))
+    monkeypatch.setattr(engine, "PART_BYTES", 64)
     for member in opened.index.members:
         for piece in opened.pieces(member):
-            parts = [part.copy() for part in gentle.parts(piece)]
+            parts = list(gentle.parts(piece))
             assert max(part.nbytes for part in parts) <= 64
             np.testing.assert_array_equal(np.concatenate(parts), opened.read(piece))
     gentle.shift.end()
