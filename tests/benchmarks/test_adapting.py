@@ -10,6 +10,7 @@ from adapting.loads import LOADS, PERIOD_US, Step, quota_of
 from adapting.recording import Recorded
 from adapting.replay import best_fixed, clairvoyant, judge, one_late, play
 from adapting.rivals import Fixed, Ours, Ratio
+from adapting.simulated import members, simulated
 
 from autotailor.runtime import Policy
 from autotailor.runtime.files import Member
@@ -101,12 +102,22 @@ PERIOD_MS = PERIOD_US / 1000
 
 def test_a_quota_that_is_read_is_followed_at_once_and_one_that_is_not_after_two_inferences() -> None:
     recorded = quota_trace()
-    members = [replace(member, split_ms=(cpu, 0.0, 0.0)) for member, cpu in zip(MEMBERS, recorded.cpu[0], strict=True)]
+    long = [replace(member, split_ms=(cpu, 0.0, 0.0)) for member, cpu in zip(MEMBERS, recorded.cpu[0], strict=True)]
     settings = Settings(Policy(90.0, quantile=0.9))
     steps = [Step(0.0, quota=share) for share in SHARES]
-    told = Ours(members, settings, lambda second: quota_of(steps, int(recorded.step[round(second / 0.3)])))
-    untold = Ours(members, settings)
+    told = Ours(long, settings, lambda second: quota_of(steps, int(recorded.step[round(second / 0.3)])))
+    untold = Ours(long, settings)
     read, found = (play(recorded, each, 2, [0.02] * 3).latency > 90.0 for each in (told, untold))
     assert (recorded.wall[40:60, 2] > 90.0).all()  # the largest is late under the tightest quota
     assert not read.any()
     assert np.flatnonzero(found).tolist() == [40, 41]
+
+
+@pytest.mark.parametrize(
+    ("step", "waiting"), [(Step(0.0, quota=0.4), 1.5), (Step(0.0, corunners=2), 2.0), (Step(0.0), 0.0)]
+)
+def test_simulated_inferences_wait_as_much_as_the_load_says(step: Step, waiting: float) -> None:
+    recorded = simulated([step], 30.0, 40.0, 20.0, np.random.default_rng(0))
+    assert recorded.wall.shape == recorded.cpu.shape == (len(recorded.seconds), len(members(40.0)))
+    assert recorded.wall.sum() / recorded.cpu.sum() - 1 == pytest.approx(waiting, rel=0.05)
+    assert recorded.seconds[-1] < 30 <= recorded.seconds[-1] + recorded.wall[-1].sum() / 1000
