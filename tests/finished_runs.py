@@ -16,9 +16,10 @@ import autotailor
 from autotailor import artifacts, config, data, prediction, search, sensitivity
 from autotailor.finetuning import polishing
 from autotailor.ir.metrics.metrics import operator_macs
-from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
+from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
 from autotailor.measurement import confirmation
-from autotailor.profiling import LUT, DeviceConfig, Fingerprint, LUTRow, Measurement, fusion_rules
+from autotailor.measurement.sessions import Timed
+from autotailor.profiling import LUT, DeviceConfig, Fingerprint, LUTRow, fusion_rules
 from autotailor.profiling.networks import validation
 from autotailor.reporting.inputs import COLUMNS
 from autotailor.zoo.resnet_digits import resnet_digits
@@ -86,13 +87,13 @@ class Writer:
         lut = LUT(tuple(rows), DEVICE)
         lut.write(self.folder / "lut.csv")
         self.record("profile", [self.folder / "lut.csv"], [supernet])
-        subnets = sample_distinct(net.space, 4, random)
+        subnets = [net.largest(), *sample_distinct(net.space, 3, random)]
         predicted = net.latency(lut.latencies(), fusion_rules(device)).predict(stack(subnets))
         measured = predicted * np.array([1.0, 1.02, 0.98, 1.04])
         errors = predicted / measured - 1
         noise, lut_error = np.zeros(4), np.full(4, 0.02)
         times = [predicted, measured, errors, noise, measured, errors, lut_error]
-        columns = [[s.id for s in subnets], *times, np.zeros(4), np.ones(4)]
+        columns = [[s.id for s in subnets], *times, np.zeros(4), np.ones(4), np.zeros(4)]
         frame = pd.DataFrame(dict(zip(validation.COLUMNS, columns, strict=True)))
         frame.to_csv(self.folder / "validation.csv", index=False)
         self.record("validate", [self.folder / "validation.csv"], [self.folder / "lut.csv"])
@@ -139,7 +140,7 @@ class Writer:
             found = {s.id: float(accuracy.predict(s.to_array())[0]) for s in subnets}
             return {id_: prediction.Measured.alone(value, 0.5) for id_, value in found.items()}
 
-        forecast = search.read_forecast(folder / "validation.csv", settings, errors)
+        forecast = search.read_forecast(folder / "validation.csv", settings, errors, latency)
         choice = search.choose(objectives, found.front, BUDGETS, measure, settings, forecast)
         choice.write(folder / "candidates.csv")
         candidates = search.read_candidates(folder / "candidates.csv", net.space)
@@ -158,10 +159,11 @@ class Writer:
         self.record("polish", [folder / "polish.json", folder / "polished.pt"], [folder / "confirmed.csv"])
         self._summary(named, latency)
 
-    def _time(self, latency: Any, subnets: Sequence[SubNet]) -> list[Measurement]:
+    def _time(self, latency: Any, subnets: Sequence[SubNet]) -> list[Timed]:
         """Latencies that are 2 % above the prediction."""
         found = 1.02 * latency.predict(stack(subnets))
-        return [Measurement(s.id, ms, 0.005 * ms, 9, ms) for s, ms in zip(subnets, found.tolist(), strict=True)]
+        whole = 1.02 * float(latency.predict(largest(latency.space).to_array())[0])
+        return [Timed(ms, 0.005 * ms, ms / whole, 0.005 * ms / whole) for ms in found.tolist()]
 
     def _summary(self, named: Mapping[str, polishing.Polished], latency: Any) -> None:
         rows = [
@@ -173,6 +175,8 @@ class Writer:
                 "latency_ms_predicted": float(latency.predict(each.subnet.to_array())[0]),
                 "latency_ms_measured": self._time(latency, [each.subnet])[0].latency_ms,
                 "latency_ms_standard_error": self._time(latency, [each.subnet])[0].standard_error,
+                "share_measured": self._time(latency, [each.subnet])[0].share,
+                "share_standard_error": self._time(latency, [each.subnet])[0].share_error,
                 "accuracy_measured": each.inherited,
                 "memory_mb_measured": np.nan,
             }

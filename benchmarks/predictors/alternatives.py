@@ -17,7 +17,7 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet
-from autotailor.search.robust.forecast import forecast
+from autotailor.search.robust.learning import forecast
 
 FloatArray = npt.NDArray[np.float64]
 SEED = 0

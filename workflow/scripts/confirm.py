@@ -16,7 +16,7 @@ with stage(snakemake) as this:
     fusion, lut = profiling.fusion_rules(device), profiling.LUT.read(Path(snakemake.input.lut))
     latency, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
     config = search.SearchConfig.from_section(this.params["search"])
-    forecast = search.read_forecast(Path(snakemake.input.validation), config, errors)
+    forecast = search.read_forecast(Path(snakemake.input.validation), config, errors, latency)
     predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
     effort = ConfirmEffort.from_section(this.params["confirm"])
     further = search.further_metrics(net, this.params["budgets"], fusion, lut.known)

@@ -21,7 +21,7 @@ with stage(snakemake) as this:
         fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
         lut = profiling.LUT.read(Path(snakemake.input.lut))
         cost, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
-        forecast = search.read_forecast(Path(snakemake.input.validation), config, errors)
+        forecast = search.read_forecast(Path(snakemake.input.validation), config, errors, cost)
         further = search.further_metrics(net, budgets, fusion, lut.known)
     else:
         cost, forecast, further = kind.count(net), search.AS_PREDICTED, search.further_metrics(net, budgets)

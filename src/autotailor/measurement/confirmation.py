@@ -20,16 +20,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from autotailor.artifacts import atomic, read_json, write_json
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.sessions import Timed, timed
 from autotailor.measurement.trial import Time, Trial
-from autotailor.profiling import LUT, DeviceConfig, mean_of_rounds, measure_subnets
-from autotailor.profiling.networks.timing import Measurement
+from autotailor.profiling import LUT, DeviceConfig, measure_subnets
+from autotailor.profiling.networks.timing import NETWORKS_PER_BATCH
 from autotailor.search.choice import Candidates, Measure
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import Limits
-from autotailor.search.robust.forecast import LatencyForecast, Timing
+from autotailor.search.robust.forecast import LatencyForecast
+from autotailor.search.robust.whole import Timing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,8 +92,8 @@ def confirm(
         again: SubNets that are measured along, as far as another session has measured them.
         earlier: id of a SubNet to what sessions after that of ``validation.csv`` have measured. These SubNets are not
             measured unless they are among ``again``.
-        shares: budgets that are shares of the largest SubNet's latency (``budget_shares``). The largest SubNet is
-            measured along with the candidates, and the limits of these budgets follow it.
+        shares: budgets that are shares of the largest SubNet's latency (``budget_shares``). They are judged by what
+            SubNets take of the largest SubNet's latency in the same rounds.
     """
     trial = Trial(objectives, front, candidates, forecast, time, beside, earlier, shares)
     trial.begin(again)
@@ -107,6 +109,9 @@ def confirm(
 def timing(net: SuperNet, device: DeviceConfig, lut: LUT, effort: ConfirmEffort, folder: Path) -> Time:
     """Measures SubNets on a device, each as the mean of the rounds; see ``remembered``.
 
+    The largest SubNet is measured in each batch, so that the share that a SubNet takes of its latency is that of the
+    same seconds.
+
     Args:
         net: the SuperNet.
         device: on which SubNets are timed.
@@ -114,24 +119,29 @@ def timing(net: SuperNet, device: DeviceConfig, lut: LUT, effort: ConfirmEffort,
         effort: how often and for how long.
         folder: of converted networks, and of the file that keeps what was measured.
     """
+    whole, most = largest(net.space), NETWORKS_PER_BATCH - 1
 
-    def time(subnets: Sequence[SubNet]) -> Sequence[Measurement]:
-        rounds, seconds = effort.rounds, effort.seconds
-        work = folder / "networks"
-        found = measure_subnets(net, subnets, device, work, lut=lut, rounds=rounds, seconds_each=seconds)
-        return mean_of_rounds(found)
+    def time(subnets: Sequence[SubNet]) -> Sequence[Timed]:
+        others = [subnet for subnet in subnets if subnet != whole]
+        found: dict[str, Timed] = {}
+        for begin in range(0, max(len(others), 1), most):
+            batch = [whole, *others[begin : begin + most]]
+            rounds, seconds, work = effort.rounds, effort.seconds, folder / "networks"
+            measured = measure_subnets(net, batch, device, work, lut=lut, rounds=rounds, seconds_each=seconds)
+            found |= timed(measured, whole.id)
+        return [found[subnet.id] for subnet in subnets]
 
     return remembered(time, folder / "latencies.json")
 
 
 def remembered(time: Time, path: Path) -> Time:
     """The same measurement, which keeps what it has found in a file: an interrupted rule does not measure it again."""
-    known = {key: Measurement(**each) for key, each in read_json(path)["found"].items()} if path.exists() else {}
+    known = {key: Timed(**each) for key, each in read_json(path)["found"].items()} if path.exists() else {}
 
-    def measure(subnets: Sequence[SubNet]) -> Sequence[Measurement]:
+    def measure(subnets: Sequence[SubNet]) -> Sequence[Timed]:
         fresh = [subnet for subnet in subnets if subnet.id not in known]
         if fresh:
-            known.update({each.key: each for each in time(fresh)})
+            known.update({subnet.id: each for subnet, each in zip(fresh, time(fresh), strict=True)})
             write_json(path, {"found": {key: vars(each) for key, each in known.items()}})
         return [known[subnet.id] for subnet in subnets]
 

@@ -20,7 +20,7 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.effort import Effort
-from autotailor.measurement.trial import DISAGREEMENT
+from autotailor.measurement.sessions import SHARE, timed
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import (
     LUT,
@@ -46,6 +46,7 @@ COLUMNS = (
     "subnet",
     "weights",
     *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
+    *SHARE,
     "measured_at",
     "budget_ms",
     "budget_met",
@@ -164,7 +165,8 @@ def summarise(
     Returns:
         Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted, latency_ms_measured (scaled
         by the anchor operator to the machine's speed while the LUT was measured), latency_ms_standard_error,
-        latency_ms_raw (not scaled), measured_at (UTC, ISO 8601), accuracy_predicted, accuracy_predicted_standard_error
+        latency_ms_raw (not scaled), share_measured (of the largest SubNet's latency in the same rounds),
+        share_standard_error, measured_at (UTC, ISO 8601), accuracy_predicted, accuracy_predicted_standard_error
         (points; empty where it is not known), accuracy_inherited (with the SuperNet's weights, test set, percent),
         accuracy_measured (of the exported file, test set, percent), accuracy_standard_error (clustered by base image),
         accuracy_change_standard_error (of accuracy_measured minus that of ``original``, points: both see the same
@@ -195,8 +197,7 @@ def with_budgets(
 
     Returns:
         The table with the columns ``budget_ms`` and ``budget_met`` (True or False; both are empty without a budget, and
-        the latter where nothing was measured). A warning names each export that misses its budget, and each share
-        that comes to another latency than the search was given.
+        the latter where nothing was measured). A warning names each export that misses its budget.
     """
     budget = table["name"].map({**limits, **_shares_now(table, limits, shares)}).astype(float)
     measured = table["latency_ms_measured"]
@@ -217,17 +218,8 @@ def _shares_now(table: pd.DataFrame, limits: Mapping[str, float], shares: Mappin
     whole = table.loc[(table["name"] == LARGEST) & table["latency_ms_measured"].notna()]
     if whole.empty or not shares:
         return {}
-    whole_ms, error = (float(whole[f"latency_ms_{kind}"].iloc[0]) for kind in ("measured", "standard_error"))
-    now = {name: share * whole_ms for name, share in shares.items() if name in limits}
-    noise = max(DISAGREEMENT, 2 * error / whole_ms)
-    for name, budget in now.items():
-        if abs(limits[name] / budget - 1) > noise:
-            logger.warning(
-                "%s: %.3g %% of the largest SubNet are %.4g ms as measured now, but the SubNet was chosen for %.4g ms, "
-                "%.3g %% of it: the machine has changed since; run again with --forcerun validate on a quiet device",
-                *(name, 100 * shares[name], budget, limits[name], 100 * limits[name] / whole_ms),
-            )
-    return now
+    whole_ms = float(whole["latency_ms_measured"].iloc[0])
+    return {name: share * whole_ms for name, share in shares.items() if name in limits}
 
 
 def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:
@@ -261,7 +253,9 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
 
 
 def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None, effort: Effort) -> pd.DataFrame:
-    """Latency (ms), scaled with its standard error and not scaled, and peak memory (MiB); all NaN without a LUT.
+    """Latency (ms), scaled with its standard error and not scaled, its share of the largest SubNet's, and peak memory.
+
+    All are NaN without a LUT. Memory is in MiB.
 
     Args:
         networks: by name.
@@ -271,10 +265,10 @@ def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None
 
     Returns:
         One row for each network: name, latency_ms_measured, latency_ms_standard_error, latency_ms_raw,
-        memory_mb_measured.
+        memory_mb_measured, and the columns of ``SHARE``.
     """
     table = pd.DataFrame({"name": list(networks)})
-    table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured"]] = np.nan
+    table[["latency_ms_measured", "latency_ms_standard_error", "latency_ms_raw", "memory_mb_measured", *SHARE]] = np.nan
     table["measured_at"] = None
     if lut is not None:
         with Session(device) as session:
@@ -284,6 +278,8 @@ def measured_on_device(networks: Networks, device: DeviceConfig, lut: LUT | None
         table["latency_ms_measured"] = [row.latency_ms for row in rows]
         table["latency_ms_standard_error"] = [row.standard_error for row in rows]
         table["latency_ms_raw"] = [row.raw_ms for row in rows]
+        shares = timed(rounds, LARGEST)
+        table[list(SHARE)] = [(shares[row.key].share, shares[row.key].share_error) for row in rows]
         table["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     return table
 

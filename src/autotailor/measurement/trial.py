@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autotailor.ir.space.subnet import SubNet, largest
-from autotailor.profiling.networks.timing import Measurement
-from autotailor.search.choice import Accuracies, Candidates, columns
+from autotailor.measurement.sessions import SHARE, Timed
+from autotailor.search.choice import Accuracies, Candidates, columns, upper_of
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.distribution import Distribution
-from autotailor.search.robust.forecast import ROUNDING, LatencyForecast, Timing
+from autotailor.search.robust.forecast import ROUNDING, LatencyForecast
+from autotailor.search.robust.whole import Timing
 
 if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
 
-MEASURED = ("latency_ms_measured", "latency_ms_standard_error", "probability", "met")
+MEASURED = ("latency_ms_measured", "latency_ms_standard_error", *SHARE, "probability", "met")
 """Columns of ``confirmed.csv`` behind those of ``candidates.csv``."""
-DISAGREEMENT = 0.05
-"""Relative difference between two latencies of one network that counts as a changed machine, not as noise."""
-Time = Callable[[Sequence[SubNet]], Sequence[Measurement]]
-"""Measures the latency of distinct SubNets."""
+Time = Callable[[Sequence[SubNet]], Sequence[Timed]]
+"""Measures the latency of distinct SubNets, and what each takes of the largest SubNet's in the same rounds."""
 
 
 class Trial:
@@ -49,9 +48,9 @@ class Trial:
         self._objectives, self._front, self._forecast, self._time = objectives, front, forecast, time
         self._limits, self._accuracies = candidates.limits, candidates.accuracies
         self._tried = {name: list(subnets) for name, subnets in candidates.contests.items()}
-        self._found: dict[SubNet, Measurement] = {}
+        self._found: dict[SubNet, Timed] = {}
         self._costs: dict[SubNet, float] = {}
-        self._outlooks: dict[SubNet, Distribution] = {}
+        self._outlooks: dict[tuple[SubNet, bool], Distribution] = {}
 
     @property
     def everyone(self) -> tuple[SubNet, ...]:
@@ -61,34 +60,14 @@ class Trial:
     def begin(self, again: Iterable[SubNet]) -> None:
         """Measures the candidates, and learns from SubNets with another session how far sessions differ.
 
-        Budgets that are shares follow the largest SubNet, which is measured along with the candidates.
+        Where budgets are shares, the largest SubNet is among these, so that the table can state them in its latency.
         """
         fresh = [subnet for subnet in self.everyone if subnet.id not in self._earlier]
         known = {name for session in self._forecast.sessions.latencies for name in session}
         shared = [subnet for subnet in again if subnet.id in known]
         whole = [largest(self._front.space)] if self._shares else []
         self.measure(dict.fromkeys([*fresh, *shared, *whole]) if fresh else ())
-        found = {subnet.id: each.latency_ms for subnet, each in self._found.items()}
-        then = self._forecast
-        self._forecast = self._forecast.after_session(found)
-        if whole and self._found:
-            self._restate(whole[0], then.expected(self._predicted(whole[0])))
-
-    def _restate(self, whole: SubNet, then_ms: float) -> None:
-        """Scales budgets that are shares by how the largest SubNet's latency differs from ``then_ms``.
-
-        The search has read the shares with ``then_ms``, the latency of another session.
-        """
-        now_ms = self._outlook(whole).median_ms
-        restated = {name: limit * now_ms / then_ms for name, limit in self._limits.items() if name in self._shares}
-        self._limits = {**self._limits, **restated}
-        if restated and abs(now_ms / then_ms - 1) > DISAGREEMENT:
-            log.warning(
-                "the largest SubNet takes %.4g ms by what is measured now, and took %.4g ms for the search: budgets "
-                "that are shares follow it (%s), but the search did not; run again with --forcerun validate on a quiet "
-                "device",
-                *(now_ms, then_ms, ", ".join(f"{name} {limit:.4g} ms" for name, limit in restated.items())),
-            )
+        self._forecast = self._forecast.after_session({subnet.id: each for subnet, each in self._found.items()})
 
     def measure(self, subnets: Iterable[SubNet]) -> None:
         """Measures those that were not measured yet."""
@@ -107,23 +86,23 @@ class Trial:
 
     def choose(self, name: str, accuracies: Accuracies) -> SubNet:
         """The SubNet of a budget with the highest posterior of accuracy, or the one most likely to meet the budget."""
-        limit, unit = self._limits[name], self._objectives.kind.unit
+        limit = self._limits[name]
         if sure := self._sure(name):
             best = max(sure, key=lambda subnet: (accuracies[subnet.id].posterior, -self._predicted(subnet)))
             first = max(self._tried[name], key=self._accuracy)
             if first not in sure and (found := self._last(first)) is not None:
                 log.info(
-                    "%s: SubNet %s takes the place of SubNet %s, which was measured at %.4g %s, with %.4g %s allowed",
-                    *(name, best.id, first.id, found.latency_ms, unit, limit, unit),
+                    "%s: SubNet %s takes the place of SubNet %s, which was measured at %s, with %s allowed",
+                    *(name, best.id, first.id, self._told(name, found), self._told(name)),
                 )
             return best
-        best = max(self._tried[name], key=lambda subnet: self._outlook(subnet).probability(limit))
+        best = max(self._tried[name], key=lambda subnet: self._outlook(subnet, name).probability(limit))
         if (found := self._last(best)) is not None:
             log.warning(
-                "%s: of %d SubNets that were measured, none is sure to meet %.4g %s; SubNet %s is taken, at %.4g %s, "
+                "%s: of %d SubNets that were measured, none is sure to meet %s; SubNet %s is taken, at %s, "
                 "which meets it again with a probability of %.0f %%: raise the budget, or lower search.confidence",
-                *(name, len(self._tried[name]), limit, unit, best.id, found.latency_ms, unit),
-                100 * self._outlook(best).probability(limit),
+                *(name, len(self._tried[name]), self._told(name), best.id, self._told(name, found)),
+                100 * self._outlook(best, name).probability(limit),
             )
         return best
 
@@ -134,17 +113,18 @@ class Trial:
         rows = [
             (
                 name,
-                limit,
+                limit * self._now if self._is_share(name) else limit,
+                self._shares[name] if self._is_share(name) else None,
                 subnet.id,
                 self._predicted(subnet),
-                self._forecast.of(subnet, self._predicted(subnet)).quantile(self._forecast.confidence),
+                *upper_of(self._forecast, subnet, self._predicted(subnet)),
                 float(self._objectives.accuracy.predict(subnet.to_array())[0]),
                 *astuple(accuracies[subnet.id]),
                 subnet == chosen[name],
                 subnet.to_json(),
                 *self._measured(subnet),
-                self._outlook(subnet).probability(limit),
-                self._is_sure(subnet, limit),
+                self._outlook(subnet, name).probability(limit),
+                self._is_sure(subnet, name),
             )
             for name, limit in self._limits.items()
             for subnet in dict.fromkeys([*self._tried[name], *self._sure(name)])
@@ -154,11 +134,32 @@ class Trial:
     def _sure(self, name: str) -> list[SubNet]:
         """The SubNets that meet a budget with the confidence, those that were tried for other budgets included."""
         allowed = self._beside.get(name, NONE)
-        sure = [subnet for subnet in self.everyone if self._is_sure(subnet, self._limits[name])]
+        sure = [subnet for subnet in self.everyone if self._is_sure(subnet, name)]
         return [subnet for subnet in sure if subnet in self._tried[name] or allowed.allow(subnet)]
 
-    def _is_sure(self, subnet: SubNet, limit: float) -> bool:
-        return self._forecast.is_met(self._outlook(subnet), limit)
+    def _is_sure(self, subnet: SubNet, name: str) -> bool:
+        return self._judging(name).is_met(self._outlook(subnet, name), self._limits[name])
+
+    def _is_share(self, name: str) -> bool:
+        return name in self._shares and self._forecast.shares is not None
+
+    def _judging(self, name: str) -> LatencyForecast:
+        return self._forecast.judging(shares=self._is_share(name))
+
+    @property
+    def _now(self) -> float:
+        """Latency of the largest SubNet in this session over that in which budgets that are shares are kept."""
+        whole = self._forecast.judging(shares=True).whole
+        found = None if whole is None else self._found.get(whole.subnet)
+        return 1.0 if whole is None or found is None else found.latency_ms / whole.latency_ms
+
+    def _told(self, name: str, found: Timing | None = None) -> str:
+        """A budget, or what was measured for it, as messages name it."""
+        unit = self._objectives.kind.unit
+        if self._is_share(name):
+            share = self._shares[name] if found is None else found.share
+            return f"{100 * share:.3g} % of the largest SubNet's {self._objectives.kind.title}"
+        return f"{self._limits[name] if found is None else found.latency_ms:.4g} {unit}"
 
     def _next(self, name: str, *, is_last: bool) -> SubNet | None:
         """The SubNet of the front to measure next; None where the choice of the search holds, or none is better."""
@@ -166,8 +167,9 @@ class Trial:
         missed = [subnet for subnet in tried if subnet not in sure]
         if max(tried, key=self._accuracy) in sure or not missed:
             return None
-        closest = min(missed, key=lambda subnet: self._outlook(subnet).quantile(self._forecast.confidence))
-        factor = self._outlook(closest).quantile(self._forecast.confidence) / self._predicted(closest)
+        judging = self._judging(name)
+        closest = min(missed, key=lambda subnet: self._outlook(subnet, name).quantile(judging.confidence))
+        factor = self._outlook(closest, name).quantile(judging.confidence) / self._predicted(closest)
         limit = min(self._limits[name] / factor, self._predicted(closest) * (1 - ROUNDING))
         row = max(int(np.searchsorted(self._front.cost, limit, side="right")) - 1, 0)
         rows = range(0 if is_last and not sure else row, -1, -1)
@@ -184,21 +186,24 @@ class Trial:
             return self._accuracies[subnet.id].posterior
         return float(self._objectives.accuracy.predict(subnet.to_array())[0])
 
-    def _outlook(self, subnet: SubNet) -> Distribution:
-        """Of the next measurement of a SubNet."""
-        if subnet not in self._outlooks:
-            self._outlooks[subnet] = self._forecast.after(subnet, self._predicted(subnet), self._timings(subnet))
-        return self._outlooks[subnet]
+    def _outlook(self, subnet: SubNet, name: str) -> Distribution:
+        """Of the next measurement of a SubNet, as the forecast of a budget has it."""
+        key = subnet, self._is_share(name)
+        if key not in self._outlooks:
+            self._outlooks[key] = self._judging(name).after(subnet, self._predicted(subnet), self._timings(subnet))
+        return self._outlooks[key]
 
     def _predicted(self, subnet: SubNet) -> float:
         if subnet not in self._costs:
             self._costs[subnet] = float(self._objectives.cost.predict(subnet.to_array())[0])
         return self._costs[subnet]
 
-    def _measured(self, subnet: SubNet) -> tuple[float, float]:
-        """The last measurement with its standard error, ms."""
+    def _measured(self, subnet: SubNet) -> tuple[float, ...]:
+        """The last measurement with its standard error in ms, and the share with its standard error."""
         last = self._last(subnet)
-        return (np.nan, np.nan) if last is None else (last.latency_ms, last.standard_error)
+        if last is None:
+            return (np.nan,) * 4
+        return last.latency_ms, last.standard_error, last.share, last.share_error
 
     def _last(self, subnet: SubNet) -> Timing | None:
         return next(reversed(self._timings(subnet)), None)

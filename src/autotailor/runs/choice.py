@@ -50,6 +50,21 @@ class Chosen:
         return self.inherited if self.polished is None else self.polished
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A budget.
+
+    Attributes:
+        limit: of the cost, in its unit.
+        beside: limits of further metrics.
+        is_share: whether it is a share of the largest SubNet's cost.
+    """
+
+    limit: float
+    beside: Limits
+    is_share: bool
+
+
 def choose(
     run: RunTables,
     limit: float,
@@ -91,10 +106,12 @@ def choose(
         return {subnet.id: measured[subnet.id] for subnet in subnets}
 
     settings = search.SearchConfig.from_section(run.configuration["search"])
-    budget = {run.cost.name: limit, **beside.named} if beside else limit
+    alone = limit if share is None else f"{100 * share:.12f}%"
+    budget = {run.cost.name: limit, **beside.named} if beside else alone
     choice = search.choose(run.objectives, run.pareto, [budget], measure, settings, run.forecast, run.further)
     table = choice.table.assign(budget=EXPORT)
-    contest = _contest(run, table, [*choice.subnets.values()], limit, beside)
+    asked = _Asked(limit, beside, share is not None)
+    contest = _contest(run, table, [*choice.subnets.values()], asked)
     candidates = search.Candidates({EXPORT: limit}, {EXPORT: contest}, measured)
     contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, share, device)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
@@ -104,7 +121,7 @@ def choose(
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None, confirmed)
     won, race = polishing.polish(run.net, run.compiled, data, {EXPORT: contest}, accuracies, config, work, expected)
     winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race, confirmed)
-    return max([winner, *_earlier(run, limit, beside, winner)], key=lambda each: each.accuracy)
+    return max([winner, *_earlier(run, asked, winner)], key=lambda each: each.accuracy)
 
 
 def _confirmed(
@@ -147,22 +164,20 @@ def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journa
     return sensitivity.measure_accuracies(run.net, data, subnets, config, journal, run.model)
 
 
-def _contest(
-    run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], limit: float, beside: Limits
-) -> list[SubNet]:
+def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: _Asked) -> list[SubNet]:
     """The new candidates, then what the run has tried, that meet the budget; the chosen one is always among them."""
     new = [SubNet.from_json(run.net.space, text) for text in table["assignment"]]
     old = [subnet for contest in run.tried.contests.values() for subnet in contest]
-    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, limit, beside)]
+    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, asked)]
 
 
-def _holds(run: RunTables, subnet: SubNet, limit: float, beside: Limits) -> bool:
+def _holds(run: RunTables, subnet: SubNet, asked: _Asked) -> bool:
     """Whether a SubNet is expected to meet the budget with the run's confidence, and keeps the limits beside it."""
-    if not beside.allow(subnet):
+    if not asked.beside.allow(subnet):
         return False
     predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
-    outlook = run.forecast_after_sessions.after(subnet, predicted, run.timings.get(subnet.id, ()))
-    return run.forecast.is_met(outlook, limit)
+    judging = run.forecast_after_sessions.judging(shares=asked.is_share)
+    return judging.is_met(judging.after(subnet, predicted, run.timings.get(subnet.id, ())), asked.limit)
 
 
 def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
@@ -171,7 +186,7 @@ def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
     return polishing.Exported(found.subnet, graph)
 
 
-def _earlier(run: RunTables, limit: float, beside: Limits, winner: Chosen) -> list[Chosen]:
+def _earlier(run: RunTables, asked: _Asked, winner: Chosen) -> list[Chosen]:
     """The polished exports of the run that meet the budget."""
     files = run.folder.file("polish.json"), run.folder.file("polished.pt")
     accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
@@ -185,5 +200,5 @@ def _earlier(run: RunTables, limit: float, beside: Limits, winner: Chosen) -> li
             winner.confirmed,
         )
         for name, each in polishing.read_exported(*files, run.net).items()
-        if each.graph is not None and _holds(run, each.subnet, limit, beside)
+        if each.graph is not None and _holds(run, each.subnet, asked)
     ]

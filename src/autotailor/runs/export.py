@@ -33,7 +33,7 @@ from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
-from autotailor.search.budgets import Budget, budget_limits, budget_shares, predicted_limit
+from autotailor.search.budgets import Budget, budget_limits, budget_shares, forecasts, predicted_limit
 from autotailor.search.joint.limits import NONE, UNITS, Limits, limits_of
 from autotailor.search.joint.reach import reach_all
 
@@ -193,7 +193,8 @@ def _limits(run: RunTables, budget: Budget) -> tuple[float, Limits]:
     beside = limits_of(budget, run.cost, run.further)
     (limit,) = budget_limits(run.objectives, run.pareto, [budget], run.forecast).values()
     if not beside:
-        predicted_limit(run.pareto, limit, "budget", run.forecast)
+        (judging,) = forecasts([budget], run.cost.name, run.forecast).values()
+        predicted_limit(run.pareto, limit, "budget", judging)
         return limit, beside
     config = SearchConfig.from_section(run.configuration["search"])
     budgets, limits = {"budget": limit}, {"budget": beside}

@@ -124,14 +124,16 @@ class RunTables:
         if self.lut is None or self.device is None:
             return AS_PREDICTED
         config = SearchConfig.from_section(self.configuration["search"])
-        return read_forecast(self.folder.file("validation.csv"), config, self.metrics["latency"].error)
+        known = self.metrics["latency"]
+        assert isinstance(known.metric, Metric)
+        return read_forecast(self.folder.file("validation.csv"), config, known.error, known.metric)
 
     @cached_property
     def forecast_after_sessions(self) -> LatencyForecast:
         """The same, with what the run's later sessions say of how sessions differ."""
         found = self.forecast
         for session in self._sessions:
-            found = found.after_session({name: each.latency_ms for name, each in session.items()})
+            found = found.after_session(session)
         return found
 
     @cached_property

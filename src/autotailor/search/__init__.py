@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from autotailor.search.joint.metrics import further_metrics
     from autotailor.search.joint.table import read_limits
     from autotailor.search.optimizer import SearchResult, Yardstick, search
-    from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast, read_forecast
+    from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
+    from autotailor.search.robust.learning import read_forecast
 
 __all__ = [
     "AS_PREDICTED",
@@ -110,7 +111,7 @@ _HOMES = {
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",
     "read_limits": "autotailor.search.joint.table",
-    "read_forecast": "autotailor.search.robust.forecast",
+    "read_forecast": "autotailor.search.robust.learning",
     "search": "autotailor.search.optimizer",
     "solve": "autotailor.search.constrained.solve",
     "write_budgets": "autotailor.search.budgets",

@@ -9,7 +9,7 @@ import numpy as np
 
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.budgets import Budgets, budget_limits, predicted_limit
+from autotailor.search.budgets import Budgets, budget_limits, forecasts, predicted_limit
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import exact_or_reason
 from autotailor.search.front import Front, Objectives
@@ -43,12 +43,13 @@ def best_at(
         front = _front(objectives, config)
         named = budget_limits(objectives, front, budgets, forecast)
         beside = all_limits(budgets, objectives.kind, further)
+        judging = forecasts(budgets, objectives.kind.name, forecast)
         reach = Reach(objectives, front, config, forecast)
 
         def row(name: str, value: float) -> IntArray:
             if beside[name]:
                 return reach.nearest(value, beside[name]).best.to_array()
-            position = front.position(predicted_limit(front, value, name, forecast))
+            position = front.position(predicted_limit(front, value, name, judging[name]))
             return np.asarray(front.indices[position], dtype=np.int64)
 
         return np.stack([row(name, value) for name, value in named.items()])

@@ -76,6 +76,12 @@ def budget_shares(budgets: Budgets, cost: str) -> dict[str, float]:
     return {name: float(share[1]) / 100 for name, share in named if share}
 
 
+def forecasts(budgets: Budgets, cost: str, forecast: LatencyForecast) -> dict[str, LatencyForecast]:
+    """Name of each budget to the forecast that it is judged by: that of shares for ``budget_shares``."""
+    shares = budget_shares(budgets, cost)
+    return {name: forecast.judging(shares=name in shares) for name in budget_names(budgets)}
+
+
 def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyForecast = AS_PREDICTED) -> float:
     """The largest predicted cost that meets a budget with the forecast's confidence, in the unit of the cost.
 

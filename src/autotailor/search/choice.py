@@ -15,10 +15,10 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
-from autotailor.search.budgets import Budgets, budget_limits
+from autotailor.search.budgets import Budgets, budget_limits, budget_shares, forecasts
 from autotailor.search.candidates import safe_candidates
 from autotailor.search.config import SearchConfig
-from autotailor.search.cost import COSTS, Cost
+from autotailor.search.cost import BUDGET_SHARE, COSTS, UPPER_SHARE, Cost
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Further, all_limits
@@ -38,8 +38,9 @@ def columns(kind: Cost) -> tuple[str, ...]:
     return (
         "budget",
         kind.budget,
+        *([BUDGET_SHARE] if kind.is_measured else []),
         "subnet",
-        *dict.fromkeys((kind.column, kind.upper)),
+        *kind.columns,
         "accuracy_predicted",
         *ACCURACIES,
         "chosen",
@@ -99,6 +100,7 @@ def choose(
     joint = reach_all(objectives, front, asked, all_limits(budgets, objectives.kind, further), config, forecast)
     limits = {name: joint[name].budget if name in joint else budget for name, budget in asked.items()}
     beside = {name: joint[name].limits if name in joint else NONE for name in asked}
+    judging = forecasts(budgets, objectives.kind.name, forecast)
     found = {
         name: safe_candidates(
             objectives,
@@ -107,7 +109,7 @@ def choose(
             name,
             config.candidates,
             config.seed,
-            forecast,
+            judging[name],
             beside[name],
             joint[name].best if name in joint else None,
         )
@@ -115,18 +117,20 @@ def choose(
     }
     everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
     cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in everyone}
-    upper = {s: forecast.of(s, value).quantile(forecast.confidence) for s, value in cost.items()}
+    upper = _Upper(forecast, cost)
     accuracies = measure(everyone)
 
     def best(name: str) -> SubNet:
-        meets = (s for s in everyone if upper[s] <= limits[name] * (1 + ROUNDING) and beside[name].allow(s))
+        meets = (
+            s for s in everyone if upper.of(s, judging[name]) <= limits[name] * (1 + ROUNDING) and beside[name].allow(s)
+        )
         within = list(meets) or found[name]
         return max(within, key=lambda s: (accuracies[s.id].posterior, -cost[s]))
 
     chosen = {name: best(name) for name in limits}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    costs = (cost, upper) if objectives.kind.is_measured else (cost,)
-    table = _table(objectives, limits, listed, costs, accuracies, chosen)
+    shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}
+    table = _table(objectives, limits, shares, listed, upper, accuracies, chosen)
     return Choice(chosen, with_limits(table, beside, objectives.space))
 
 
@@ -159,10 +163,9 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
         subnets = {id_: SubNet.from_assignment(space, json.loads(text)) for id_, text in assignments.items()}
         (kind,) = (kind for kind in COSTS.values() if kind.budget in table)
-        upper = dict(zip(table["subnet"], table[kind.upper].astype(float), strict=True))
         if "met" in table:
             table["chosen"] |= table["met"].astype(bool)
-            upper = dict.fromkeys(subnets, math.inf)
+        within = _within(table, kind)
         limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
         named = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
         kept = keeping(table)
@@ -171,33 +174,72 @@ def read_candidates(path: Path, space: Space) -> Candidates:
     except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
         raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
     contests = {
-        name: [
-            s
-            for id_, s in subnets.items()
-            if (upper[id_] <= limit * (1 + ROUNDING) and id_ in kept[name]) or (name, id_) in named
-        ]
-        for name, limit in limits.items()
+        name: [s for id_, s in subnets.items() if (id_ in within[name] and id_ in kept[name]) or (name, id_) in named]
+        for name in limits
     }
     return Candidates(limits, contests, accuracies)
+
+
+def _within(table: pd.DataFrame, kind: Cost) -> dict[str, set[str]]:
+    """Name of each budget to the ids of the SubNets that are expected to meet it; none where they were measured."""
+    found: dict[str, set[str]] = {}
+    for name, rows in table.groupby("budget", sort=False):
+        first = rows.iloc[0]
+        is_share = BUDGET_SHARE in table and not math.isnan(float(first[BUDGET_SHARE]))
+        limit, upper = (first[BUDGET_SHARE], UPPER_SHARE) if is_share else (first[kind.budget], kind.upper)
+        is_met = table[upper].astype(float) <= float(limit) * (1 + ROUNDING)
+        found[str(name)] = set() if "met" in table else set(table.loc[is_met, "subnet"])
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Upper:
+    """What measurements of SubNets exceed with a small probability only.
+
+    Attributes:
+        forecast: of measured costs.
+        cost: predicted, of each SubNet.
+    """
+
+    forecast: LatencyForecast
+    cost: Mapping[SubNet, float]
+
+    def of(self, subnet: SubNet, judging: LatencyForecast) -> float:
+        """In the unit of the cost, by the forecast of a budget."""
+        return judging.of(subnet, self.cost[subnet]).quantile(judging.confidence)
+
+    def row(self, subnet: SubNet) -> tuple[float, float, float]:
+        """The predicted cost, the upper one, and the upper share; NaN where shares have no forecast of their own."""
+        return (self.cost[subnet], *upper_of(self.forecast, subnet, self.cost[subnet]))
+
+
+def upper_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tuple[float, float]:
+    """The columns ``Cost.upper`` and ``UPPER_SHARE`` of a SubNet with a predicted cost."""
+    upper, shares = forecast.of(subnet, predicted).quantile(forecast.confidence), forecast.shares
+    if shares is None or shares.whole is None:
+        return upper, math.nan
+    return upper, shares.of(subnet, predicted).quantile(shares.confidence) / shares.whole.latency_ms
 
 
 def _table(
     objectives: Objectives,
     limits: Mapping[str, float],
+    shares: Mapping[str, float],
     listed: Mapping[str, Sequence[SubNet]],
-    costs: Sequence[Mapping[SubNet, float]],
+    upper: _Upper,
     accuracies: Accuracies,
     chosen: Mapping[str, SubNet],
 ) -> pd.DataFrame:
-    """``candidates.csv`` from the SubNets that are listed under each budget; ``costs`` are predicted, and upper."""
+    """``candidates.csv`` from the SubNets that are listed under each budget, some of which are shares."""
     import pandas as pd
 
     rows = [
         (
             name,
             limits[name],
+            *([shares.get(name)] if objectives.kind.is_measured else []),
             subnet.id,
-            *(cost[subnet] for cost in costs),
+            *(upper.row(subnet) if objectives.kind.is_measured else (upper.cost[subnet],)),
             float(objectives.accuracy.predict(subnet.to_array())[0]),
             *astuple(accuracies[subnet.id]),
             subnet == chosen[name],

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from autotailor.ir.supernet import SuperNet
 
 
+BUDGET_SHARE, UPPER_SHARE = "budget_share", "upper_share"
+"""Columns: budgets that are shares of the largest SubNet's cost, and the share of it that a measurement of a SubNet
+exceeds with a small probability only."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """A metric that a search minimises.
@@ -44,6 +49,11 @@ class Cost:
     def upper(self) -> str:
         """Column of what a measurement exceeds with a small probability only; of the values where no device is."""
         return f"upper_{self.suffix}" if self.is_measured else self.column
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of predictions, and of what a measurement exceeds with a small probability only."""
+        return (self.column, self.upper, UPPER_SHARE) if self.is_measured else (self.column,)
 
     @property
     def reached(self) -> str:

@@ -12,11 +12,13 @@ import pytest
 
 import autotailor
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.subnet import SubNet, largest, smallest
+from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, smallest
+from autotailor.measurement import confirmation
 from autotailor.measurement.confirmation import Confirmation, confirm, remembered
+from autotailor.measurement.sessions import Timed
 from autotailor.measurement.trial import MEASURED
 from autotailor.prediction import Measured
-from autotailor.profiling import Measurement
+from autotailor.profiling import DeviceConfig, Measurement
 from autotailor.search import (
     LATENCY,
     Candidates,
@@ -32,6 +34,7 @@ from autotailor.search import (
 from autotailor.search.choice import columns
 from autotailor.search.joint.limits import Limits
 from autotailor.search.robust.sessions import Sessions
+from autotailor.search.robust.whole import Whole
 
 FORECAST = LatencyForecast(0.95, spread=0.03, noise=0.005, degrees=20.0)
 CONFIG = SearchConfig(candidates=3)
@@ -43,10 +46,14 @@ class Device:
     def __init__(self, objectives: Objectives, factor: Callable[[SubNet], float]) -> None:
         self.objectives, self.factor, self.asked = objectives, factor, []
 
-    def __call__(self, subnets: Sequence[SubNet]) -> list[Measurement]:
+    def latency(self, subnet: SubNet) -> float:
+        return float(self.objectives.cost.predict(subnet.to_array())[0]) * self.factor(subnet)
+
+    def __call__(self, subnets: Sequence[SubNet]) -> list[Timed]:
         self.asked.append(list(subnets))
-        costs = [float(self.objectives.cost.predict(subnet.to_array())[0]) * self.factor(subnet) for subnet in subnets]
-        return [Measurement(s.id, ms, 0.001 * ms, 9, ms) for s, ms in zip(subnets, costs, strict=True)]
+        whole = self.latency(largest(self.objectives.space))
+        costs = [self.latency(subnet) for subnet in subnets]
+        return [Timed(ms, 0.001 * ms, ms / whole, 0.001 * ms / whole) for ms in costs]
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +119,99 @@ def test_where_the_device_keeps_its_promise_the_choice_of_the_search_stays(
     assert again.limits == candidates.limits
 
 
+def of_both_kinds(objectives: Objectives) -> LatencyForecast:
+    """Of a restless device: sessions differ by much, but all SubNets of a session alike."""
+    whole = largest(objectives.space)
+    predicted = float(objectives.cost.predict(whole.to_array())[0])
+    sessions = Sessions(0.015, ({whole.id: predicted},))
+    shares = replace(FORECAST, whole=Whole(whole, predicted, predicted))
+    return replace(FORECAST, noise=0.05, sessions=sessions, shares=shares)
+
+
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.8])
-def test_budgets_that_are_shares_follow_the_largest_subnet_of_the_session(
+def test_budgets_that_are_shares_are_judged_within_the_session(
     objectives: Objectives, front: Front, candidates: Candidates, factor: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The whole session is slower than that of the search: the share, and so the choice, stays."""
+    """The whole session is slower than that of the search: the shares, and so the choice, are the same."""
     device = Device(objectives, lambda _: factor)
     shares = budget_shares(["60%", "80%"], "latency")
-    found = confirm(objectives, front, candidates, FORECAST, device, measure, 3, shares=shares)
+    again = (largest(objectives.space),)
+    forecast = of_both_kinds(objectives)
+    found = confirm(objectives, front, candidates, forecast, device, measure, 3, again=again, shares=shares)
     assert found.subnets == {name: chosen_by_search(candidates, name) for name in candidates.limits}
-    assert largest(objectives.space) in device.asked[0]
-    limits = found.table.groupby("budget")["budget_ms"].first()
+    assert len(device.asked) == 1
+    table = found.table.groupby("budget").first()
     for name, limit in candidates.limits.items():
-        assert limits[name] == pytest.approx(factor * limit, rel=0.05)
-    assert ("--forcerun validate" in caplog.text) is (factor != 1.0)
+        assert table["budget_share"][name] == shares[name]
+        assert table["budget_ms"][name] == pytest.approx(factor * limit)
+        row = row_of(found, name, found.subnets[name])
+        assert row["share_measured"] * factor * table["budget_ms"][name] == pytest.approx(
+            row["latency_ms_measured"] * factor * table["budget_share"][name]
+        )
+        assert row["probability"] > 0.95
+    assert not caplog.text
+
+
+def test_a_budget_in_milliseconds_keeps_its_margin_beside_one_that_is_a_share(
+    objectives: Objectives, front: Front, candidates: Candidates
+) -> None:
+    """What a session adds to the noise counts for milliseconds alone."""
+    device, again = Device(objectives, lambda _: 1.0), (largest(objectives.space),)
+    shares = budget_shares(["60%", 1.0], "latency")
+    found = confirm(
+        objectives, front, candidates, of_both_kinds(objectives), device, measure, 0, again=again, shares=shares
+    )
+    table = found.table.set_index("budget")
+    assert table["budget_share"].isna().tolist() == [name == "budget_02" for name in table.index]
+    upper = (table["upper_ms"] / table["latency_ms_predicted"]).groupby("budget").max()
+    whole = float(objectives.cost.predict(largest(objectives.space).to_array())[0])
+    shared = (table["upper_share"] * whole / table["latency_ms_predicted"]).groupby("budget").max()
+    assert (shared < upper - 0.03).all()
+    both = budget_shares(["60%", "80%"], "latency")
+    other = confirm(
+        objectives, front, candidates, of_both_kinds(objectives), device, measure, 0, again=again, shares=both
+    )
+    chosen = chosen_by_search(candidates, "budget_02")
+    sure, unsure = (row_of(each, "budget_02", chosen)["probability"] for each in (other, found))
+    assert unsure < sure
+    assert row_of(found, "budget_01", chosen)["probability"] == row_of(other, "budget_01", chosen)["probability"]
+
+
+def test_messages_name_a_share_as_one(
+    objectives: Objectives, front: Front, candidates: Candidates, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = largest(objectives.space)
+    device = Device(objectives, lambda subnet: 1.0 if subnet == whole else 2.5)
+    shares = budget_shares(["60%", "80%"], "latency")
+    confirm(objectives, front, candidates, of_both_kinds(objectives), device, measure, 0, shares=shares)
+    assert "none is sure to meet 60 % of the largest SubNet's latency; SubNet" in caplog.text
+
+
+def test_the_largest_subnet_is_in_every_batch_and_shares_are_those_of_the_same_rounds(
+    resnet_net: autotailor.SuperNet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The machine changes its speed from round to round, and from batch to batch."""
+    space, speeds = resnet_net.space, iter([1.0, 1.3, 0.8, 2.0, 1.7, 2.4])
+    batches: list[list[SubNet]] = []
+
+    def rounds(net: object, subnets: Sequence[SubNet], *_: object, **options: object) -> list[list[Measurement]]:
+        batches.append(list(subnets))
+        found = []
+        for speed in (next(speeds) for _ in range(3)):
+            latencies = {s.id: speed * (4.0 if s == largest(space) else 1.0) for s in subnets}
+            found.append([Measurement(name, ms, 0.01, 9, ms) for name, ms in latencies.items()])
+        return found
+
+    monkeypatch.setattr(confirmation, "measure_subnets", rounds)
+    subnets = sample_distinct(space, 40, np.random.default_rng(0))
+    subnets = [subnet for subnet in subnets if subnet != largest(space)]
+    time = confirmation.timing(resnet_net, DeviceConfig("host"), None, confirmation.ConfirmEffort(), tmp_path)  # type: ignore[arg-type]
+    found = time([*subnets, largest(space)])
+    assert [batch[0] for batch in batches] == [largest(space)] * 2
+    assert [len(batch) for batch in batches] == [32, len(subnets) - 31 + 1]
+    assert [each.share for each in found] == pytest.approx([0.25] * len(subnets) + [1.0])
+    assert [each.share_error for each in found] == pytest.approx([0.0] * len(found), abs=1e-12)
+    assert found[0].standard_error > 0.1
 
 
 def test_the_next_candidate_takes_the_place_of_one_that_misses(

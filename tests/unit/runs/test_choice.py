@@ -11,7 +11,6 @@ import pytest
 import autotailor
 from autotailor.measurement.sessions import Timed
 from autotailor.prediction import Measured
-from autotailor.profiling import Measurement
 from autotailor.runs import Run, choice
 
 
@@ -67,9 +66,9 @@ def test_on_the_device_only_what_the_run_has_not_measured_is_measured(
     """All that is new is far too slow, so that a SubNet of the run is taken."""
     asked: list[str] = []
 
-    def time(subnets: Any) -> list[Measurement]:
+    def time(subnets: Any) -> list[Timed]:
         asked.extend(subnet.id for subnet in subnets)
-        return [Measurement(subnet.id, 10.0, 0.01, 9, 10.0) for subnet in subnets]
+        return [Timed(10.0, 0.01) for _ in subnets]
 
     monkeypatch.setattr(choice.confirmation, "timing", lambda *_: time)
     monkeypatch.setattr(

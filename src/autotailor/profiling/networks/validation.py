@@ -24,6 +24,7 @@ from autotailor.progress.bars import track
 COLUMNS = (
     *("subnet", "predicted_ms", "measured_ms", "relative_error", "noise_floor"),
     *("raw_ms", "raw_error", "lut_error", "anchor_drift", "follows"),
+    "share_noise",
 )
 NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
 """The table of a run that has no device at hand: no rows."""
@@ -75,7 +76,8 @@ def validate(
         minus 1), ``lut_error`` (standard error of the prediction, from those of the LUT's rows, over the prediction;
         empty without ``errors``), ``anchor_drift`` (how much slower the anchor was than in the LUT, relative),
         ``follows`` (the share of the anchor's slowdown that the SubNet's rounds show, 0 to 1; only so much of the
-        drift is corrected).
+        drift is corrected), ``share_noise`` (standard deviation over the rounds of the logarithm of the SubNet's
+        latency over that of the largest SubNet; empty where that is not among them).
 
     Raises:
         DeviceError: the device cannot be used.
@@ -144,6 +146,8 @@ def table(
     measured, raw, drift, follows = (
         np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms", "anchor_drift", "follows")
     )
+    logs = np.log([[m.latency_ms for m in found] for found in rounds])
+    whole = [row for row, subnet in enumerate(subnets) if subnet == largest(subnet.space)]
     return pd.DataFrame(
         {
             "subnet": [subnet.id for subnet in subnets],
@@ -156,5 +160,6 @@ def table(
             "lut_error": np.nan if errors is None else errors.predict(indices) / predicted,
             "anchor_drift": drift,
             "follows": follows,
+            "share_noise": np.std(logs - logs[:, whole], axis=0, ddof=1) if whole else np.nan,
         }
     )[list(COLUMNS)]

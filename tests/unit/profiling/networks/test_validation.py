@@ -37,6 +37,9 @@ def test_table_compares_prediction_and_the_mean_of_the_rounds(net: autotailor.Su
     assert np.allclose(frame["predicted_ms"] / [2.2, 1.0] - 1, frame["raw_error"])
     assert frame["anchor_drift"].tolist() == pytest.approx([0.1, 0.0])
     assert frame["follows"].tolist() == pytest.approx([2.5 / 3, 1.0])
+    assert frame["share_noise"].tolist() == pytest.approx([0.0, np.std(np.log([2.0, 2.1, 2.2]), ddof=1)])
+    alone = table(subnets[1:], net.macs(), [each[1:] for each in (first, between, last)])
+    assert alone["share_noise"].isna().all()
     assert kendall_tau(frame["predicted_ms"], frame["measured_ms"]) == 1.0
 
 

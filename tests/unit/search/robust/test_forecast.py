@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotailor.ir.space.subnet import SubNet, largest
-from autotailor.profiling import Measurement
+from autotailor.measurement.sessions import Timed
 from autotailor.search import Objectives, SearchConfig, SearchError
-from autotailor.search.robust.forecast import TYPICAL, USED, LatencyForecast, forecast, read_forecast
+from autotailor.search.robust.bias import TYPICAL
+from autotailor.search.robust.forecast import LatencyForecast
+from autotailor.search.robust.learning import USED, forecast, read_forecast
 
 CONFIDENCE = 0.95
 
@@ -30,8 +32,8 @@ def validation(bias: float, slope: float, spread: float, noise: float, seed: int
     return pd.DataFrame({"subnet": names, **dict(zip(USED, columns, strict=True))})
 
 
-def timing(latency_ms: float, error_ms: float) -> Measurement:
-    return Measurement("", latency_ms, error_ms, 1, latency_ms)
+def timing(latency_ms: float, error_ms: float) -> Timed:
+    return Timed(latency_ms, error_ms)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,9 @@ def shares_met(subnet: SubNet, session_noise: float, usual: float) -> tuple[floa
         columns = (predicted[:20], sessions[0][:20], floor, np.full(20, 0.01))
         table = pd.DataFrame({"subnet": names[:20], **dict(zip(USED, columns, strict=True))})
         found = forecast(table, CONFIDENCE, session_noise=usual)
-        again = found.after_session(dict(zip(names[18:], sessions[1][18:], strict=True)))
+        again = found.after_session(
+            {name: timing(ms, 0.0) for name, ms in zip(names[18:], sessions[1][18:], strict=True)}
+        )
         for row in (20, 25):
             outlook = again.after(subnet, predicted[row], [timing(sessions[1][row], 0.0023 * sessions[1][row])])
             before.append(sessions[2][row] <= found.of(subnet, predicted[row]).quantile(CONFIDENCE))

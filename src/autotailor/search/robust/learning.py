@@ -1,0 +1,117 @@
+"""Learns forecasts from the SubNets of ``validation.csv``, for budgets in milliseconds and for those that are shares.
+
+The noise of a round is what the rounds of a SubNet disagree by: the median noise floor is 0.954 times it where rounds
+are Gaussian. For budgets in milliseconds it holds what moves all SubNets of a round alike, which later measurements do
+not share.
+
+A share is a ratio of two latencies of one session, so that what moves both alike cancels. Its forecast is that of
+y - y_0 from x - x_0, where 0 is the largest SubNet: the same line, learnt from the other SubNets, with the noise that
+the rounds of these ratios show, and with sessions that differ by what these ratios differ by. The offset of the line
+holds what the largest SubNet was off by in the session of ``validation.csv``, in place of its row. Beforehand, ratios
+differ from session to session as much as latencies in units of the anchor do, since these are ratios of two networks,
+too; the SubNets of ``validation.csv`` that a later session measures along say what is true of this device.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import largest
+from autotailor.search.config import SearchConfig
+from autotailor.search.errors import SearchError
+from autotailor.search.robust.bias import TYPICAL, learn
+from autotailor.search.robust.forecast import Errors, LatencyForecast
+from autotailor.search.robust.sessions import Sessions
+from autotailor.search.robust.whole import Whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOISE_OF_FLOOR = 1 / 0.954
+"""A round's standard deviation over the median absolute difference of two rounds: 1 / (sqrt(2) 0.6745)."""
+USED = ("predicted_ms", "measured_ms", "noise_floor", "lut_error")
+SHARE_NOISE = "share_noise"
+"""The column of what the rounds of a SubNet's share disagree by; files of earlier versions have none."""
+
+
+def read_forecast(
+    path: Path, config: SearchConfig, errors: Errors | None = None, latency: Metric | None = None
+) -> LatencyForecast:
+    """The forecast of a device, from its ``validation.csv``.
+
+    Args:
+        path: of the file. Without rows, as where the LUT is imported, the predictor counts as unbiased, with a spread
+            of ``TYPICAL``, which is that of whole networks in a session of their own.
+        config: the confidence, and the usual noise between sessions.
+        errors: standard errors of predictions.
+        latency: predicted latencies, ms. Without them, budgets that are shares have no forecast of their own.
+
+    Raises:
+        SearchError: the file is no such table, or a latency is not above 0, or the largest SubNet is not among the
+            measured ones.
+    """
+    import pandas as pd
+
+    try:
+        found = pd.read_csv(path)
+        table = found[["subnet", *USED]].astype({"subnet": str, **dict.fromkeys(USED, np.float64)})
+        table[SHARE_NOISE] = found[SHARE_NOISE].astype(np.float64) if SHARE_NOISE in found else np.nan
+        in_ms = forecast(table, config.confidence, errors, config.session_noise)
+        return in_ms if latency is None else replace(in_ms, shares=of_shares(table, in_ms, latency))
+    except (OSError, ValueError, KeyError, SearchError) as error:
+        raise SearchError(f"{path} is no table of measured SubNets ({error}); run the rule validate") from error
+
+
+def forecast(
+    table: pd.DataFrame, confidence: float, errors: Errors | None = None, session_noise: float = 0.0
+) -> LatencyForecast:
+    """Of latencies in milliseconds; see ``read_forecast``; ``table`` has the columns ``subnet`` and ``USED``."""
+    predicted, measured, floor, lut_error = (table[name].to_numpy(dtype=np.float64) for name in USED)
+    if not len(table):
+        return LatencyForecast(confidence, spread=TYPICAL, usual=TYPICAL, errors=errors)
+    if not ((predicted > 0) & (measured > 0) & np.isfinite(predicted + measured + floor)).all():
+        raise SearchError("expected latencies above 0 ms with their noise floor")
+    usual = float(np.sqrt(np.mean(np.square(lut_error)))) if np.isfinite(lut_error).all() else TYPICAL
+    noise = NOISE_OF_FLOOR * float(np.median(floor))
+    sessions = Sessions(session_noise, (dict(zip(table["subnet"], measured.tolist(), strict=True)),))
+    found = asdict(learn(predicted, measured, floor))
+    return LatencyForecast(confidence, **found, noise=noise, usual=usual, errors=errors, sessions=sessions)
+
+
+def of_shares(table: pd.DataFrame, in_ms: LatencyForecast, latency: Metric) -> LatencyForecast:
+    """Of latencies of sessions in which the largest SubNet takes what ``in_ms`` expects of it.
+
+    Args:
+        table: as of ``forecast``, with the column ``SHARE_NOISE``. Where its values are missing, ratios count as noisy
+            as latencies are.
+        in_ms: the forecast in milliseconds, from the same table.
+        latency: predicted latencies, ms.
+
+    Raises:
+        SearchError: SubNets were measured, and the largest is not among them.
+    """
+    subnet = largest(latency.space)
+    predicted_ms = float(latency.predict(subnet.to_array())[0])
+    whole = Whole(subnet, predicted_ms, in_ms.expected(predicted_ms))
+    if not len(table):
+        return replace(in_ms, whole=whole)
+    is_whole = table["subnet"] == subnet.id
+    if not is_whole.any():
+        raise SearchError("expected the largest SubNet among the measured ones")
+    first, others = table[is_whole].iloc[0], table[~is_whole]
+    if others.empty:
+        return replace(in_ms, offset=0.0, slope=0.0, spread=TYPICAL, degrees=1.0, whole=whole)
+    restated = others["measured_ms"].to_numpy() * (whole.latency_ms / first["measured_ms"])
+    rounds = others[SHARE_NOISE].to_numpy(dtype=np.float64)
+    is_known = bool(np.isfinite(rounds).all())
+    noise = math.sqrt(float(np.mean(rounds**2))) if is_known else in_ms.noise
+    disagreement = rounds / NOISE_OF_FLOOR if is_known else others["noise_floor"].to_numpy()
+    found = asdict(learn(others["predicted_ms"].to_numpy(), restated, disagreement))
+    sessions = Sessions(in_ms.sessions.usual, (dict(zip(others["subnet"], restated.tolist(), strict=True)),))
+    return replace(in_ms, **found, noise=noise, sessions=sessions, whole=whole)
