@@ -29,7 +29,8 @@ class SearchConfig:
             the SubNet with the best prediction is exported.
         confidence: probability with which a SubNet is to meet its budget when it is measured; 0.5 leaves it to chance.
         session_noise: relative standard deviation of a SubNet's latency, in units of the anchor, from one session of
-            measuring to the next, before this device has told its own; 0: sessions do not differ.
+            measuring to the next, before this device has told its own, and that of its latency over the largest
+            SubNet's; 0: sessions do not differ.
         evaluations: SubNets along the front that are evaluated before the search, so that the prediction is best where
             SubNets are chosen; it has no effect where the prediction is the sum of single drops.
         regret: points of accuracy; these evaluations end where the choice at each budget is expected to lose no more.
