@@ -174,14 +174,13 @@ def test_a_budget_in_milliseconds_keeps_its_margin_beside_one_that_is_a_share(
     chosen = chosen_by_search(candidates, "budget_02")
     sure, unsure = (row_of(each, "budget_02", chosen)["probability"] for each in (other, found))
     assert unsure < sure
-    assert row_of(found, "budget_01", chosen)["probability"] == row_of(other, "budget_01", chosen)["probability"]
 
 
 def test_messages_name_a_share_as_one(
     objectives: Objectives, front: Front, candidates: Candidates, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = largest(objectives.space)
-    device = Device(objectives, lambda subnet: 1.0 if subnet == whole else 2.5)
+    device = Device(objectives, lambda subnet: 1.0 if subnet == whole else 100.0)
     shares = budget_shares(["60%", "80%"], "latency")
     confirm(objectives, front, candidates, of_both_kinds(objectives), device, measure, 0, shares=shares)
     assert "none is sure to meet 60 % of the largest SubNet's latency; SubNet" in caplog.text
