@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,32 @@ def test_a_subnet_that_the_run_has_measured_above_the_budget_is_not_taken(
     assert found.confirmed is not None
     (row,) = found.confirmed[found.confirmed["subnet"] == first.id].to_dict("records")
     assert (row["met"], row["latency_ms_measured"]) == (False, slow[first.id][0].latency_ms)
+
+
+def test_a_share_is_judged_by_what_subnets_took_of_the_largest_in_their_own_session(
+    finished_run: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session of half the speed moves latencies, and no share; in milliseconds, the same SubNet would be refused."""
+    monkeypatch.setattr(
+        choice.sensitivity,
+        "measure_accuracies",
+        lambda net, data, subnets, *_: {subnet.id: Measured.alone(10.0, 0.5) for subnet in subnets},
+    )
+    run = autotailor.open_run(finished_run)
+    row = table[table["met"]].sort_values("accuracy_posterior").iloc[-1]
+    share = 1.1 * float(row["share_measured"])
+    (timed,) = {each.share for each in run.timings[row["subnet"]]}
+    assert timed == pytest.approx(row["share_measured"])
+    slow = [replace(each, latency_ms=2 * each.latency_ms) for each in run.timings[row["subnet"]]]
+    monkeypatch.setitem(run.__dict__, "timings", {**run.timings, row["subnet"]: slow})
+    whole = run.forecast.judging(shares=True).whole
+    assert whole is not None
+    limit = share * whole.latency_ms
+    found = choice.choose(run, limit, None, tmp_path, polish=False, share=share)  # type: ignore[arg-type]
+    assert found.exported.subnet.id == row["subnet"]
+    assert found.confirmed is not None
+    assert set(found.confirmed["budget_share"]) == {share}
+    assert choose(run, limit, tmp_path, polish=False).exported.subnet.id != row["subnet"]
 
 
 def test_on_the_device_only_what_the_run_has_not_measured_is_measured(
