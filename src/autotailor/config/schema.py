@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
@@ -13,6 +14,11 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from autotailor.config.errors import ConfigError
 from autotailor.config.names import unknown
+
+LIMITS = frozenset({"device.drift", "device.max_minutes", "profile.max_minutes"})
+"""Keys in which infinity means that there is no limit."""
+UNREAD = frozenset({"data.arguments", "device.options"})
+"""Keys whose values go to a function of the user or to a runtime as they are."""
 
 
 def validate(value: object, schema_path: Path, where: str) -> None:
@@ -24,12 +30,25 @@ def validate(value: object, schema_path: Path, where: str) -> None:
         where: name of the checked value, for the message.
 
     Raises:
-        ConfigError: the value does not match the schema. The message names the first mismatch and, for an unknown key,
-            the known keys.
+        ConfigError: a number is NaN or infinite where a schema's bounds cannot tell, or the value does not match the
+            schema. The message names the first mismatch and, for an unknown key, the known keys.
     """
+    for place, number in _not_finite(value):
+        wanted = "a number (infinity sets no limit)" if place in LIMITS else "a finite number"
+        raise ConfigError(f"{where}: {place} is {number}, but has to be {wanted}")
     error = best_match(_validator(schema_path.read_text(encoding="utf-8")).iter_errors(value))
     if error is not None:
         raise ConfigError(f"{where}: {_explain(error)}")
+
+
+def _not_finite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
+    """The places and values of NaN, which breaks no bound of a schema, and of infinity, which most bounds let pass."""
+    if isinstance(value, float) and not math.isfinite(value) and not (value == math.inf and place in LIMITS):
+        yield place, value
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        if (below := f"{place}.{key}" if place else str(key)) not in UNREAD:
+            yield from _not_finite(each, below)
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from autotailor import data
 from autotailor.data.digits.config import DigitsConfig
 from autotailor.data.digits.images import split_base_images
+from autotailor.data.errors import DataError
 
 SMALL = {"name": "digits", "train_images": 1100, "evaluation_images": 400}
 
@@ -111,3 +114,9 @@ def test_parameters_out_of_range_are_refused_by_name(change: dict[str, object], 
 def test_batches_out_of_range_are_refused(splits: data.DataSplits, arguments: tuple[int, ...]) -> None:
     with pytest.raises(data.DataError, match="batch_size"):
         next(splits.train.batches(*arguments))
+
+
+@pytest.mark.parametrize("key", ["scale", "contrast", "noise"])
+def test_a_range_without_end_is_refused(key: str) -> None:
+    with pytest.raises(DataError, match=rf"{key}: expected \[from, to\] with 0 <= from <= to, not \(0.5, inf\)"):
+        DigitsConfig(**{key: (0.5, math.inf)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from autotailor.data.errors import DataError
@@ -55,5 +56,5 @@ class Distortion:
 
 
 def _ascend(low: object, high: object) -> bool:
-    """Whether 0 <= low <= high for two numbers."""
-    return isinstance(low, int | float) and isinstance(high, int | float) and 0 <= low <= high
+    """Whether 0 <= low <= high for two finite numbers."""
+    return isinstance(low, int | float) and isinstance(high, int | float) and 0 <= low <= high < math.inf

@@ -251,8 +251,8 @@ class _Run:
                     self.visit(new, min(max(each, least), most))
                 self.visit_again(new, most)
                 while (vague := self.vague()) and self.budget - self.spent > LATER_SECONDS:
-                    affordable = math.floor((self.budget - self.spent) / LATER_SECONDS)
-                    self.visit(vague[: max(1, min(affordable, len(vague)))], LATER_SECONDS)
+                    affordable = math.floor(min((self.budget - self.spent) / LATER_SECONDS, len(vague)))
+                    self.visit(vague[: max(1, affordable)], LATER_SECONDS)
                     if len(self.vague()) > STALLED * len(vague):
                         logger.info("device %s: noisier than the precision target", self.session.device.name)
                         break

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -206,6 +207,16 @@ def test_measuring_again_ends_where_it_does_not_help(
     profile(operators, replace(DEVICE, precision_target=0.01), tmp_path)
     visits = [key for key in keys(tmp_path) if key != ANCHOR]
     assert sorted(visits) == sorted(feature.id for feature in operators for _ in range(each))
+
+
+def test_without_a_limit_of_time_measuring_ends_where_it_does_not_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
+) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 21)]
+    monkeypatch.setattr(simulated, "noise", 0.8)
+    profile(operators, replace(DEVICE, precision_target=0.01, max_minutes=math.inf), tmp_path)
+    visits = Counter(key for key in keys(tmp_path) if key != ANCHOR)
+    assert visits == {feature.id: 2 for feature in operators}
 
 
 def test_what_was_measured_while_the_machine_had_drifted_is_measured_again(
