@@ -75,6 +75,8 @@ def run(options: argparse.Namespace) -> None:
     device = None if options.device is None else _device(options)
     own = _own_data(options)
     net = _compile(options, section, own)
+    if own is not None or options.yaml:
+        _check_square(net, options.source)
     if own is not None:
         own.check_outputs(options.source, net.num_classes)
     if options.yaml:
@@ -93,6 +95,18 @@ def run(options: argparse.Namespace) -> None:
 
         check_writable(net, device)
         print(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
+
+
+def _check_square(net: SuperNet, source: str) -> None:
+    """Refuses a network of other than square images, which no run of the workflow can train."""
+    height, width = net.input_shape[2:]
+    if height != width:
+        is_file = source.endswith(".onnx")
+        remedy = "export it for square images, or with dynamic sides and" if is_file else "for another side"
+        raise InspectionError(
+            f"{source} takes images of {height} x {width} pixels, and a run prepares square pictures: {remedy} give "
+            f"--resolution PIXELS"
+        )
 
 
 def _device(options: argparse.Namespace) -> DeviceConfig:

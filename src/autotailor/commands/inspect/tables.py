@@ -147,9 +147,9 @@ def _subnets(net: SuperNet, macs: Metric) -> Table:
     arrays = [subnet.to_array() for subnet in named.values()]
     costs, sizes = macs.predict(arrays), net.parameters().predict(arrays)
     for (name, subnet), cost, size in zip(named.items(), costs, sizes, strict=True):
-        side = subnet[RESOLUTION] if RESOLUTION in net.space.positions else net.input_shape[-1]
+        sides = net.input_shape[2:] if RESOLUTION not in net.space.positions else (int(subnet[RESOLUTION]),)
         share = f"{cost / costs[0]:.1%}" if costs[0] else "-"
-        table.add_row(name, str(side), f"{cost:,.1f}", share.rstrip("%"), f"{size:,.2f}")
+        table.add_row(name, _times(tuple(dict.fromkeys(sides))), f"{cost:,.1f}", share.rstrip("%"), f"{size:,.2f}")
     return table
 
 

@@ -88,7 +88,13 @@ def _static(graph: str, image: ir.Value, resolution: int | None) -> list[int]:
         raise GraphError(
             f"graph {graph}: images of shape {fixed[1:]} are too large; {LARGEST_SIDE} pixels are the limit"
         )
-    if resolution is not None and resolution not in fixed[2:]:
+    if resolution is not None and fixed[2] != fixed[3]:
+        raise GraphError(
+            f"graph {graph}: the file takes images of {fixed[2]} x {fixed[3]} pixels, and a resolution is the side of "
+            f"square ones, as pictures are prepared for training; export the network for square images, or with "
+            f"dynamic sides"
+        )
+    if resolution is not None and resolution != fixed[2]:
         raise GraphError(
             f"graph {graph}: the file is fixed to images of shape {fixed[1:]}, not to {resolution} pixels; "
             f"remove the resolution, or export the network for {resolution}"

@@ -69,6 +69,24 @@ def test_it_prints_what_was_found(model: Path, capsys: pytest.CaptureFixture[str
     assert "The images stay" not in out
 
 
+def wide_file(path: Path) -> Path:
+    """An ONNX file of a network that takes images of 32 x 48 pixels, fixed by the export."""
+    torch.onnx.export(Odd().eval(), (torch.zeros(1, 3, 32, 48),), str(path), dynamo=False)
+    return path
+
+
+def test_a_network_that_is_not_square_is_shown_and_gets_no_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = wide_file(tmp_path / "wide.onnx")
+    code, out, _ = inspect(capsys, wide)
+    assert code == 0
+    assert re.search(r"largest +32 x 48 ", out)
+    code, out, err = inspect(capsys, wide, "--yaml")
+    assert (code, out) == (1, "")
+    assert "wide.onnx takes images of 32 x 48 pixels, and a run prepares square pictures: export it for square" in err
+
+
 @pytest.mark.parametrize("model", ["grouped"], indirect=True)
 def test_a_static_resolution_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = inspect(capsys, model)

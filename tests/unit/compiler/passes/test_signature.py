@@ -34,7 +34,8 @@ def test_dynamic_sides_become_the_resolution(shape: tuple[int | str, ...], expec
 
 
 def test_a_resolution_that_the_file_has_is_no_conflict() -> None:
-    assert fixed((1, 3, 64, 48), 48) == [1, 3, 64, 48]
+    assert fixed((1, 3, 48, 48), 48) == [1, 3, 48, 48]
+    assert fixed((1, 3, 64, 48), None) == [1, 3, 64, 48]
 
 
 def test_shapes_behind_the_image_are_forgotten() -> None:
@@ -86,6 +87,11 @@ REFUSED = {
     "a resolution that only the channels have": (
         {"shape": (1, 3, 8, 8), "resolution": 3},
         "is fixed to images of shape",
+    ),
+    "not square": ({"shape": (1, 3, 8, 12), "resolution": 12}, "images of 8 x 12 pixels, .* or with dynamic sides"),
+    "a dynamic side beside another resolution": (
+        {"shape": (1, 3, "h", 12), "resolution": 8},
+        "images of 8 x 12 pixels, .* for square images",
     ),
     "another resolution": ({"shape": (1, 3, 8, 8), "resolution": 16}, "is fixed to images of shape"),
 }
