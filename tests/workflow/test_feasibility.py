@@ -42,6 +42,27 @@ def test_a_network_to_be_trained_is_asked_about_with_random_weights() -> None:
     assert feasibility.refusal({"model": composed["model"], "device": composed["device"], "compiled": None}) == ""
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.space.blocks.Bottleneck.expand_ratio=[2.0]", "holds weights for expand ratio 0.25 at most"),
+        ("model.num_classes=7", ""),
+    ],
+)
+def test_a_space_is_asked_about_without_a_device(override: str, message: str) -> None:
+    composed = config.compose(ROOT / "conf", "resnet_digits", "macs", [override])
+    told = feasibility.refusal({"model": composed["model"], "device": None, "compiled": None})
+    assert message in told
+    assert bool(told) == bool(message)
+
+
+def test_a_network_of_other_classes_than_configured_is_refused_before_it_is_trained() -> None:
+    composed = config.compose(ROOT / "conf", "resnet_digits", "macs")
+    composed["model"] |= {"source": "windows:windowed_digits", "num_classes": 7, "space": {}}
+    told = feasibility.refusal({"model": composed["model"], "device": None, "compiled": None})
+    assert "it has 10 classes, model.num_classes is 7" in told
+
+
 def test_a_compiled_supernet_is_not_compiled_again(tmp_path: Path, resnet_net: autotailor.SuperNet) -> None:
     composed = config.compose(ROOT / "conf", "resnet_digits", "host")
     composed["model"]["source"] = "nowhere:nothing"

@@ -201,6 +201,9 @@ def test_somebody_elses_lut_must_fit_the_configuration(snakemake: Planner, tmp_p
         (["overrides=[finetune.epochs=-1]"], "epochs"),
         (["cluster=slrum"], "unknown cluster 'slrum'. Did you mean 'slurm'?"),
         (["cluster=slurm", "overrides=[cluster.rules.finetune.mem_mb=0]"], "cluster.rules.finetune.mem_mb: expected"),
+        (["overrides=[measure.seconds=inf]"], "measure.seconds is inf, but has to be a finite number"),
+        (["overrides=[model.space.depth=[-1]]"], "model.space.depth: choices [-1] count removed blocks, from 0"),
+        (["overrides=[model.space.resolution=[64]]"], "model.space.resolution: [64] must lie between 1 and"),
         (["overrides=[polish.augmentation.magnitude=31]"], "augmentation.magnitude: expected 0 to 30, not 31"),
     ],
 )
@@ -221,6 +224,16 @@ def test_a_device_that_is_away_is_planned_for_and_refused_before_training(snakem
     done = snakemake(tmp_path, "--cores", "1", *away)
     assert done.code == 1
     assert "autotailor: device orin: no SSH server answers at 127.0.0.1:1" in done.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_space_that_the_network_lacks_is_refused_before_the_network_is_trained(
+    snakemake: Planner, tmp_path: Path
+) -> None:
+    wide = "overrides=[model.space.blocks.Bottleneck.expand_ratio=[2.0]]"
+    done = snakemake(tmp_path, "--cores", "1", "--config", "device=macs", wide)
+    assert done.code == 1
+    assert "autotailor: space: block1 (Bottleneck) holds weights for expand ratio 0.25 at most; asked for" in done.err
     assert not (tmp_path / "results").exists()
 
 

@@ -6,6 +6,8 @@ from autotailor.project import places, termination
 from autotailor.sections import flatten
 
 TRACKING = Path("results/.tracking")
+COMPILED = set()
+"""Models whose networks were compiled for a check at the start of this run."""
 
 
 def name_of(pair):
@@ -84,6 +86,19 @@ def ask_devices():
 
 
 @refusing
+def look_at_spaces():
+    """Refuses a network that is to be trained here and cannot be compiled into its space afterwards.
+
+    A network that was compiled to ask about a device (``ask_devices``) is not compiled again.
+    """
+    jobs = list(workflow.dag.needrun_jobs())
+    trained = {job.wildcards.model for job in jobs if job.rule.name == "pretrain"}
+    for model in sorted(trained - COMPILED):
+        logger.info(f"Checking that {model} has its space ...")
+        feasibility.check_space(of_model(model))
+
+
+@refusing
 def fetch_teachers():
     """Refuses a network of timm that is to teach in this run and whose weights cannot be fetched."""
     jobs = list(workflow.dag.needrun_jobs())
@@ -114,6 +129,8 @@ def check_operators(pair, jobs):
         feasibility.check_operators(
             found, None if "compile" in rules_to_run else compiled
         )
+        if "compile" in rules_to_run:
+            COMPILED.add(pair.model)
 
 
 def run_of(pair):

@@ -1,8 +1,9 @@
-"""Checks at the start of a run whether a device can run every SubNet of a model.
+"""Checks at the start of a run whether a model has its space, and whether a device can run every SubNet of it.
 
-Training takes hours, and the device is needed only after training. Whether the device's runtime lacks an operator can
-be found in seconds: the network is compiled (with random weights, where it is yet to be trained), and its operators
-are enumerated and written for the runtime. The check runs in its own process
+Training takes hours, and the network is compiled, and the device needed, only after training. Whether the network
+allows the space, and whether the device's runtime lacks an operator, can be found in seconds: the network is compiled
+(with random weights, where it is yet to be trained), and its operators are enumerated and written for the runtime. The
+check runs in its own process
 (``python -m autotailor.commands.feasibility``), because PyTorch would stay in the memory of the caller.
 """
 
@@ -26,7 +27,7 @@ REFUSED = 3
 
 
 class FeasibilityError(AutoTailorError):
-    """The network cannot be run on the device."""
+    """The network cannot be compiled, or cannot be run on the device."""
 
 
 def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> None:
@@ -40,7 +41,23 @@ def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> 
         FeasibilityError: the runtime lacks operators, and the message lists them with runtimes that have them; or the
             source cannot be compiled.
     """
-    question = {"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)}
+    _ask({"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)})
+
+
+def check_space(config: Mapping[str, Any]) -> None:
+    """Refuses a network that cannot be compiled into its space, before the network is trained.
+
+    Args:
+        config: the composed configuration (``config.compose``) with its section ``model``.
+
+    Raises:
+        FeasibilityError: the source cannot be compiled; the message is that of the rule ``compile``.
+    """
+    _ask({"model": config["model"], "device": None, "compiled": None})
+
+
+def _ask(question: Mapping[str, Any]) -> None:
+    """Lets a process of its own find the reason for a refusal (``refusal``); raises FeasibilityError with it."""
     done = subprocess.run(
         [sys.executable, "-m", "autotailor.commands.feasibility"],
         input=json.dumps(question),
@@ -51,9 +68,12 @@ def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> 
     if done.returncode == REFUSED:
         raise FeasibilityError(done.stdout.strip())
     if done.returncode != 0:
+        device, model = question["device"], question["model"]["name"]
+        asked = f"device {device['name']}: it is unknown whether it can run {model}"
+        unknown = asked if device else f"model {model}: it is unknown whether it has its space"
         raise FeasibilityError(
-            f"device {config['device']['name']}: it is unknown whether it can run {config['model']['name']}, because "
-            f"the process that compiles the network ended with exit code {done.returncode}; see its error above"
+            f"{unknown}, because the process that compiles the network ended with exit code {done.returncode}; see its "
+            f"error above"
         )
 
 
@@ -69,21 +89,23 @@ def structure(model: Mapping[str, Any]) -> SuperNet:
 
     source: Source = model["source"]
     if not str(source).endswith(".onnx"):
-        source = create_network(str(source), pretrained=False)
+        source = create_network(str(source), pretrained=False, num_classes=model["num_classes"])
     return autotailor.compile(
         source,
         model["space"],
         name=model["name"],
         resolution=model["resolution"],
         batch_norm=model.get("batch_norm", "auto"),
+        num_classes=model["num_classes"],
     )
 
 
 def refusal(question: Mapping[str, Any]) -> str:
-    """The reason why a device cannot run a model; empty where it can.
+    """The reason why a device cannot run a model, or why the model cannot be compiled; empty where it can.
 
     Args:
-        question: the sections ``model`` and ``device``, and ``compiled``, the file of the compiled SuperNet or None.
+        question: the sections ``model`` and ``device`` (None: no device is asked about), and ``compiled``, the file of
+            the compiled SuperNet or None.
     """
     import autotailor
     from autotailor import profiling
@@ -91,7 +113,8 @@ def refusal(question: Mapping[str, Any]) -> str:
     compiled = question["compiled"]
     try:
         net = autotailor.load(Path(compiled)) if compiled else structure(question["model"])
-        profiling.check_writable(net, profiling.DeviceConfig.from_section(question["device"]))
+        if question["device"] is not None:
+            profiling.check_writable(net, profiling.DeviceConfig.from_section(question["device"]))
     except AutoTailorError as error:
         return str(error)
     return ""

@@ -31,6 +31,7 @@ def check(config: Mapping[str, Any]) -> None:
     PoolConfig.from_section(config["pool"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
+    check_space(config["model"])
     check_cost(config)
     check_files(config["model"])
     check_resumed(config)
@@ -42,6 +43,21 @@ def check(config: Mapping[str, Any]) -> None:
     data.check(config["data"])
     check_classes(config["model"], config["data"])
     check_named_code(config)
+
+
+def check_space(model: Mapping[str, Any]) -> None:
+    """Refuses a space that fits no network of the model's resolution; the network is compiled after its training.
+
+    Raises:
+        ConfigError: a name is unknown, or a value cannot be.
+    """
+    from autotailor.ir.errors import SpaceError
+    from autotailor.ir.proposal.section_check import check_section
+
+    try:
+        check_section(model["space"], model["resolution"])
+    except SpaceError as error:
+        raise ConfigError(f"model.{error}") from error
 
 
 def check_cost(config: Mapping[str, Any]) -> None:

@@ -13,13 +13,11 @@ from dataclasses import replace
 
 from autotailor.ir.blocks.block import Block, BlockTemplate, Outline, View, templates
 from autotailor.ir.blocks.handle import WIDTH, Handle
+from autotailor.ir.blocks.kinds import BRANCH, PLAIN
 from autotailor.ir.blocks.region import Region, Row, flat_nodes, item_nodes, item_output, parse_trunk, rows
 from autotailor.ir.dimensions.dimension import Atom, Constant
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.propagation import Propagation
-
-BRANCH = "Branch"
-PLAIN = "Plain"
 
 
 def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:

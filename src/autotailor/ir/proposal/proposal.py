@@ -93,12 +93,12 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
         if name not in {b.kind for b in blocks} | {b.name for b in blocks}:
             known = sorted({b.kind for b in blocks})
             raise SpaceError(
-                f"space: no block is named or of kind {name!r}; the network has {known}, block1..{len(blocks)}"
+                f"space.blocks: no block is named or of kind {name!r}; the network has {known}, block1..{len(blocks)}"
             )
         offered = {kind for b in blocks if name in (b.kind, b.name) for kind in b.handles}
         unknown = sorted(set(kinds) - offered)
         if unknown:
-            raise SpaceError(f"space: {name} has no variable {unknown}; it offers {sorted(offered) or 'none'}")
+            raise SpaceError(f"space.blocks: {name} has no variable {unknown}; it offers {sorted(offered) or 'none'}")
 
 
 def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
@@ -106,7 +106,7 @@ def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
     for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
         unknown = sorted(set(by_owner or ()) - {ALL, *known})
         if unknown:
-            raise SpaceError(f"space: {key} names {unknown}; the network has {known}")
+            raise SpaceError(f"space.{key}: unknown {unknown}; the network has {known}")
 
 
 def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:
@@ -116,16 +116,15 @@ def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:
     choices, step = draft.request.resolution, propagation.resolution_step
     if not spatial or not isinstance(spatial[0], Atom):
         if choices and set(choices) != {meta}:
-            raise SpaceError("space: the resolution of this network is static, leave it out of the space")
+            raise SpaceError("space.resolution: that of this network is static, leave it out of the space")
         return
     if choices is None:
         unit = math.lcm(8, step)
         choices = tuple(sorted({min(meta, round(meta * f / unit) * unit or meta) for f in _PROPOSED_RESOLUTIONS}))
-    if any(c > meta or c < 1 for c in choices):
-        raise SpaceError(f"space: resolutions {list(choices)} must lie between 1 and the network's {meta}")
+    draft.request.check_resolutions(meta)
     if any(c % step for c in choices):
         raise SpaceError(
-            f"space: resolutions of this network must be multiples of {step}, which its maps are divided by; "
+            f"space.resolution: those of this network must be multiples of {step}, which its maps are divided by; "
             f"asked for {list(choices)}"
         )
     choices = tuple(sorted({*choices, meta}))
@@ -136,13 +135,11 @@ def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:
 def _add_depth(draft: _Draft, stage: Stage) -> None:
     """Depth of a stage, where all its choices are legal, and the gates of the blocks that it can remove."""
     choices = choices_of(draft.request.depth, stage.name, tuple(range(min(3, len(stage.removable) + 1))))
-    if any(c < 0 or int(c) != c for c in choices):
-        raise SpaceError(f"space: depth choices {list(choices)} count removed blocks, from 0")
     choices = tuple(sorted({0, *choices}))
     if max(choices) > len(stage.removable) and stage.name in (draft.request.depth or {}):
         raise SpaceError(
-            f"space: of {stage.name} at most {len(stage.removable)} of {len(stage.blocks)} blocks can be removed; "
-            f"asked for depth {list(choices)}"
+            f"space.depth: of {stage.name} at most {len(stage.removable)} of {len(stage.blocks)} blocks can be removed"
+            f"; asked for depth {list(choices)}"
         )
     if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(stage.name, DEPTH):
         return
@@ -175,8 +172,6 @@ def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
     choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
     if not free or len(choices) < 1 or not draft.wants(owner, WIDTH):
         return
-    if any(not 0 < c <= 1 for c in choices):
-        raise SpaceError(f"space: width ratios {list(choices)} must lie in (0, 1]; the weights hold no more than 1")
     ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
     if len(ordered) > 1:
         name = draft.add(owner, WIDTH, ordered, 1.0)
@@ -230,7 +225,7 @@ def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Cho
 
 def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Choice], default: Choice) -> None:
     label = kind.replace("_", " ")
-    if any(c > default * (1 + 1e-6) or c <= 0 for c in choices):
+    if any(c > default * (1 + 1e-6) for c in choices):
         raise SpaceError(
             f"space: {block.name} ({block.kind}) holds weights for {label} {default:g} at most; "
             f"asked for {list(choices)}"

@@ -17,6 +17,7 @@ part behind the last block. The width of the head changes only where the head is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.variable import Choice
 
 ALL = "*"
+MOST_RESOLUTIONS = 4096
 _KEYS = ("divisor", "resolution", "depth", "width", "blocks", "skip")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
@@ -40,6 +42,32 @@ class SpaceRequest:
     width: ByOwner | None = None
     blocks: Mapping[str, Mapping[str, tuple[Choice, ...]]] | None = None
     skip: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses choices that no network could have.
+
+        Raises:
+            SpaceError: a depth below 0, a width outside of (0, 1], or a choice of a block that is not above 0.
+        """
+        for depths in (self.depth or {}).values():
+            if any(c < 0 for c in depths):
+                raise SpaceError(f"space.depth: choices {list(depths)} count removed blocks, from 0")
+        for widths in (self.width or {}).values():
+            if any(not 0 < c <= 1 for c in widths):
+                raise SpaceError(
+                    f"space.width: ratios {list(widths)} must lie in (0, 1]; the weights hold no more than 1"
+                )
+        for name, kinds in (self.blocks or {}).items():
+            for kind, choices in kinds.items():
+                if any(not 0 < c < math.inf for c in choices):
+                    raise SpaceError(f"space.blocks.{name}.{kind}: expected numbers above 0, not {list(choices)}")
+
+    def check_resolutions(self, largest: int) -> None:
+        """Raises SpaceError unless the resolutions lie between 1 and the network's own, in pixels."""
+        if any(c > largest or c < 1 for c in self.resolution or ()):
+            raise SpaceError(
+                f"space.resolution: {list(self.resolution or ())} must lie between 1 and the network's {largest}"
+            )
 
     @property
     def is_proposal(self) -> bool:
@@ -95,6 +123,8 @@ def _numbers(where: str, value: Any, whole: bool = False) -> tuple[Any, ...]:
         first, last, step = _numbers(where, [value["from"], value["to"], value["step"]], whole=True)
         if step < 1 or last < first:
             raise SpaceError(f"{where}: a range goes up from its first number in steps of at least 1, not {value!r}")
+        if (last - first) // step >= MOST_RESOLUTIONS:
+            raise SpaceError(f"{where}: {value!r} has more than {MOST_RESOLUTIONS} numbers; give a larger step")
         return tuple(range(first, last + 1, step))
     kinds = int if whole else int | float
     fits = isinstance(value, Sequence) and not isinstance(value, str)
@@ -111,6 +141,7 @@ def _by_owner(where: str, value: Any, whole: bool = False) -> dict[str, tuple[An
 
 def _patterns(value: Any) -> tuple[str, ...]:
     """Shell patterns of variable names."""
-    if isinstance(value, str) or not all(isinstance(item, str) for item in value or ()):
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if value is not None and not (is_list and all(isinstance(item, str) for item in value)):
         raise SpaceError(f'space.skip: expected a list of patterns such as ["stem.*"], not {value!r}')
     return tuple(value or ())

@@ -36,8 +36,11 @@ def test_choices_by_stage() -> None:
     ("space", "message"),
     [
         ({"depth": {"stage1": [0, 2]}}, "of stage1 at most 1 of 2 blocks can be removed"),
-        ({"depth": {"stage3": [0, 1]}}, r"depth names \['stage3'\]; the network has \['stage1', 'stage2'\]"),
-        ({"width": {"tail": [0.5]}}, r"width names \['tail'\]; the network has \['stem', 'stage1', 'stage2', 'head'\]"),
+        ({"depth": {"stage3": [0, 1]}}, r"depth: unknown \['stage3'\]; the network has \['stage1', 'stage2'\]"),
+        (
+            {"width": {"tail": [0.5]}},
+            r"width: unknown \['tail'\]; the network has \['stem', 'stage1', 'stage2', 'head'\]",
+        ),
     ],
 )
 def test_choices_for_a_named_stage_must_be_legal(space: dict[str, object], message: str) -> None:
