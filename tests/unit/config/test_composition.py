@@ -51,6 +51,21 @@ def test_only_the_embedded_networks_are_trained_at_a_high_rate_whatever_the_stra
     assert config.compose(CONF, model, "host", ["finetune.lr=0.5"])["finetune"]["lr"] == 0.5
 
 
+@pytest.mark.parametrize("key", ["processes", "nodes"])
+@pytest.mark.parametrize("polish", ["default", "short", "transformer"])
+@pytest.mark.parametrize("model", ["resnet_digits", "mobilenet_digits", "vit_digits", "levit"])
+def test_the_number_of_the_top_level_holds_for_every_training_that_names_none(
+    model: str, polish: str, key: str
+) -> None:
+    def asked(*overrides: str) -> list[int]:
+        composed = config.compose(CONF, model, "host", [f"polish={polish}", f"{key}=2", *overrides])
+        return [section[key] for section in (composed["model"]["pretrain"], composed["finetune"], composed["polish"])]
+
+    assert asked() == [2, 2, 2]
+    assert asked(f"polish.{key}=1") == [2, 2, 1]
+    assert asked(f"finetune.{key}=4") == [2, 4, 2]
+
+
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=f"unknown model 'resnet_digts'.*{', '.join(MODELS)}"):
         config.compose(CONF, "resnet_digts", "host")
