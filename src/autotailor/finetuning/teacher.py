@@ -26,6 +26,7 @@ IntArray = npt.NDArray[np.int64]
 Colours = tuple[float, float, float]
 
 LEVEL = 1e-3  # of significance
+DOUBT = 0.05  # of significance, from which on too few images may be to blame
 GAIN = 0.1  # accuracy that another order of classes or other pixels must gain to be reported
 MOSTLY = 0.5  # accuracy under another order of the classes from which that order counts as the cause
 CONTENT = 0.8  # accuracy from which other normalisations are not tried
@@ -67,9 +68,14 @@ class Answers:
         said, true = (np.bincount(x, minlength=self.classes) / len(x) for x in (self.predicted, self.labels))
         return float(said @ true)
 
-    def above_chance(self) -> bool:
+    @property
+    def count(self) -> int:
+        """Number of independent images: images of one base image count as one."""
+        return len(np.unique(self.groups))
+
+    def above_chance(self, level: float = LEVEL) -> bool:
         """Whether more images are right than chance explains; images of one base image count as one."""
-        return _exceeds(self.right.mean(), self.chance, len(np.unique(self.groups)))
+        return _exceeds(self.right.mean(), self.chance, self.count, level)
 
     def matched(self) -> BoolArray:
         """Whether each image is right under the best order of the classes, found on the other folds, ``[n]``."""
@@ -93,12 +99,12 @@ class Answers:
         return np.asarray(linear_sum_assignment(confusion, maximize=True)[1], dtype=np.int64)
 
 
-def _exceeds(share: float, expected: float, count: int) -> bool:
+def _exceeds(share: float, expected: float, count: int, level: float = LEVEL) -> bool:
     """Whether a share of independent trials lies significantly above an expected one."""
     from scipy.stats import binomtest
 
     hits = round(float(share) * count)
-    return bool(binomtest(hits, count, min(1.0, expected), alternative="greater").pvalue < LEVEL)
+    return bool(binomtest(hits, count, min(1.0, expected), alternative="greater").pvalue < level)
 
 
 def ask(network: nn.Module, images: EvaluationSet, classes: int, resolution: int = 0) -> Answers:
@@ -157,6 +163,11 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
     if answers.above_chance():
         return ""
     found = f"{found}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
+    if answers.above_chance(DOUBT):
+        found = (
+            f"{found}, and {answers.count} images are too few to tell these apart for sure (a larger validation set "
+            f"could, as with data.fractions=[0.6,0.2,0.2])"
+        )
     return (
         f"{found}; check that it was trained on these classes, in this order (folders are sorted by name), and on RGB "
         f"images of {resolution or data.resolution} pixels, normalised by mean {_short(data.mean)} and std "

@@ -141,6 +141,26 @@ def test_the_configuration_lets_it_teach_all_the_same(caplog: pytest.LogCaptureF
         FinetuneConfig(epochs=1, accept_chance="no")  # type: ignore[arg-type]
 
 
+class Brightness(nn.Module):
+    """Says the second class for bright images."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        bright = images.mean((1, 2, 3))
+        return torch.stack([1 - bright, bright], 1)
+
+
+@pytest.mark.parametrize(("wrong", "few"), [(9, True), (14, False)])
+def test_where_few_images_leave_a_doubt_the_message_says_so(wrong: int, few: bool) -> None:
+    labels = torch.arange(30) % 2
+    said = torch.where(torch.arange(30) < wrong, 1 - labels, labels)
+    images = said.float().reshape(-1, 1, 1, 1).expand(-1, 3, 8, 8)
+    validation = TensorEvaluationSet(images, labels, torch.arange(30))
+    data = replace(tiny_data.splits(), num_classes=2, validation=validation)
+    with pytest.raises(TrainingError, match=rf"right for {1 - wrong / 30:.1%} of .*by chance it would be") as refused:
+        question(Brightness(), data, 0, accept_chance=False)
+    assert ("30 images are too few to tell these apart for sure" in str(refused.value)) == few
+
+
 def answers(predicted: np.ndarray, labels: np.ndarray, classes: int) -> Answers:
     return Answers(predicted, labels, np.arange(len(labels)), classes)
 
