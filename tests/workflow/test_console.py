@@ -115,6 +115,19 @@ def test_a_failed_stage_shows_the_end_of_its_log_and_how_to_go_on(handled: Any) 
     assert json.loads(Path("logs/run.json").read_text())["outcome"] == "failed"
 
 
+def test_a_stage_whose_process_was_killed_is_said_to_be(handled: Any) -> None:
+    emit = handled.handler.emit
+    emit(event("run_info"))
+    emit(begun(0))
+    write_note(record_of(log("pretrain")), Record("pretrain", begun=time.time(), said="epoch 1"))
+    Path(log("pretrain")).write_text("epoch 1\n")
+    emit(event("job_error", jobid=0))
+    handled.handler.close()
+    said = handled.text.getvalue()
+    assert "pretrain failed after 0:00; its process was killed, by somebody, by a time limit, or because memory" in said
+    assert "its log, logs/m/pretrain.log, ends with:\n    epoch 1\n" in said
+
+
 def test_a_failed_stage_shows_what_a_cluster_says_of_its_job(handled: Any) -> None:
     emit = handled.handler.emit
     emit(event("run_info"))

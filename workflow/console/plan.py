@@ -48,6 +48,12 @@ class Job:
         return record is not None and record.outcome == STOPPED
 
     @property
+    def is_killed(self) -> bool:
+        """Whether the failed job has ended without a word: something outside has ended its process."""
+        record = self.record
+        return record is not None and not record.outcome
+
+    @property
     def seconds(self) -> float:
         """How long it has run until now."""
         return time.time() - self.begun if self.begun else 0.0

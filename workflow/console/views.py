@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from autotailor.progress.record import KILLERS
 from console.plan import DONE, FAILED, RUNNING, Job, Plan, duration
 
 
@@ -37,6 +38,8 @@ class View(ABC):
     def failed(self, job: Job, lines: list[str]) -> None:
         """A job has failed; ``lines`` are the last ones of its log."""
         where = f"its log, {job.log}, ends with:" if lines else f"its log, {job.log}, is empty"
+        if job.is_killed:
+            where = f"its process was killed, {KILLERS}; {where}"
         self.say(f"✗ {self.plan.label(job)} failed after {duration(job.seconds)}; {where}", "bold red")
         for line in lines:
             self.say(f"    {line}")

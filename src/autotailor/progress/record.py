@@ -11,6 +11,10 @@ SUFFIX = ".progress.json"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
 
 
+KILLERS = "by somebody, by a time limit, or because memory ran out"
+"""Who ends a process that cannot say so: its record has no outcome."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One run of a rule.

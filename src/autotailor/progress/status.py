@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
 from autotailor.progress.alive import is_alive
-from autotailor.progress.record import read_record, record_of
+from autotailor.progress.record import KILLERS, read_record, record_of
 from autotailor.progress.starting import Starting, starting
 
 RUN = Path("logs/run.json")
@@ -128,7 +128,7 @@ def read_status(folder: Path, model: str | None = None, device: str | None = Non
         begun=content["begun"],
         ended=content["ended"],
         stages=stages,
-        remedy=_remedy(folder, state),
+        remedy=_remedy(folder, state, stages),
     )
 
 
@@ -151,6 +151,8 @@ def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
         state = STOPPED
     elif state == RUNNING or (state == WAITING and job["begun"]):
         state = ended or (RUNNING if alive and state == RUNNING else KILLED)
+    elif state == FAILED and record and not ended:
+        state = KILLED
     seconds = None if job["begun"] is None or (record is None and state != RUNNING) else _seconds(job, record)
     failed = state in (FAILED, KILLED)
     return StageStatus(
@@ -181,18 +183,23 @@ def _sentence(state: str, content: Mapping[str, Any], stages: tuple[StageStatus,
     if state == DONE:
         return f"The run of {begun} is finished: {share}."
     if state == FAILED:
-        names = ", ".join(stage.rule for stage in stages if stage.state == FAILED) or "a stage of another device"
+        names = (
+            ", ".join(stage.rule for stage in stages if stage.state in (FAILED, KILLED)) or "a stage of another device"
+        )
         return f"The run of {begun} failed in {names}: {share}."
     how = "was stopped by a person or a batch system" if state == STOPPED else "was killed, or its machine went down"
     return f"The run of {begun} {how}: {share}."
 
 
-def _remedy(folder: Path, state: str) -> str:
+def _remedy(folder: Path, state: str, stages: Sequence[StageStatus]) -> str:
     """What to do with a run in this state."""
     if state in (RUNNING, DONE):
         return ""
     again = "Start the same command again: what is done is kept, and it goes on there."
-    if state == FAILED:
+    ends = {stage.state for stage in stages}
+    if state == FAILED and KILLED in ends and FAILED not in ends:
+        again = f"The stage was killed, {KILLERS}. {again}"
+    elif state == FAILED:
         again = f"Do what the message says, then start the same command again: what is done is kept. {DOCUMENTS}"
     locked = any((folder / LOCKS).glob("*")) if (folder / LOCKS).is_dir() else False
     return f"{again} (The locks of the killed run are removed by it.)" if locked else again

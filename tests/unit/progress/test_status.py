@@ -77,6 +77,17 @@ def test_a_failed_run_names_the_stage_the_end_of_its_log_and_the_remedy(
     assert "start the same command again" in said
 
 
+def test_a_stage_that_was_killed_is_told_from_one_that_says_why_it_failed(tmp_path: Path) -> None:
+    write(tmp_path, "failed", {"finetune": "failed", "search": "waiting"}, ended=time.time())
+    record(tmp_path, "finetune", said="epoch 1 of 9")
+    found = read_status(tmp_path)
+    assert states(tmp_path) == {"finetune": "killed", "search": "waiting"}
+    assert "failed in finetune" in found.sentence
+    assert found.remedy.startswith(
+        "The stage was killed, by somebody, by a time limit, or because memory ran out. Start"
+    )
+
+
 def test_a_killed_run_is_not_at_work(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
