@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.add_command(commands)
     own, passed = run.split_passed(sys.argv[1:] if arguments is None else arguments)
-    options = parser.parse_args(own)
+    options, unknown = parser.parse_known_args(own)
+    if unknown:  # said by the command itself, whose usage shows what it takes
+        hint = run.HINT if own[0] == "run" else ""
+        commands.choices.get(own[0], parser).error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     options.passed = passed
     try:
         return options.run(options) or 0

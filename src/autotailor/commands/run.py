@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from autotailor.project.folder import ProjectError
 
+HINT = "; a parameter is written KEY=VALUE, and options of Snakemake stand behind --: autotailor run -- --keep-going"
+"""What is said beside an option that a run does not have."""
+
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds ``run`` to the commands."""

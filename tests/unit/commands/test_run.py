@@ -98,3 +98,25 @@ def test_an_unknown_option_is_exit_code_2(started: list[Sequence[str]], capsys: 
         main(["run", "--forcerun", "search"])
     assert "--forcerun" in capsys.readouterr().err
     assert started == []
+
+
+@pytest.mark.parametrize("option", ["-j4", "--model", "--keep-going"])
+def test_an_unknown_option_is_told_where_parameters_and_snakemakes_options_stand(
+    started: list[Sequence[str]], capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["run", "model=mine", option])
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert not started
+    assert "usage: autotailor run [KEY=VALUE ...]" in said
+    assert f"unrecognized arguments: {option}; a parameter is written KEY=VALUE, and options of Snakemake stand" in said
+
+
+def test_another_command_says_its_own_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["inspect", "models/mine.onnx", "--yamll", "--quick"])
+    said = capsys.readouterr().err
+    assert "usage: autotailor inspect" in said
+    assert "unrecognized arguments: --yamll --quick" in said
+    assert "Snakemake" not in said
