@@ -160,6 +160,28 @@ def test_a_stage_that_a_signal_has_ended_was_stopped_and_has_not_failed(handled:
     assert (document["outcome"], [job["state"] for job in document["jobs"]]) == ("stopped", ["stopped", "waiting"])
 
 
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_stage_that_a_signal_has_ended_before_it_could_say_so_was_stopped(
+    handled: Any, begins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while a rule imports PyTorch: its process has no word of its own yet, but this one has heard of the signal."""
+    emit = handled.handler.emit
+    emit(event("run_info"))
+    emit(begun(0))
+    if begins:
+        write_note(record_of(log("pretrain")), Record("pretrain", begun=time.time()))
+    monkeypatch.setattr("autotailor.project.termination._ARRIVED", {2})
+    emit(event("job_error", jobid=0))
+    emit(begun(1))
+    now = time.time()
+    write_note(record_of(log("finetune")), Record("finetune", begun=now, ended=now, outcome="failed"))
+    emit(event("job_error", jobid=1))
+    handled.handler.close()
+    said = handled.text.getvalue()
+    assert "‖ pretrain was stopped after 0:00" in said
+    assert "✗ finetune failed after 0:00" in said
+
+
 def test_what_is_not_known_to_be_noise_is_shown(handled: Any) -> None:
     handled.handler.emit(event("", "Nothing to be done (all requested files are present and up to date)."))
     handled.handler.emit(event("", "autotailor: these rules run again", logging.WARNING))

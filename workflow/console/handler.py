@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from autotailor.project import termination
 from console.plan import DONE, FAILED, RUNNING, STOPPED, WAITING, Job, Plan, duration
 from console.views import Display, Lines, View
 
@@ -126,11 +127,12 @@ class Handler(logging.Handler):
         """A job has failed; ``why`` is what a cluster says: its log says nothing of a time limit or a refused job."""
         if number in self._jobs:
             job = self._jobs[number]
-            job.state = STOPPED if job.is_stopped else FAILED
+            is_stopped = job.is_stopped or (job.is_silent and termination.was_told_to_end())
+            job.state = STOPPED if is_stopped else FAILED
             self._warn(job)
             for line in itertools.takewhile(lambda line: not line.startswith(" "), why.splitlines()):
                 self._view.say(f"! {job.rule}: {line}", "yellow")  # indented lines repeat the command
-            if job.is_stopped:
+            if is_stopped:
                 self._view.stopped(job)
             else:
                 self._view.failed(job, last_lines(Path(job.log)) or last_lines(OUTPUT))

@@ -49,9 +49,14 @@ class Job:
 
     @property
     def is_killed(self) -> bool:
-        """Whether the failed job has ended without a word: something outside has ended its process."""
+        """Whether the failed job was at work and has ended without a word: something has ended its process."""
+        return self.record is not None and self.is_silent
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the ended job has not said how it ended."""
         record = self.record
-        return record is not None and not record.outcome
+        return record is None or not record.outcome
 
     @property
     def seconds(self) -> float:

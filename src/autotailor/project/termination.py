@@ -29,6 +29,8 @@ TRAININGS = ("pretrain", "finetune", "polish", "compare")
 SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
 """Where Snakemake puts the script of a rule that it runs; the group is the script's name."""
 TERMINAL = "/dev/tty"
+_ARRIVED: set[int] = set()
+"""The signals that have told this process to end."""
 
 
 def hand_on_signals() -> None:
@@ -40,6 +42,11 @@ def hand_on_signals() -> None:
     _hand_on_termination()
     if callable(signal.getsignal(signal.SIGINT)):
         _hand_on_interrupt()
+
+
+def was_told_to_end() -> bool:
+    """Whether SIGTERM or SIGINT has come since ``hand_on_signals``."""
+    return bool(_ARRIVED)
 
 
 def _hand_on_termination() -> None:
@@ -59,8 +66,12 @@ def _hand_on_termination() -> None:
             if repeats.count(number):
                 _send(signal.SIGTERM, trainings(psutil.Process().children(recursive=True)))
 
+    def take(number: int, frame: FrameType | None) -> None:
+        _ARRIVED.add(number)
+        arrived.put((number, frame))
+
     threading.Thread(target=hand_on, name="termination", daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda number, frame: arrived.put((number, frame)))
+    signal.signal(signal.SIGTERM, take)
 
 
 def _hand_on_interrupt() -> None:
@@ -68,6 +79,7 @@ def _hand_on_interrupt() -> None:
     before, repeats = signal.getsignal(signal.SIGINT), Repeats()
 
     def hand_on(number: int, frame: FrameType | None) -> None:
+        _ARRIVED.add(number)
         if not repeats.count(number):
             return
         if not has_terminal():

@@ -89,6 +89,26 @@ def test_the_terminal_tells_the_rules_of_ctrl_c_where_this_process_is_in_its_for
     assert done.stdout == "False\n"
 
 
+TOLD = """
+import signal
+from autotailor.project import termination
+
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, frame: None)
+termination.hand_on_signals()
+print(termination.was_told_to_end())
+signal.raise_signal(signal.{name})
+print(termination.was_told_to_end())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_it_is_known_that_a_signal_came(name: str) -> None:
+    program = [sys.executable, "-c", TOLD.format(name=name)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, start_new_session=True, timeout=60)
+    assert done.stdout.split() == ["False", "True"]
+
+
 HOLDING = """
 import signal, threading, time
 from autotailor.project import termination
