@@ -6,6 +6,7 @@ on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ from hydra.core.plugins import Plugins
 from hydra.errors import ConfigCompositionException, HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from autotailor.agreement import settle_resolution
 from autotailor.config.errors import ConfigError, first_line
-from autotailor.config.names import check_option, groups
+from autotailor.config.names import check_option, find_file, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
 from autotailor.project import places
 
@@ -64,6 +65,7 @@ def compose(
     named = {group: name for group, name in asked_for.items() if name is not None}
     for group, name in named.items():
         check_option(conf_dir, group, name)
+        _check_content(conf_dir, group, name)
     chosen = [f"{group}={name}" for group, name in named.items()]
     parsed = parse(overrides)
     known_groups = groups(conf_dir)
@@ -78,6 +80,19 @@ def compose(
         check_override(override, conf_dir, base)
     asked = [*chosen, *(override.input_line or "" for override in values)]
     return settle_resolution(_compose(conf_dir, asked) if values else base)
+
+
+def _check_content(conf_dir: Path, group: str, name: str) -> None:
+    """Refuses a file without keys, which a command that has failed leaves where its output went into the file."""
+    path = find_file(conf_dir, f"{group}/{name}.yaml")
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8")) if path else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):  # Hydra raises the error later, with a message
+        return
+    if not document or not isinstance(document, dict):
+        found = "is empty" if document is None else f"holds {document!r} and no keys with values"
+        writes = "; `python -m autotailor inspect SOURCE --data FOLDER --yaml` prints what belongs into it"
+        raise ConfigError(f"{path} {found}: write it{writes if group == 'model' else ''}")
 
 
 def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
@@ -104,6 +119,12 @@ def _no_yaml(error: yaml.MarkedYAMLError, conf_dir: Path) -> str:
 
 def _with_cause(error: Exception) -> str:
     """The first line of an error, and that of its cause: Hydra says alone that an override does not fit, not why."""
+    if isinstance(error, InterpolationKeyError) and (missing := re.search("'(.+?)' not found", first_line(error))):
+        group, _, key = missing[1].partition(".")
+        return (
+            f"{error.full_key} takes the value of {missing[1]}, which no file gives: write {key or group} into the "
+            f"file of the {group}, as the others of {group}/ have it"
+        )
     if not isinstance(error, ConfigCompositionException) or not isinstance(error.__cause__, OmegaConfBaseException):
         return first_line(error)
     return (

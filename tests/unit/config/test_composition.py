@@ -94,3 +94,22 @@ def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     path.write_text("model:\n  name: mine\n   source: models/mine.onnx\n")
     with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))}, line 3 is no valid YAML: mapping values"):
         config.compose(tmp_path / "conf", "mine", "host")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", r"mine\.yaml is empty: write it; `python -m autotailor inspect SOURCE --data FOLDER --yaml` prints"),
+        ("# nothing yet\n", "is empty: write it"),
+        ("hello\n", "holds 'hello' and no keys with values: write it"),
+        (
+            "name: mine\nsource: models/mine.onnx\n",
+            "data.resolution takes the value of model.resolution, which no",
+        ),
+    ],
+)
+def test_a_file_that_lacks_what_others_need_is_told_so(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=told):
+        config.compose(tmp_path, "mine", "host")
