@@ -50,7 +50,7 @@ class Planner:
 
     def __call__(self, directory: Path, *arguments: str, overrides: list[str] | None = None) -> Done:
         if not (directory / CODE).exists():
-            (directory / CODE).parent.mkdir(parents=True)
+            (directory / CODE).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(self._parsed, directory / CODE)
         config = [f"overrides={json.dumps(overrides)}"] if overrides else []
         return self._process("--directory", str(directory), *arguments, config=config)
@@ -216,6 +216,18 @@ def test_errors_are_one_message_before_any_rule(
     assert message in said[0]
     assert len(said) == 1
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("folder", ["configurations", "contents"])
+def test_a_disk_that_takes_no_file_is_one_message(snakemake: Planner, tmp_path: Path, folder: str) -> None:
+    kept = tmp_path / ".snakemake" / "autotailor"
+    kept.mkdir(parents=True)
+    (kept / folder).symlink_to("/sys")  # in which nobody, root included, can make a file
+    done = snakemake(tmp_path, "-n")
+    assert done.code != 0
+    assert f"autotailor: .snakemake/autotailor/{folder}" in done.err
+    assert "cannot be used" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_device_that_is_away_is_planned_for_and_refused_before_training(snakemake: Planner, tmp_path: Path) -> None:

@@ -39,6 +39,15 @@ READ_AS = {
 }
 
 
+def refuse(error):
+    """Ends the run with a message, and not with a traceback, where a person can do something about an error."""
+    is_said = isinstance(error, AutoTailorError)
+    trouble = str(error) if is_said else artifacts.disk_trouble(error)
+    if trouble:
+        sys.exit(f"autotailor: {trouble}")
+    raise error
+
+
 def load_matrix():
     """The configurations of all pairs; an invalid one ends the run with a message before any rule."""
     try:
@@ -63,8 +72,8 @@ def load_matrix():
         if workflow.is_main_process:
             matrix.check()
         return matrix
-    except AutoTailorError as error:
-        sys.exit(f"autotailor: {error}")
+    except (AutoTailorError, OSError) as error:
+        refuse(error)
 
 
 # Snakemake locks after it has read this file, so that the locks of a killed run are removed before.

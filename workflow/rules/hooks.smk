@@ -43,8 +43,8 @@ def refusing(check):
     def checked():
         try:
             check()
-        except AutoTailorError as error:
-            sys.exit(f"autotailor: {error}")
+        except (AutoTailorError, OSError) as error:
+            refuse(error)
 
     return checked
 

@@ -66,9 +66,9 @@ def content(name, section):
         return FOUND[path]
     try:
         FOUND[path] = CONTENTS[name](section)
-    except AutoTailorError as error:
-        sys.exit(f"autotailor: {error}")
-    artifacts.write_json(path, {"content": FOUND[path]})
+        artifacts.write_json(path, {"content": FOUND[path]})
+    except (AutoTailorError, OSError) as error:
+        refuse(error)
     return FOUND[path]
 
 
