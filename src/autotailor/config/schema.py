@@ -34,8 +34,9 @@ def validate(value: object, schema_path: Path, where: str) -> None:
             schema. The message names the first mismatch and, for an unknown key, the known keys.
     """
     for place, number in _not_finite(value):
-        wanted = "a number (infinity sets no limit)" if place in LIMITS else "a finite number"
-        raise ConfigError(f"{where}: {place} is {number}, but has to be {wanted}")
+        if place in LIMITS:
+            raise ConfigError(f"{where}: {place} is {number}, but has to be a number (infinity sets no limit)")
+        raise ConfigError(f"{where}: {place} is {number}, but has to be a finite number")
     error = best_match(_validator(schema_path.read_text(encoding="utf-8")).iter_errors(value))
     if error is not None:
         raise ConfigError(f"{where}: {_explain(error)}")
