@@ -55,6 +55,7 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         "defaults: [{override /data: folder}]  # conf/data/folder.yaml: all keys of the data and their defaults",
         "",
         *class_lines(own.classes),
+        *own.rare_lines(),
         *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),
         "",
         *SPACE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 8
 LISTED = 24  # classes
+RARE = 5  # times as many pictures that another class has, from which on a class is said to be rare
 IMAGENET_CROP = 0.875
 Triple = tuple[float, float, float]
 
@@ -79,7 +81,19 @@ class OwnData:
         """Lines that describe the pictures and the classes."""
         what = f"{len(self.classes)} classes" if self.labels else "without labels"
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
-        return [*lines, *(line.removeprefix("# ") for line in class_lines(self.classes))]
+        return [*lines, *(line.removeprefix("# ") for line in (*class_lines(self.classes), *self.rare_lines()))]
+
+    def rare_lines(self) -> list[str]:
+        """Comments that name a class of far fewer pictures than others; none where there is no such class."""
+        counts = Counter(label for listing in self.layout.parts.values() for label in listing.labels)
+        if not self.labels or min(counts.values()) * RARE > max(counts.values()):
+            return []
+        (most, many), *_, (least, few) = counts.most_common()
+        rare, usual = (_printable(self.classes[label]) for label in (least, most))
+        return [
+            f"# Of {rare} there are {few:,} pictures, of {usual} {many:,}:",
+            "# accuracy counts pictures and not classes, and says little of a rare class.",
+        ]
 
     def statistics(self, resolution: int) -> PictureStatistics:
         """Statistics of the training pictures.

@@ -180,6 +180,21 @@ def test_the_tables_say_what_the_data_are(model: Path, photos: Path, capsys: pyt
     assert "0 ant, 1 bee, 2 cat, 3 dog, 4 eel" in out
 
 
+def test_a_rare_class_is_named_and_others_are_not(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "rare class" not in inspect(capsys, model, "--data", photos)[1]
+    for i in range(3, 10):
+        (photos / "dog" / f"{i}.jpg").unlink()
+    for i in range(10, 15):
+        photo(1000 + i, (60, 48)).save(photos / "ant" / f"{i}.jpg")
+    _, out, _ = inspect(capsys, model, "--data", photos)
+    assert "Of dog there are 3 pictures, of ant 15:\naccuracy counts pictures and not classes" in out
+    _, out, _ = inspect(capsys, model, "--data", photos, "--yaml")
+    assert "# Of dog there are 3 pictures, of ant 15:\n# accuracy counts" in out
+    composed(tmp_path, out)
+
+
 def test_another_number_of_classes_names_both_numbers_and_the_remedy(
     model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
