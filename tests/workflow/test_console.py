@@ -182,6 +182,21 @@ def test_a_stage_that_a_signal_has_ended_before_it_could_say_so_was_stopped(
     assert "✗ finetune failed after 0:00" in said
 
 
+def test_a_stage_whose_last_word_is_the_interrupt_was_stopped_even_before_this_process_heard_of_it(
+    handled: Any, console: Any
+) -> None:
+    emit = handled.handler.emit
+    emit(event("run_info"))
+    emit(begun(0))
+    console.handler.OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    console.handler.OUTPUT.write_text('  File "<frozen importlib._bootstrap>", line 1176\nKeyboardInterrupt\n')
+    emit(event("job_error", jobid=0))
+    handled.handler.close()
+    said = handled.text.getvalue()
+    assert "‖ pretrain was stopped after 0:00" in said
+    assert "importlib" not in said
+
+
 def test_what_is_not_known_to_be_noise_is_shown(handled: Any) -> None:
     handled.handler.emit(event("", "Nothing to be done (all requested files are present and up to date)."))
     handled.handler.emit(event("", "autotailor: these rules run again", logging.WARNING))

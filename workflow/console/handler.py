@@ -127,7 +127,10 @@ class Handler(logging.Handler):
         """A job has failed; ``why`` is what a cluster says: its log says nothing of a time limit or a refused job."""
         if number in self._jobs:
             job = self._jobs[number]
-            is_stopped = job.is_stopped or (job.is_silent and termination.was_told_to_end())
+            lines = last_lines(Path(job.log)) or last_lines(OUTPUT)
+            # The job may end before this process's own handler of the signal has had its turn.
+            is_told = termination.was_told_to_end() or [line.strip() for line in lines[-1:]] == ["KeyboardInterrupt"]
+            is_stopped = job.is_stopped or (job.is_silent and is_told)
             job.state = STOPPED if is_stopped else FAILED
             self._warn(job)
             for line in itertools.takewhile(lambda line: not line.startswith(" "), why.splitlines()):
@@ -135,7 +138,7 @@ class Handler(logging.Handler):
             if is_stopped:
                 self._view.stopped(job)
             else:
-                self._view.failed(job, last_lines(Path(job.log)) or last_lines(OUTPUT))
+                self._view.failed(job, lines)
             self._write()
 
     def _warn(self, job: Job) -> None:
