@@ -112,7 +112,8 @@ def rivals(run: Run, budget: int, avoid: SubNet, count: int) -> list[SubNet]:
     found = near(run, budget, avoid, 4 * count)
     if len(found) < count:
         raise SystemExit(
-            f"regret.py: {len(found)} SubNets are near {budget} %, fewer than --rivals {count}: lower one of them"
+            f"regret.py: {len(found)} SubNets are near {budget} %, fewer than --rivals {count}: "
+            "take another budget, or fewer rivals"
         )
     predicted = predicted_accuracy(run).predict(stack(found))
     ordered = [found[place] for place in np.argsort(-predicted)]

@@ -1,4 +1,4 @@
-"""Networks compiled by ``torch.compile``: fewer passes over memory, after a compilation of a minute or more.
+"""Networks compiled by ``torch.compile``: fewer passes over memory, after a compilation of seconds to minutes.
 
 The kernels are made for the shapes of the first batch, and anew for each other shape. Their results differ from those
 of PyTorch's own kernels by rounding.
