@@ -10,6 +10,7 @@ For an accuracy drop, v_i is the paired difference: right before - right after o
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,11 @@ def kendall_tau(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:
         )
     result: Any = stats.kendalltau(p, m)
     return float(result.statistic)
+
+
+def kendall_tau_text(tau: float) -> str:
+    """``kendall_tau`` for a message."""
+    return "cannot be told, because all values of one side are equal" if math.isnan(tau) else f"{tau:.3f}"
 
 
 def kendall_tau_error(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> float:

@@ -13,6 +13,7 @@ from autotailor.statistics import (
     kendall_tau_by_chance,
     kendall_tau_ceiling,
     kendall_tau_error,
+    kendall_tau_text,
 )
 
 
@@ -76,6 +77,11 @@ def test_kendall_tau() -> None:
     for bad in (([1], [1]), ([1, 2], [1]), ([1, np.nan], [1, 2])):
         with pytest.raises(StatisticsError, match="tau"):
             kendall_tau(*bad)
+
+
+def test_a_message_never_says_nan() -> None:
+    assert kendall_tau_text(kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])) == "0.667"
+    assert "all values of one side are equal" in kendall_tau_text(kendall_tau([1, 1], [1, 2]))
 
 
 def test_the_error_of_tau_is_that_of_repeated_draws() -> None:

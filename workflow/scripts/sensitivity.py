@@ -27,4 +27,5 @@ with stage(snakemake) as this:
         table.to_csv(path, index=False)
     tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"baseline_accuracy": result.baseline, "kendall_tau": tau})
-    this.tell(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {tau:.3f}")
+    said = statistics.kendall_tau_text(tau)
+    this.tell(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")

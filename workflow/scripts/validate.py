@@ -10,7 +10,7 @@ from stage import stage
 from autotailor import artifacts, profiling
 from autotailor.profiling.networks.promise import Promise, measured_in_quiet
 from autotailor.profiling.networks.validation import NOT_MEASURED, validation_subnets
-from autotailor.statistics import kendall_tau
+from autotailor.statistics import kendall_tau, kendall_tau_text
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -38,8 +38,8 @@ with stage(snakemake) as this:
         error, raw = table[["relative_error", "raw_error"]].abs().mean()
         this.run.metrics({"kendall_tau": tau, "mean_absolute_relative_error": error, "mean_absolute_raw_error": raw})
         this.tell(
-            f"latency predicted, {len(table)} SubNets measured: Kendall's tau {tau:.3f}, mean error {error:.1%} "
-            f"({raw:.1%} without correction of the machine's drift since profiling)"
+            f"latency predicted, {len(table)} SubNets measured: Kendall's tau {kendall_tau_text(tau)}, mean error "
+            f"{error:.1%} ({raw:.1%} without correction of the machine's drift since profiling)"
         )
         this.run.metrics({"share_within_promise": promise.share_within(table), "promise_kept": promise.is_kept(table)})
         log = logging.info if promise.is_kept(table) else logging.warning

@@ -100,9 +100,11 @@ class Trial:
         if (found := self._last(best)) is not None:
             log.warning(
                 "%s: of %d SubNets that were measured, none is sure to meet %s; SubNet %s is taken, at %s, "
-                "which meets it again with a probability of %.0f %%: raise the budget, or lower search.confidence",
+                "which meets it again with a probability of %.1f %%, and %.4g %% are asked for "
+                "(search.confidence): raise the budget, or ask for less",
                 *(name, len(self._tried[name]), self._told(name), best.id, self._told(name, found)),
-                100 * self._outlook(best, name).probability(limit),
+                self._outlook(best, name).percent(limit),
+                100 * self._forecast.confidence,
             )
         return best
 

@@ -116,12 +116,12 @@ def safe_candidates(
         return [sure]
     cheapest = best or SubNet.from_array(front.space, front.indices[0])
     log.warning(
-        "%s: no SubNet is sure to meet %.4g %s; the smallest cost meets it with a probability of %.0f %%, and %.0f %% "
+        "%s: no SubNet is sure to meet %.4g %s; the smallest cost meets it with a probability of %.1f %%, and %.4g %% "
         "are asked for (search.confidence): raise the budget, or ask for less",
         name,
         budget,
         objectives.kind.unit,
-        100 * outlook(cheapest).probability(budget),
+        outlook(cheapest).percent(budget),
         100 * forecast.confidence,
     )
     return [cheapest]

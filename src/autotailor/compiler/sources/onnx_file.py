@@ -46,7 +46,7 @@ def read_model(path: Path) -> onnx.ModelProto:
             outside the model's folder; the weights do not fit into free memory.
     """
     if not path.is_file():
-        raise GraphError(f"ONNX file {path} does not exist; check model.source")
+        raise GraphError(f"ONNX file {path} does not exist; check its path (model.source in a configuration)")
     try:
         model = onnx.load_model(str(path), load_external_data=False)
     except Exception as error:

@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 NOISE_QUANTILE, NOISE_EXCUSE = 0.95, 0.03
 """Where this quantile of the noise floor exceeds this limit, the measurement is too noisy to judge a prediction."""
 
+STRAY = 0.2
+"""Relative distance of the anchor from the LUT's beyond which a single SubNet's measurement says little."""
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -66,9 +69,10 @@ class Promise:
     def unrest(self, validation: pd.DataFrame) -> str:
         """Why the machine was too restless to judge a prediction; an empty text where the machine was quiet.
 
-        Two signs tell. Rounds that differ say that something else runs there. An anchor that is slower or faster than
+        Three signs tell. Rounds that differ say that something else runs there. An anchor that is slower or faster than
         in the LUT, by more than the promised error, says that the machine has changed since; networks and their
-        operators do not all slow down by the anchor's factor.
+        operators do not all slow down by the anchor's factor. An anchor that was far off (``STRAY``) for more SubNets
+        than the promise leaves out says that the machine was restless part of the time.
         """
         noise = float(validation["noise_floor"].quantile(NOISE_QUANTILE))
         pace = drift(validation)
@@ -81,6 +85,10 @@ class Promise:
                 f"the anchor is {abs(pace):.1%} {direction} than when the operators were measured (the SubNets follow "
                 f"it by {validation['follows'].median():.0%}, as far as the rounds tell; without correction "
                 f"{self._share_raw(validation):.0%} are within {self.error:.0%})"
+            )
+        elif (strayed := int((validation["anchor_drift"].abs() > STRAY).sum())) > (1 - self.share) * len(validation):
+            signs.append(
+                f"the anchor was off by more than {STRAY:.0%} from the LUT's for {strayed} of {len(validation)} SubNets"
             )
         return ", and ".join(signs)
 

@@ -43,6 +43,15 @@ def test_a_broken_promise_is_told_with_its_likely_cause(
     assert pd.Series([PROMISE.verdict(frame)]).str.contains(words).all()
 
 
+def test_a_restless_part_of_the_time_is_not_called_quiet() -> None:
+    frame = validation(BADLY, 0.01)
+    frame.loc[[18, 19], "anchor_drift"] = [0.3, -0.25]
+    assert "was quiet" not in PROMISE.verdict(frame)
+    assert "off by more than 20% from the LUT's for 2 of 20 SubNets" in PROMISE.verdict(frame)
+    frame.loc[19, "anchor_drift"] = -0.1  # one SubNet is what the promise leaves out
+    assert "was quiet" in PROMISE.verdict(frame)
+
+
 @pytest.mark.parametrize(
     ("tables", "measured", "chosen"),
     [

@@ -15,6 +15,7 @@ from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement.sessions import Timed
 from autotailor.search import Objectives, SearchConfig, SearchError
 from autotailor.search.robust.bias import TYPICAL
+from autotailor.search.robust.distribution import Distribution
 from autotailor.search.robust.forecast import LatencyForecast
 from autotailor.search.robust.learning import USED, forecast, read_forecast
 
@@ -196,3 +197,10 @@ def test_a_file_that_is_no_table_of_measured_subnets_is_refused(tmp_path: Path, 
     (tmp_path / "validation.csv").write_text(text)
     with pytest.raises(SearchError, match="run the rule validate"):
         read_forecast(tmp_path / "validation.csv", SearchConfig())
+
+
+@given(median=st.floats(0.5, 1.2), scale=st.floats(0.0, 0.3), degrees=st.floats(2.0, 200.0))
+def test_what_misses_its_budget_never_reads_as_if_it_were_sure(median: float, scale: float, degrees: float) -> None:
+    outlook = Distribution(median, scale, degrees)
+    said = float(f"{outlook.percent(1.0):.1f}")
+    assert said <= 100 * outlook.probability(1.0) < said + 0.1 + 1e-9
