@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from adapting.live import measures
-from adapting.loads import LOADS, Step, quota_of
+from adapting.loads import LOADS, Step, bursts, quota_of
 from adapting.recording import Recorded, record
 from adapting.replay import accuracies, best_fixed, clairvoyant, judge, one_late, play, predictions
 from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
@@ -58,7 +58,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12.0, help="of each load")
     parser.add_argument("--room", type=float, default=1.5)
     parser.add_argument("--quantile", type=float, default=0.9, help="of our controller")
-    parser.add_argument("--switches", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the random bursts")
+    parser.add_argument("--switches", type=int, default=10_000, help="of the live run; 0 leaves it out")
     parser.add_argument("--traces", type=Path, default=Path("runtime-traces"))
     parser.add_argument("--read", action="store_true", help="read the traces, measure nothing")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
@@ -67,14 +68,14 @@ def main() -> None:
     arguments.traces.mkdir(parents=True, exist_ok=True)
     if not arguments.read:
         with pinned_to_one_core() as core:
-            for name, steps in LOADS.items():
+            for name, steps in (LOADS | {"bursts": partial(bursts, seed=arguments.seed)}).items():
                 made = record(pool, steps(arguments.seconds), arguments.seconds, core or 0)
                 made.save(arguments.traces / f"{pool.index.model}_{name}.npz")
     traces = {name: Recorded.load(arguments.traces / f"{pool.index.model}_{name}.npz") for name in LOADS}
     table = judged(pool, traces, arguments.room, arguments.quantile)
     table.to_csv(arguments.csv, index=False, float_format="%.4f")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
-    if not arguments.read:
+    if not arguments.read and arguments.switches:
         live = pd.DataFrame(measures(arguments.pool, arguments.switches), columns=["measure", "value", "unit"])
         live.to_csv(arguments.csv.with_stem(f"{arguments.csv.stem}_live"), index=False, float_format="%.4g")
         print(live.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
