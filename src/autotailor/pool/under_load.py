@@ -58,10 +58,14 @@ class Load:
     limit_ms: float
 
     @classmethod
-    def of_status(cls, status: Mapping[str, Any]) -> Load:
+    def of_status(cls, status: Mapping[str, Any], threads: int) -> Load:
         """The load in the status of a server, in Python or in C++.
 
         Waiting counts with its mean. A member must fit with the margin by which the server switches to better ones.
+
+        Args:
+            status: of the server.
+            threads: that compute an inference, and share a quota.
         """
         load, settings = status["load"], status["settings"]
         compute, memory, fixed = (float(load[f"slowdown_{name}"]) for name in CLASSES)
@@ -71,7 +75,7 @@ class Load:
             limits.append(MILLISECONDS / settings["rate"])
             quota = settings["quota"] or status["machine"].get("quota")
             if quota is not None:
-                limits.append(stretch * quota * MILLISECONDS / settings["rate"])
+                limits.append(stretch * quota / threads * MILLISECONDS / settings["rate"])
         return cls((compute, memory, fixed), stretch, min(limits) / (1 + Policy.margin))
 
     def latencies(self, lut: LUT) -> dict[str, float]:

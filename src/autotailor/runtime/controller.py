@@ -4,10 +4,12 @@ A member *fits* where three things hold under the load of the monitor:
 
     P(latency <= deadline) >= q,    rate * latency <= 1,    rate * CPU time <= quota.
 
-The second keeps a queue of requests from growing, the third holds under a quota of CPU time (cgroup). Where the active
-member no longer fits, the best one that fits follows at once. A better one follows only where it fits with a margin,
-and when the last switch is a while ago (*dwell*), so that noise does not switch to and fro. Where nothing fits, the
-member with the least latency runs, and the decision says so.
+The second keeps a queue of requests from growing, the third holds under a quota of CPU time (cgroup). CPU time is that
+of one of the threads that compute an inference, and so is the quota: each thread has an equal part of the process'.
+
+Where the active member no longer fits, the best one that fits follows at once. A better one follows only where it fits
+with a margin, and when the last switch is a while ago (*dwell*), so that noise does not switch to and fro. Where
+nothing fits, the member with the least latency runs, and the decision says so.
 
 Without a battery the best member is the most accurate one. With a battery it has the largest
 
@@ -39,7 +41,8 @@ class Policy:
         deadline_ms: of one inference.
         quantile: q, the probability with which an inference is to meet its deadline; from 0.5 to below 1.
         rate: requests a second; 0 where they come one at a time.
-        quota: cores that the process may use (cgroup); infinite without a quota.
+        quota: cores that the process may use (cgroup); infinite without a quota. ``decide`` takes the cores that each
+            thread of an inference may use.
         margin: share by which a better member must fit before it is switched to.
         dwell_s: seconds after a switch in which no better member is switched to.
         horizon: inferences ahead for which the load is forecast; a switch takes effect after some.

@@ -1,4 +1,4 @@
-"""The server's chooser follows the quota that the machine's files say, before an inference has run under it."""
+"""The server's chooser keeps within a quota, and follows the machine's before an inference has run under it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ import pytest
 from compiled import compiled
 from served import ncnn_headers
 
-ASKED = r"""
+POOL = r"""
 #include <cstdio>
 #include <fstream>
 #include <string>
 #include <thread>
 #include "engine/chooser.h"
 
-int main(int, char** words) {
-    const std::string root = words[1];
-    const auto limit = [&](const char* quota) {
-        std::ofstream(root + "/sys/fs/cgroup/cpu.max") << quota << " 20000\n";
-        std::this_thread::sleep_for(std::chrono::milliseconds(110));
-    };
+Pool pool_of(int threads) {
     Pool pool;
-    pool.threads = std::atoi(words[2]);
+    pool.threads = threads;
     for (double ms : {3.0, 12.0, 40.0}) {
         Member member;
         member.name = "m" + std::to_string(pool.members.size());
@@ -32,6 +27,18 @@ int main(int, char** words) {
         member.latency_ms = member.split_ms[0] = ms;
         pool.members.push_back(member);
     }
+    return pool;
+}
+"""
+
+ASKED = r"""
+int main(int, char** words) {
+    const std::string root = words[1];
+    const auto limit = [&](const char* quota) {
+        std::ofstream(root + "/sys/fs/cgroup/cpu.max") << quota << " 20000\n";
+        std::this_thread::sleep_for(std::chrono::milliseconds(110));
+    };
+    const Pool pool = pool_of(std::atoi(words[2]));
     const Sensors sensors(root);
     PoolChooser chooser(pool, sensors);
     Settings settings;
@@ -60,6 +67,32 @@ def test_a_quota_that_falls_is_followed_before_an_inference_is_late(
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text("0::/\n")
-    words = [str(each) for each in (compiled(tmp_path, ASKED, *ncnn_headers()), tmp_path, threads, before, after)]
+    words = [
+        str(each) for each in (compiled(tmp_path, POOL + ASKED, *ncnn_headers()), tmp_path, threads, before, after)
+    ]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert said.split() == ["2", "1", "2", "0"]
+
+
+PACED = r"""
+int main(int, char** words) {
+    const Pool pool = pool_of(std::atoi(words[2]));
+    const Sensors sensors(words[1]);
+    for (double share : {0.75, 0.85}) {
+        PoolChooser chooser(pool, sensors);
+        Settings settings;
+        settings.policy.deadline_ms = 70.0;
+        settings.policy.rate = 20.0;  // times 40 ms: 0.8 cores for each thread
+        settings.policy.quota = share * pool.threads;
+        chooser.apply(settings);
+        std::printf("%zu ", chooser.choose(2, 70.0).member);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_threads_of_all_requests_together_keep_within_a_quota(tmp_path: Path, threads: int) -> None:
+    words = [str(each) for each in (compiled(tmp_path, POOL + PACED, *ncnn_headers()), tmp_path, threads)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["1", "2"]

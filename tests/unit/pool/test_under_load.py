@@ -77,21 +77,22 @@ def latencies(run: making.Run, subnets: tuple[autotailor.SubNet, ...], load: Loa
 
 
 @pytest.mark.parametrize(
-    ("settings", "machine", "limit"),
+    ("settings", "machine", "threads", "limit"),
     [
-        ({}, {}, 10.0),
-        ({"rate": 200.0}, {}, 5.0 / 1.1),
-        ({"rate": 200.0, "quota": 0.1}, {}, 2.25 * 0.5 / 1.1),
-        ({"rate": 200.0}, {"quota": 0.2}, 2.25 * 1.0 / 1.1),
-        ({}, {"quota": 0.2}, 10.0),
+        ({}, {}, 1, 10.0),
+        ({"rate": 200.0}, {}, 4, 5.0 / 1.1),
+        ({"rate": 200.0, "quota": 0.1}, {}, 1, 2.25 * 0.5 / 1.1),
+        ({"rate": 200.0}, {"quota": 0.2}, 1, 2.25 * 1.0 / 1.1),
+        ({"rate": 200.0}, {"quota": 0.4}, 4, 2.25 * 0.5 / 1.1),
+        ({}, {"quota": 0.2}, 1, 10.0),
     ],
-    ids=["deadline", "rate", "quota", "the machine's quota", "a quota without a rate"],
+    ids=["deadline", "rate", "quota", "the machine's quota", "a quota that threads share", "a quota without a rate"],
 )
 def test_a_member_must_meet_what_the_server_asks_for(
-    settings: dict[str, float], machine: dict[str, float], limit: float
+    settings: dict[str, float], machine: dict[str, float], threads: int, limit: float
 ) -> None:
     status = {**STATUS, "settings": {**STATUS["settings"], **settings}, "machine": machine}
-    load = Load.of_status(status)
+    load = Load.of_status(status, threads)
     assert (load.slowdown, load.stretch) == ((1.0, 3.0, 2.0), pytest.approx(1.5 * 1.2 * 1.25))
     assert load.limit_ms == pytest.approx(limit)
 

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
     with held(pool):
         members = Known.read(pool, opened.net.space).subnets
         with Client(address) as client:
-            load = load_of(client, opened)
+            load = load_of(client, opened, known.device.threads)
             served = len(client.status()["members"])
         if served != len(members):
             raise PoolError(
@@ -147,12 +147,13 @@ def check_server(client: Client, opened: Run) -> None:
         )
 
 
-def load_of(client: Client, opened: Run) -> Load:
+def load_of(client: Client, opened: Run, threads: int) -> Load:
     """The load of a server of a run's pool.
 
     Args:
         client: of the server.
         opened: the run.
+        threads: that compute an inference.
 
     Raises:
         PoolError: the server serves the pool of another run.
@@ -160,7 +161,7 @@ def load_of(client: Client, opened: Run) -> Load:
     from autotailor.pool.under_load import Load
 
     check_server(client, opened)
-    load = Load.of_status(client.status())
+    load = Load.of_status(client.status(), threads)
     compute, memory, fixed = load.slowdown
     print(
         f"under load: compute {compute:.2f}, memory {memory:.2f}, fixed costs {fixed:.2f} times as slow; a member may "

@@ -170,9 +170,9 @@ class Chooser:
         return self._expectations[row]
 
     def _policy(self, deadline_ms: float) -> Policy:
-        """The policy with a deadline, and with the machine's quota where none is set."""
+        """The policy with a deadline, and with each thread's part of the quota (the machine's, if none is set)."""
         policy = self.settings.policy
-        quota = self.look().quota if math.isinf(policy.quota) else policy.quota
+        quota = (self.look().quota if math.isinf(policy.quota) else policy.quota) / self._threads
         if (deadline_ms, quota) == (policy.deadline_ms, policy.quota):
             return policy
         return replace(policy, deadline_ms=deadline_ms, quota=quota)

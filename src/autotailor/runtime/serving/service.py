@@ -72,7 +72,7 @@ class Service:
         self._members = pool.index.members
         self.names = tuple(member.name for member in self._members)
         self.accuracies = tuple(member.accuracy for member in self._members)
-        self.chooser = Chooser(self._members, settings, self._sensors, clock, pool.index.threads)
+        self.chooser = self._new_chooser(settings)
         self.counters = Counters([0] * len(self._members))
         self._preparing = preparing
         self.engine = Engine(pool, self.chooser.first(), preparing=preparing)
@@ -189,7 +189,7 @@ class Service:
 
     def restart(self) -> None:
         """Forgets the load, the counts and the last switch, as if the pool had just been opened."""
-        self.chooser = Chooser(self._members, self.chooser.settings, self._sensors, self._clock)
+        self.chooser = self._new_chooser(self.chooser.settings)
         self.chooser.leave_out(self.engine.broken)
         self.counters = Counters([0] * len(self._members))
         self._began, self._without_fit = self._clock(), None
@@ -245,6 +245,10 @@ class Service:
         self.chooser.settings = settings
         self._choose(settings.policy.deadline_ms)
         return settings.to_dict()
+
+    def _new_chooser(self, settings: Settings) -> Chooser:
+        """What knows nothing of the load yet."""
+        return Chooser(self._members, settings, self._sensors, self._clock, self._pool.index.threads)
 
     def _choose(self, deadline_ms: float) -> None:
         """Decides which member is to run next, and tells the engine."""

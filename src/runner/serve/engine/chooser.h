@@ -83,6 +83,7 @@ public:
         Policy policy = settings_.policy;
         policy.deadline_ms = deadline_ms;
         if (std::isinf(policy.quota)) policy.quota = quota_.cores;
+        policy.quota /= pool_.threads;  // CPU times are those of one thread
         const double since_s = switched_ms_ < 0 ? std::numeric_limits<double>::infinity() : (begin - switched_ms_) / 1e3;
         const Decision decision = chooser_.decide(monitor_, policy, row(target), since_s);
         const Choice choice = {chooser_.table.member[decision.row], decision.event};

@@ -43,8 +43,8 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def chooser_of(machine: Machine, threads: int = 1) -> Chooser:
-    settings = Settings(Policy(70.0, quantile=0.9, dwell_s=0.0))
+def chooser_of(machine: Machine, threads: int = 1, **policy: float) -> Chooser:
+    settings = Settings(Policy(70.0, quantile=0.9, dwell_s=0.0, **policy))  # type: ignore[arg-type]
     return Chooser(MEMBERS, settings, machine.sensors, lambda: machine.now, threads)
 
 
@@ -83,6 +83,17 @@ def test_threads_share_a_quota(machine: Machine) -> None:
     machine.limit(0.8)
     assert chooser.choose(2, 70.0).member == 1
     assert chooser.monitor.waits.share == pytest.approx(1 / 0.4 - 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("is_read", [True, False])
+def test_the_threads_of_all_requests_together_keep_within_a_quota(
+    machine: Machine, threads: int, is_read: bool
+) -> None:
+    for share, member in ((0.75, 1), (0.85, 2)):  # 20 times 40 ms in a second are 0.8 cores for each thread
+        machine.limit(share * threads if is_read else 64.0)
+        asked = {} if is_read else {"quota": share * threads}
+        assert chooser_of(machine, threads, rate=20.0, **asked).choose(2, 70.0).member == member
 
 
 def test_a_process_that_pauses_is_not_slowed_down_by_a_smaller_quota(machine: Machine) -> None:

@@ -68,6 +68,18 @@ def loaded(pool: TinyPool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loaded]:
         yield made
 
 
+def test_a_restart_knows_how_many_threads_share_the_quota(pool: TinyPool) -> None:
+    opened = open_pool(pool.folder)
+    opened = replace(opened, index=replace(opened.index, threads=2))
+    rate = 500.0 / LATENCIES[2]  # half a core for each of two threads
+    for cores, member in ((0.99, 1), (1.2, 2)):
+        policy = Policy(10 * LATENCIES[2], rate=rate, quota=cores)
+        with Service(opened, Settings(policy)) as service:
+            assert service.engine.active == member
+            service.restart()
+            assert service.engine.active == member
+
+
 def test_load_sends_it_down_within_two_inferences_and_back_up(loaded: Loaded) -> None:
     assert {member for member, _ in loaded.infer(30)} == {2}
     loaded.slowdown = 2.0
