@@ -76,3 +76,5 @@ def test_a_process_that_dies_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(feasibility.FeasibilityError, match=r"it is unknown whether .* exit code 1"):
         feasibility.check_operators({"model": {"name": "m"}, "device": {"name": "d"}})
+    with pytest.raises(feasibility.FeasibilityError, match=r"model m: it is unknown whether .* exit code 1"):
+        feasibility.check_space({"model": {"name": "m"}})

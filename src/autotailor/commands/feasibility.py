@@ -3,8 +3,8 @@
 Training takes hours, and the network is compiled, and the device needed, only after training. Whether the network
 allows the space, and whether the device's runtime lacks an operator, can be found in seconds: the network is compiled
 (with random weights, where it is yet to be trained), and its operators are enumerated and written for the runtime. The
-check runs in its own process
-(``python -m autotailor.commands.feasibility``), because PyTorch would stay in the memory of the caller.
+check runs in its own process (``python -m autotailor.commands.feasibility``), because PyTorch would stay in the memory
+of the caller.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from autotailor.ir.supernet import SuperNet
 
 REFUSED = 3
-"""Exit code of the process where the device cannot run the model; the process then prints the reason."""
+"""Exit code of the process where the model cannot be compiled, or where the device cannot run it.
+
+The process then prints the reason."""
 
 
 class FeasibilityError(AutoTailorError):
@@ -69,8 +71,9 @@ def _ask(question: Mapping[str, Any]) -> None:
         raise FeasibilityError(done.stdout.strip())
     if done.returncode != 0:
         device, model = question["device"], question["model"]["name"]
-        asked = f"device {device['name']}: it is unknown whether it can run {model}"
-        unknown = asked if device else f"model {model}: it is unknown whether it has its space"
+        unknown = f"model {model}: it is unknown whether it has its space"
+        if device is not None:
+            unknown = f"device {device['name']}: it is unknown whether it can run {model}"
         raise FeasibilityError(
             f"{unknown}, because the process that compiles the network ended with exit code {done.returncode}; see its "
             f"error above"
