@@ -63,7 +63,7 @@ class Subnets:
         if str(which).lstrip().startswith("{"):
             return self._read(_content(str(which), "assignment"), "assignment")
         if os.path.isfile(which):  # noqa: PTH113 - a name too long for a file is no error here
-            return self._read(_content(Path(which).read_text(encoding="utf-8"), str(which)), str(which))
+            return self._read(_content(_text(Path(which)), str(which)), str(which))
         return self._of_tables(str(which), tuple(named))
 
     def _of_tables(self, which: str, names: tuple[str, ...]) -> SubNet:
@@ -95,6 +95,13 @@ class Subnets:
                 f"assignment has the id {subnet.id}; name a SubNet of this run, or the run that it comes from"
             )
         return subnet
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: this is no text ({error}); name a file such as subnet.json of an export") from error
 
 
 def _content(text: str, source: str) -> Mapping[str, Any]:

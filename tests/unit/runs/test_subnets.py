@@ -75,3 +75,9 @@ def test_a_file_without_an_object_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(RunError, match=r"list\.json: expected a JSON object"):
         run.subnets.find(tmp_path / "list.json")
+
+
+def test_a_file_of_weights_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(b"PK\x80\xff")
+    with pytest.raises(RunError, match=r"model\.pt: this is no text .*name a file such as subnet\.json"):
+        run.subnets.find(tmp_path / "model.pt")
