@@ -80,6 +80,8 @@ def run(options: argparse.Namespace) -> None:
     if own is not None:
         own.check_outputs(options.source, net.num_classes)
     if options.yaml:
+        if device is not None:
+            _check_runtime(net, device)
         print(_configuration(net, options, own), end="")
         return
     from autotailor.commands.inspect.tables import print_inspection
@@ -91,9 +93,7 @@ def run(options: argparse.Namespace) -> None:
     if options.random_weights:
         print("Random weights: the structure is that of the trained network, but the accuracy is not.")
     if device is not None:
-        from autotailor.profiling import check_writable
-
-        check_writable(net, device)
+        _check_runtime(net, device)
         print(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
 
 
@@ -116,6 +116,13 @@ def _device(options: argparse.Namespace) -> DeviceConfig:
 
     conf = config.conf_folder(options.conf)
     return DeviceConfig.from_section(config.compose(conf, None, options.device)["device"])
+
+
+def _check_runtime(net: SuperNet, device: DeviceConfig) -> None:
+    """Raises ProfilingError where the device's runtime cannot run every operator of the network's space."""
+    from autotailor.profiling import check_writable
+
+    check_writable(net, device)
 
 
 def _own_data(options: argparse.Namespace) -> OwnData | None:

@@ -242,5 +242,9 @@ def test_a_device_that_cannot_run_the_network_is_named_with_what_it_lacks(
     assert "the runtime ncnn cannot run the network windowed_digits. It lacks\n  Reshape" in capsys.readouterr().err
     assert main(["inspect", "windows:windowed_digits", "--device", "host_onnxruntime", *conf]) == 0
     assert "Device host_onnxruntime: its runtime onnxruntime can run every operator." in capsys.readouterr().out
+    assert main(["inspect", "windows:windowed_digits", "--device", "host", "--yaml", *conf]) == 1
+    refused = capsys.readouterr()
+    assert refused.out == ""
+    assert "the runtime ncnn cannot run the network windowed_digits" in refused.err
     assert main(["inspect", "windows:windowed_digits", "--device", "hots", *conf]) == 1
     assert "unknown device 'hots'" in capsys.readouterr().err
