@@ -24,7 +24,7 @@ from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from autotailor.agreement import settle_resolution
 from autotailor.config.errors import ConfigError, first_line
-from autotailor.config.names import check_option, find_file, groups
+from autotailor.config.names import check_option, files, find_file, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
 from autotailor.project import places
 
@@ -104,6 +104,8 @@ def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
             plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except yaml.MarkedYAMLError as error:
         raise ConfigError(_no_yaml(error, conf_dir)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(_no_text(conf_dir)) from error
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{conf_dir}: {_with_cause(error)}") from error
     assert isinstance(plain, dict)
@@ -115,6 +117,16 @@ def _no_yaml(error: yaml.MarkedYAMLError, conf_dir: Path) -> str:
     mark = error.problem_mark or error.context_mark
     place = f"{mark.name}, line {mark.line + 1}" if mark is not None else str(conf_dir)
     return f"{place} is no valid YAML: {error.problem or first_line(error)}; correct that line, or the one before it"
+
+
+def _no_text(conf_dir: Path) -> str:
+    """The first file that Hydra cannot decode; its error does not name the file."""
+    for path in files(conf_dir):
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            return f"{path} is no text in UTF-8 ({error}); store it in that encoding"
+    return f"{conf_dir}: a file is no text in UTF-8; store it in that encoding"
 
 
 def _with_cause(error: Exception) -> str:

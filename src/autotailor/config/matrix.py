@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from autotailor import artifacts
 from autotailor.config.checks import check, check_cost
 from autotailor.config.errors import ConfigError
-from autotailor.config.names import search_path
+from autotailor.config.names import files
 from autotailor.sections import read_sections, write_sections
 
 Section = dict[str, Any]
@@ -70,8 +70,7 @@ class Matrix:
         self.models, self.devices = tuple(models), tuple(devices)
         self._conf, self._schema, self._folder, self._reads = conf_dir, schema, kept, reads
         self._asked = (list(overrides), lut, cluster)
-        files = sorted(path for folder in search_path(conf_dir) for path in folder.rglob("*.yaml"))
-        self._content = artifacts.digest({str(path): path.read_text(encoding="utf-8") for path in files})
+        self._content = artifacts.digest({str(path): artifacts.file_digest(path) for path in files(conf_dir)})
         self._composed: dict[Pair, Section] = {}
         self._clusters: dict[Pair, Section] = {}
 

@@ -38,6 +38,14 @@ def conf_folder(asked: Path | None = None) -> Path:
     return asked
 
 
+def files(conf_dir: Path) -> list[Path]:
+    """Every file of the configuration, the user's and autotailor's, whether it is chosen or not.
+
+    The link ``.#mine.yaml`` to nowhere, by which Emacs locks a file that is being changed, is none of them.
+    """
+    return sorted(path for folder in search_path(conf_dir) for path in folder.rglob("*.yaml") if path.is_file())
+
+
 def find_file(conf_dir: Path, name: str) -> Path | None:
     """The first file of this name (``model/mine.yaml``) on the search path; None where there is none."""
     return next((path for folder in search_path(conf_dir) if (path := folder / name).is_file()), None)
@@ -45,7 +53,8 @@ def find_file(conf_dir: Path, name: str) -> Path | None:
 
 def options(conf_dir: Path, group: str) -> list[str]:
     """Names of the files of one configuration group, for instance the known models."""
-    return sorted({path.stem for folder in search_path(conf_dir) for path in (folder / group).glob("*.yaml")})
+    found = (path for folder in search_path(conf_dir) for path in (folder / group).glob("*.yaml"))
+    return sorted({path.stem for path in found if path.is_file()})
 
 
 def groups(conf_dir: Path) -> list[str]:

@@ -67,7 +67,7 @@ def check_own_section(override: Override, conf_dir: Path, model: str | None) -> 
     path, group = find_file(conf_dir, f"model/{model}.yaml"), override.key_or_group
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8")) if path else None
-    except yaml.YAMLError:  # Hydra raises the error later, with a message
+    except (UnicodeDecodeError, yaml.YAMLError):  # Hydra raises the error later, with a message
         return
     if isinstance(document, Mapping) and isinstance(document.get("model"), Mapping) and group in document:
         raise ConfigError(

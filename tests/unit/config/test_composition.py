@@ -96,6 +96,16 @@ def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
         config.compose(tmp_path / "conf", "mine", "host")
 
 
+@pytest.mark.parametrize(("name", "overrides"), [("model/mine", []), ("data/mine", ["data=mine"])])
+def test_a_file_in_another_encoding_than_utf8_is_named(tmp_path: Path, name: str, overrides: list[str]) -> None:
+    shutil.copytree(CONF, tmp_path / "conf")
+    shutil.copy(CONF / "model" / "resnet_digits.yaml", tmp_path / "conf" / "model" / "mine.yaml")
+    path = tmp_path / "conf" / f"{name}.yaml"
+    path.write_bytes("# Größe\nname: mine\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))} is no text in UTF-8 .*; store it"):
+        config.compose(tmp_path / "conf", "mine", "host", overrides)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -65,6 +65,15 @@ def test_a_changed_file_of_the_configuration_is_composed_anew(tmp_path: Path) ->
     assert (before["seed"], after["seed"]) == (0, 7)
 
 
+def test_a_file_that_is_open_in_an_editor_or_not_in_utf8_harms_no_other_configuration(tmp_path: Path) -> None:
+    conf, pair = tmp_path / "conf", Pair("resnet_digits", "host")
+    (conf / "model").mkdir(parents=True)
+    (conf / "model" / ".#mine.yaml").symlink_to("me@computer.1234:5678")  # as Emacs locks a file that was changed
+    (conf / "model" / "other.yaml").write_bytes("# Größe\nname: other\n".encode("latin-1"))
+    assert matrix(tmp_path / "kept", conf=conf).configuration(pair) == matrix(tmp_path / "own").configuration(pair)
+    assert ".#mine" not in config.options(conf, "model")
+
+
 def test_devices_that_need_different_supernets_are_refused_together(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     shutil.copytree(ROOT / "conf", conf)
