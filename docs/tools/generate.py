@@ -290,10 +290,16 @@ def _argument(action: argparse.Action) -> tuple[str, str, str]:
     if not action.option_strings:
         values = action.metavar if isinstance(action.metavar, str) else action.dest
         text = f"{values} ..." if action.nargs == "*" else values
-        return f"`{text}`", "" if action.nargs in ("?", "*") else "required", action.help or ""
-    text = action.option_strings[-1] + ("" if action.nargs == 0 else f" {values}")
-    default = "" if action.default in (None, False, argparse.SUPPRESS) else f"`{action.default}`"
-    return f"`{text}`", "required" if action.required else default, action.help or ""
+        return f"`{text}`", "" if action.nargs in ("?", "*") else "required", _meaning(action)
+    is_flag = action.nargs == 0
+    text = action.option_strings[-1] + ("" if is_flag else f" {values}")
+    default = "" if is_flag or action.default in (None, False, [], argparse.SUPPRESS) else f"`{action.default}`"
+    return f"`{text}`", "required" if action.required else default, _meaning(action)
+
+
+def _meaning(action: argparse.Action) -> str:
+    """The help of an argument, in which argparse wants a percent sign twice."""
+    return (action.help or "").replace("%%", "%")
 
 
 PAGES = {"configuration.md": configuration_page, "cli.md": command_page}

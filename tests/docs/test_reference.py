@@ -123,3 +123,11 @@ def test_the_values_that_the_pages_show_have_the_types_of_the_schema() -> None:
         for key, value in values.items():
             if key in section.keys and not (isinstance(value, str) and value.startswith("${")):
                 assert Draft202012Validator(section.keys[key]).is_valid(value), f"{section.source}: {key}"
+
+
+def test_the_page_of_the_commands_is_written_for_readers_and_not_for_argparse() -> None:
+    page = generate.command_page()
+    assert "%%" not in page
+    flags = [line for line in page.splitlines() if line.startswith(("| `--no-polish`", "| `--yaml`"))]
+    assert len(flags) >= 2
+    assert all(line.split("|")[2].strip() == "" for line in flags), "a flag has no default to show"

@@ -24,8 +24,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "settings",
         nargs="*",
         metavar="KEY=VALUE",
-        help="model=NAME and device=NAME, files of conf; lut=FILE; keep=RULE; every other key is a parameter of the "
-        "configuration (finetune.epochs=20) or another file of a group (data=cifar10)",
+        help="model=NAME, device=NAME and cluster=NAME, files of conf; lut=FILE; keep=RULE; every other key is a "
+        "parameter of the configuration (finetune.epochs=20) or another file of a group (data=cifar10)",
     )
     parser.add_argument("-n", "--dry-run", action="store_true", help="say what would run")
     parser.add_argument("-c", "--cores", metavar="N", help="cores to use at most (all)")
