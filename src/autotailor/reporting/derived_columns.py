@@ -284,11 +284,7 @@ DERIVATIONS: dict[str, Derivation] = {
         ("contributors",), "sum over the operators of this stage", partial(breakdown.group_latency, column="stage")
     ),
     "budgets_met": Derivation(("summary",), "budgets that are kept when measured", _budgets_met),
-    "budgets_measured": Derivation(
-        ("summary",),
-        "budgets of SubNets that were measured",
-        lambda tables, row: float(len(comparison(tables).budgets)),
-    ),
+    "budgets_measured": Derivation(("summary",), "budgets of SubNets that were measured", _budgets_measured),
     "over_budget": Derivation(("summary",), "measured {cost} over the budget, minus one", _over_budget),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
 }
