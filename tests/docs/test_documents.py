@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import os
 import re
@@ -23,6 +24,7 @@ import autotailor
 import documents
 import networks
 from autotailor import config as configuration
+from autotailor.__main__ import COMMANDS as COMMANDS_OF_AUTOTAILOR
 from autotailor.compiler.sources.export import export_module
 from documents import ROOT, Block
 from forked_snakemake import Snakemake
@@ -245,3 +247,28 @@ def test_the_map_holds_every_room() -> None:
     named = re.findall(r"`src/autotailor/([^`]+)`", text)
     rooms = {room for name in named for room in name.strip("{}").split(",")}
     assert rooms == {path.parent.name for path in (ROOT / "src" / "autotailor").glob("*/__init__.py")}
+
+
+def test_the_tutorial_explains_every_rule_that_it_plans() -> None:
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    planned, explained = (re.findall(each, text, re.MULTILINE) for each in (r"^(\w+) 1$", r"^\| `(\w+)` \|"))
+    assert explained == planned
+    files = (ROOT / "workflow" / "rules").glob("*.smk")
+    rules = {path.stem for path in files if "output:" in path.read_text(encoding="utf-8")}
+    assert set(planned) == rules - {"compare", "pool", "fleet"}  # which are asked for, or compare several runs
+
+
+def test_the_page_on_reruns_names_the_rules_that_can_be_kept() -> None:
+    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "guides" / "reruns.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"The rules that take long can be\s+kept: ([^.]+)\.", text)
+    assert re.findall(r"`(\w+)`", sentence) == schema["$defs"]["kept"]["enum"]
+
+
+def test_the_list_of_folders_names_every_command() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"\| `commands/` \| the commands (.*?) \|", text)
+    commands = argparse.ArgumentParser().add_subparsers()
+    for command in COMMANDS_OF_AUTOTAILOR:
+        command.add_command(commands)
+    assert re.findall(r"`(\w+)`", row) == list(commands.choices)

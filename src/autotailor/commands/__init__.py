@@ -1,1 +1,1 @@
-"""The command line: ``inspect``, ``doctor``, ``lut``, and the check of feasibility at the start of a run."""
+"""The command line, one module or folder for each command, and the check of feasibility at the start of a run."""
