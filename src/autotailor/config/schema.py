@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 from jsonschema import Draft202012Validator
@@ -37,9 +38,10 @@ def validate(value: object, schema_path: Path, where: str) -> None:
         if place in LIMITS:
             raise ConfigError(f"{where}: {place} is {number}, but has to be a number (infinity sets no limit)")
         raise ConfigError(f"{where}: {place} is {number}, but has to be a finite number")
-    error = best_match(_validator(schema_path.read_text(encoding="utf-8")).iter_errors(value))
+    validator = _validator(schema_path.read_text(encoding="utf-8"))
+    error = best_match(validator.iter_errors(value))
     if error is not None:
-        raise ConfigError(f"{where}: {_explain(error)}")
+        raise ConfigError(f"{where}: {_explain(error, validator)}")
 
 
 def _not_finite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
@@ -68,8 +70,8 @@ NAMES = {
 """Types of JSON as a user calls them; a type that is missing here keeps its own name."""
 
 
-def _explain(error: ValidationError) -> str:
-    """One sentence about a mismatch."""
+def _explain(error: ValidationError, validator: Draft202012Validator) -> str:
+    """One sentence about a mismatch with a validator's schema."""
     place = ".".join(str(part) for part in error.absolute_path)
     schema = error.schema if isinstance(error.schema, Mapping) else {}
     known = list(schema.get("properties", {}))
@@ -79,15 +81,30 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "required":
         return f"{place or 'the configuration'}: {error.message}"
     if error.validator == "anyOf":
-        return f"{place} is {error.instance!r}, but {_alternatives(error)}"
+        return f"{place} is {error.instance!r}, but {_alternatives(error, validator)}"
     return f"{place} is {error.instance!r}, but {error.message.removeprefix(repr(error.instance) + ' ')}"
 
 
-def _alternatives(error: ValidationError) -> str:
+def _alternatives(error: ValidationError, validator: Draft202012Validator) -> str:
     """What a value may be that is none of several alternatives; a value that belongs into a list is shown in one."""
     schema = error.schema if isinstance(error.schema, Mapping) else {}
-    types = [str(each.get("type")) for each in schema.get("anyOf", [])]
-    wanted = f"has to be {' or '.join(NAMES.get(each, each) for each in types)}"
-    if "array" in types and Draft202012Validator(schema).is_valid([error.instance]):
+    parts = [_resolved(part, validator) for part in schema.get("anyOf", [])]
+    wanted = f"has to be {' or '.join(map(_named, parts))}"
+    is_listed = any(part.get("type") == "array" for part in parts)
+    if is_listed and validator.evolve(schema=schema).is_valid([error.instance]):
         return f"{wanted}; a single value stands in a list as well: {json.dumps([error.instance])}"
     return wanted
+
+
+def _resolved(part: Mapping[str, Any], validator: Draft202012Validator) -> Mapping[str, Any]:
+    """A part of a schema, or what it refers to in ``$defs``."""
+    whole: Any = validator.schema
+    reference = str(part.get("$ref", ""))
+    return dict(whole["$defs"][reference.removeprefix("#/$defs/")]) if reference else part
+
+
+def _named(part: Mapping[str, Any]) -> str:
+    """An alternative as a user calls it: its values where they are few, else its type."""
+    if "enum" in part:
+        return f"one of {', '.join(map(str, part['enum']))}"
+    return NAMES.get(str(part.get("type")), str(part.get("type")))
