@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_command(commands)
     own, passed = run.split_passed(sys.argv[1:] if arguments is None else arguments)
     options, unknown = parser.parse_known_args(own)
+    if hasattr(options, "settings") and not any(word.startswith("-") for word in unknown):
+        options.settings, unknown = [*options.settings, *unknown], []  # argparse takes those before an option alone
     if unknown:  # said by the command itself, whose usage shows what it takes
         hint = run.HINT if own[0] == "run" else ""
         commands.choices.get(own[0], parser).error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

@@ -40,6 +40,12 @@ def test_keys_of_a_run_and_parameters_of_the_configuration_are_told_apart(starte
     assert started[1][2:] == ["vit_digits", "macs"]
 
 
+def test_parameters_stand_on_both_sides_of_options(started: list[Sequence[str]]) -> None:
+    assert main(["run", "model=vit_digits", "-n", "device=macs", "--cores", "2", "seed=1", "data=digits"]) == 0
+    assert behind_config(started[0]) == ["model=vit_digits", "device=macs", 'overrides=["seed=1", "data=digits"]']
+    assert started[0][4:7] == ["--dry-run", "--cores", "2"]
+
+
 def test_a_run_without_arguments_is_the_embedded_one(started: list[Sequence[str]]) -> None:
     assert main(["run"]) == 0
     assert "--config" not in started[0]

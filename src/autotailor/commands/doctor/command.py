@@ -20,7 +20,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Checks whether a device can be reached and measured on, in seconds. Exit code 1 after a failure.",
     )
     parser.add_argument("--device", required=True, metavar="NAME", help="a file of conf/device")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
     parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration (conf)")
     parser.add_argument("--sysfs", type=PurePosixPath, default=PurePosixPath("/sys"), help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.profiling.device import DeviceConfig
 
     conf = config.conf_folder(options.conf)
-    section = config.compose(conf, None, options.device, options.overrides)["device"]
+    section = config.compose(conf, None, options.device, options.settings)["device"]
     device = DeviceConfig.from_section(section)
     findings = print_findings(device.name, examine(device, options.sysfs))
     failed = [finding.check for finding in findings if finding.verdict is Verdict.FAILED]

@@ -25,9 +25,10 @@ def test_a_failure_is_exit_code_1_with_its_remedy(capsys: pytest.CaptureFixture[
     [
         (["--device", "toaster", "--conf", str(CONF)], r"unknown device 'toaster'.*host"),
         (["--device", "host", "--conf", str(CONF), "device.thread=2"], r"device\.thread"),
+        (["device.threads=1", "--device", "host", "--conf", str(CONF), "device.thread=2"], r"device\.thread"),
         (["--device", "host", "--conf", "nowhere"], r"--conf nowhere: no such folder"),
     ],
-    ids=["device", "override", "folder"],
+    ids=["device", "override", "overrides around options", "folder"],
 )
 def test_bad_arguments_are_named(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", *arguments]) == 1
