@@ -26,6 +26,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -182,6 +183,13 @@ def recorded_code(record: Path | None) -> dict[str, str]:
     return {str(name): str(value) for name, value in dict(code).items()}
 
 
+def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
+    """Each of some different paths with its shortest ending that no other one has, such as ``budget_01/model.onnx``."""
+    endings = {path: ["/".join(path.parts[-count:]) for count in range(1, len(path.parts) + 1)] for path in paths}
+    shared = Counter(ending for found in endings.values() for ending in found)
+    return {path: next((each for each in found if shared[each] == 1), found[-1]) for path, found in endings.items()}
+
+
 class Provenance:
     """The record of a rule's artifacts; see the module's docstring."""
 
@@ -202,7 +210,7 @@ class Provenance:
             lineages[f"{path} of rule {source}"] = lineage
         self.rule = rule
         self.lineage = merge_lineages(lineages)
-        self.inputs = {path.name: file_digest(path) for path in sorted(inputs)}
+        self.inputs = {name: file_digest(path) for path, name in _told_apart(sorted(set(inputs))).items()}
 
     @property
     def key(self) -> str:

@@ -82,6 +82,19 @@ def test_a_changed_or_unknown_artifact_is_refused(tmp_path: Path) -> None:
         artifacts.read_lineage(tmp_path / "own.pt")
 
 
+def test_inputs_of_one_name_are_all_recorded_and_all_count(tmp_path: Path) -> None:
+    first, second = (tmp_path / "exports" / name for name in ("budget_01", "budget_02"))
+    inputs = [_rule(folder, "export", {}, [], "model.onnx") for folder in (first, second)]
+    inputs.append(_rule(tmp_path, "profile", {}, [], "lut.csv"))
+    before = Provenance("measure", {}, inputs)
+    assert list(before.inputs) == ["budget_01/model.onnx", "budget_02/model.onnx", "lut.csv"]
+    inputs[0].write_text("other weights")
+    Provenance("export", {}, []).write(first / "provenance" / "export.json", [inputs[0]])
+    after = Provenance("measure", {}, inputs)
+    assert after.lineage == before.lineage
+    assert after.key != before.key
+
+
 def test_the_key_follows_sections_and_contents(tmp_path: Path) -> None:
     compiled = _rule(tmp_path, "compile", {"space": 1}, [], "compiled.pt")
     key = Provenance("finetune", {"epochs": 1}, [compiled]).key
