@@ -57,6 +57,8 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.runtime.demo.trace import write_csv
 
     plan = phases(options.seconds, burdens_of(options.burdens))
+    check_rate(options.rate)
+    make_folder(options.output)
     samples = []
     with (
         pinned_to_one_core() as core,
@@ -72,11 +74,32 @@ def run(options: argparse.Namespace) -> None:
                 samples.append(sample)
                 live.show(sample)
         status = service.status()
-    options.output.mkdir(parents=True, exist_ok=True)
     with atomic(options.output / TRACE) as temporary:
         write_csv(samples, temporary)
     write_page(samples, status, core, options.output / PAGE)
     print(f"page: {options.output / PAGE}, trace: {options.output / TRACE}")
+
+
+def check_rate(rate: float) -> None:
+    """Raises PoolError unless a number of inferences a second is finite and not negative."""
+    from autotailor.runtime import PoolError
+
+    if not 0 <= rate < float("inf"):
+        raise PoolError(f"--rate {rate:g}: expected inferences a second, or 0 for no pause between them")
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder of page and trace before the demonstration, which nobody wants to see twice.
+
+    Raises:
+        PoolError: the folder cannot be made.
+    """
+    from autotailor.runtime import PoolError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PoolError(f"--output {folder}: the folder cannot be made ({error.strerror}); name another one") from error
 
 
 def burdens_of(text: str) -> tuple[int, ...]:

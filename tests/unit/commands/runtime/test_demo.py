@@ -50,6 +50,8 @@ def test_the_page_draws_its_charts_without_network_and_barriers(shown: Path) -> 
         (["--burdens", "a"], "expected numbers"),
         (["--seconds", "0"], "0.0 s"),
         (["--deadline-ms", "-1"], "deadline_ms is -1"),
+        (["--rate", "-5"], "--rate -5: expected inferences a second"),
+        (["--rate", "nan"], "--rate nan: expected"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -59,3 +61,14 @@ def test_options_that_make_no_sense_are_refused(
     assert main(["runtime", "demo", str(tmp_path / "pool"), *options, "--output", str(tmp_path)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "runtime.html").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_demonstration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_pool(tmp_path / "pool")
+    (tmp_path / "file").touch()
+    words = ["runtime", "demo", str(tmp_path / "pool"), "--seconds", "600", "--output", str(tmp_path / "file" / "o")]
+    assert main(words) == 1
+    assert "--output" in (said := capsys.readouterr().err)
+    assert "the folder cannot be made (Not a directory); name another one" in said
