@@ -121,12 +121,10 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ArtifactError(f"{source}: no such artifact; run the rule that writes it") from error
     except json.JSONDecodeError as error:
-        raise ArtifactError(f"{source}: is not a JSON file ({error}); remove it and run snakemake again") from error
+        raise ArtifactError(f"{source}: is not a JSON file ({error}); remove it and run again") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != SCHEMA_VERSION:
-        raise ArtifactError(
-            f"{source}: schema version {version}, expected {SCHEMA_VERSION}; remove it and run snakemake again"
-        )
+        raise ArtifactError(f"{source}: schema version {version}, expected {SCHEMA_VERSION}; remove it and run again")
     return dict(document)
 
 
@@ -146,7 +144,7 @@ def merge_lineages(lineages: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
             if merged.setdefault(section, value) != value:
                 raise ArtifactError(
                     f"configuration section {section!r}: {witness[section]} has {merged[section]}, {source} has "
-                    f"{value}; these do not belong together. Run snakemake without --touch or --allowed-rules, "
+                    f"{value}; these do not belong together. Run without Snakemake's --touch or --allowed-rules, "
                     "so that the older artifact is made again"
                 )
             witness.setdefault(section, source)
@@ -167,11 +165,11 @@ def read_lineage(path: Path) -> tuple[str, dict[str, str]]:
                 continue
             if recorded != file_digest(path):
                 raise ArtifactError(
-                    f"{path}: its content is not what rule {document['rule']} wrote. Remove it and run snakemake "
+                    f"{path}: its content is not what rule {document['rule']} wrote. Remove it and run "
                     "again; name a file of your own in the configuration instead"
                 )
             return str(document["rule"]), dict(document["lineage"])
-    raise ArtifactError(f"{path}: there is no record of its configuration; remove it and run snakemake again")
+    raise ArtifactError(f"{path}: there is no record of its configuration; remove it and run again")
 
 
 def recorded_code(record: Path | None) -> dict[str, str]:

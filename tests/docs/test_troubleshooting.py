@@ -58,6 +58,10 @@ def test_a_quoted_message_is_still_said(texts: list[str], message: str) -> None:
     )
 
 
+def test_no_message_tells_a_project_to_call_snakemake_which_finds_no_workflow_there(texts: list[str]) -> None:
+    assert [text for text in texts if re.search(r"(?<!`)`snakemake |\b[Rr]un snakemake\b", text)] == []
+
+
 def test_a_message_that_nobody_says_is_found(texts: list[str]) -> None:
     assert not any(says(text, "no message of this … project") for text in texts)
 

@@ -92,11 +92,13 @@ def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:
         done = snakemake("-n")
         assert planned(done) >= TRAINED | {"pretrain"}
         assert "\n  finetune: autotailor.finetuning.training.schedule\n" in done.said
-        assert "use --config keep=" in done.said
+        assert "add keep=" in done.said
         kept = planned(snakemake("-n", config=["keep=[finetune,sensitivity]"]))
         assert not kept & {"pretrain", "compile", "finetune", "sensitivity", "profile"}
         assert "report" in kept
-        assert snakemake("-n", config=["keep=finetun"]).code == 1
+        refused = snakemake("-n", config=["keep=finetun"])
+        assert refused.code == 1
+        assert "keep is 'finetun', but has to be one of pretrain, finetune" in refused.said
 
 
 def test_code_of_the_compiler_reruns_training_unless_it_is_kept(snakemake: Snakemake) -> None:

@@ -99,7 +99,7 @@ def tell_changed_code():
         lines = "".join(f"\n  {name}: {what}" for name, what in changed.items())
         logger.warning(
             "autotailor: these rules run again, because their code, or the code of rules before them, has "
-            f"changed:{lines}\nTo keep a rule's artifacts, use --config keep={list(changed)[-1]}, or a list of rules"
+            f"changed:{lines}\nTo keep a rule's artifacts, add keep={list(changed)[-1]} to model and device; a list keeps several"
         )
 
 

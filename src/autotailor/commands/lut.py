@@ -119,7 +119,7 @@ def remove(options: argparse.Namespace) -> None:
         print("nothing was removed")
         return
     remover.remove()
-    print("removed; `snakemake --forcerun profile` measures the operators that a model needs again")
+    print("removed; `autotailor run model=NAME device=NAME -- --forcerun profile` measures what a model needs again")
 
 
 def _is_wanted() -> bool:

@@ -109,7 +109,7 @@ def _on_nodes(asked: Processes, title: str) -> None:
     if job is None:
         raise LaunchError(
             f"{title}: nodes {asked.nodes} need a job of Slurm with so many nodes, and this process runs in none; run "
-            f"snakemake with --profile profiles/slurm, or set nodes to 1"
+            f"with --profile slurm (of snakemake: --profile profiles/slurm), or set nodes to 1"
         )
     count = asked.nodes
     place = f"{socket.gethostname()}:{PORTS[0] + int(job) % PORTS[1]}"

@@ -52,7 +52,7 @@ def _ask() -> str:
     except FileNotFoundError as error:
         raise ConfigError(
             "cluster.licences: this machine has no scontrol, and jobs are submitted where Slurm's commands are; run "
-            "there, or without --profile profiles/slurm"
+            "there, or without --profile slurm"
         ) from error
     except subprocess.TimeoutExpired as error:
         raise ConfigError(f"cluster.licences: Slurm has not answered `{' '.join(COMMAND)}` in {SECONDS} s") from error

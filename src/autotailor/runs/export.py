@@ -225,7 +225,7 @@ def data_of(run: RunTables) -> DataSplits:
     if artifacts.digest(data.fingerprint(section)) != run.folder.provenance.lineage.get("data_content"):
         raise RunError(
             f"data {section['name']}: the pictures are not those of the run {run.folder.path}, so that new accuracies "
-            f"could not be compared with the run's; put them back as they were, or run snakemake again in "
+            f"could not be compared with the run's; put them back as they were, or run autotailor again in "
             f"{run.folder.root}"
         )
     compiled = run.folder.file("compiled.pt")

@@ -138,7 +138,7 @@ def _unfinished(path: str | Path, folder: Path, missing: list[str], *, is_empty:
 
 
 def _finish(folder: Path) -> str:
-    command = f"snakemake --config model={folder.parent.name} device={folder.name}"
+    command = f"autotailor run model={folder.parent.name} device={folder.name}"
     return f"run `{command}` in {folder.parents[2]} to the end, with the overrides of the run"
 
 

@@ -24,7 +24,7 @@ def test_a_finished_run_is_opened_from_anywhere(finished_run: Path, monkeypatch:
 def test_a_missing_artifact_is_named_with_its_rule_and_the_command(name: str, copied_run: Path) -> None:
     (copied_run.parent if name in OF_MODEL else copied_run).joinpath(name).unlink()
     rule = {**OF_MODEL, **OF_DEVICE}[name]
-    with pytest.raises(RunError, match=rf"{name} \(of rule {rule}\) .*snakemake --config model=resnet_digits device="):
+    with pytest.raises(RunError, match=rf"{name} \(of rule {rule}\) .*`autotailor run model=resnet_digits device="):
         open_folder(copied_run)
 
 
@@ -53,7 +53,7 @@ def test_artifacts_that_are_not_read_may_be_missing_or_changed(copied_run: Path)
 def test_a_damaged_configuration_is_told_in_one_sentence(content: str, copied_run: Path) -> None:
     (copied_run / "configuration.json").write_text(content)
     with pytest.raises(
-        RunError, match=r"configuration\.json: is cut or changed, and holds no configuration; run `snake"
+        RunError, match=r"configuration\.json: is cut or changed, and holds no configuration; run `autotailor run"
     ):
         open_folder(copied_run)
 
@@ -77,7 +77,7 @@ def test_tables_of_an_older_network_are_refused(copied_run: Path) -> None:
     document["inputs"]["supernet.pt"] = "0" * 64
     record.write_text(json.dumps(document))
     with pytest.raises(
-        RunError, match=r"rule sensitivity has read another supernet\.pt than .* out of date; run `snake"
+        RunError, match=r"rule sensitivity has read another supernet\.pt than .* out of date; run `autotailor run"
     ):
         open_folder(copied_run)
 

@@ -43,7 +43,7 @@ def pool_folder(given: Path) -> Path:
             return folder
     lack = f"holds no {INDEX}" if given.is_dir() else "is no folder"
     raise PoolError(
-        f"{given}: {lack}; name the folder of a pool, or of a finished run whose pool was made: `snakemake --config "
+        f"{given}: {lack}; name the folder of a pool, or of a finished run whose pool was made: `autotailor run "
         "model=NAME device=NAME -- pool`"
     )
 

@@ -75,7 +75,7 @@ def serve(
     if index.device != device.name:
         raise PoolError(
             f"{folder}: the pool was made for the device {index.device}, and its latencies are not those of "
-            f"{device.name}: make one with `snakemake --config model={index.model} device={device.name} -- pool`, or "
+            f"{device.name}: make one with `autotailor run model={index.model} device={device.name} -- pool`, or "
             f"add device.name={index.device} where both devices are of one kind"
         )
     with open_transport(device) as transport:

@@ -33,7 +33,7 @@ def check_same_device(lut: LUT, found: Fingerprint, name: str) -> None:
     raise ProfilingError(
         f"device {name}: the LUT's operators were measured on another machine, or with another runtime or other "
         f"settings ({what}). Whole networks measured here cannot be compared with the LUT: measure its operators anew "
-        "with `snakemake --forcerun profile` (and the --config of this run), or run where the table was made"
+        "(`autotailor run ... -- --forcerun profile`, with the settings of this run), or run where the table was made"
     )
 
 

@@ -105,7 +105,7 @@ def test_a_missing_server_is_named_with_the_command_that_builds_it(
 def test_the_pool_of_another_device_is_refused(pool: TinyPool, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(pool.folder, capsys, "device.name=phone")
     assert "made for the device host" in text
-    assert "snakemake --config model=tiny device=phone -- pool" in text
+    assert "`autotailor run model=tiny device=phone -- pool`" in text
     assert "device.name=host" in text
 
 
