@@ -20,7 +20,7 @@ static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
     "                        [--keep-s S] [--lease-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
-    "       autotailor-serve --check POOL | --gather MEMBER POOL | --version\n"
+    "       autotailor-serve --check POOL | --gather MEMBER POOL | --version | --help\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
     "member, the quota that of the control group, and inferences run on the cores on which the pool was measured.\n";
 
@@ -127,7 +127,9 @@ int main(int count, char** words) {
     mallopt(M_ARENA_MAX, 2);
 #endif
     try {
-        if (first == "--version") {
+        if (first == "--help" || first == "-h") {
+            std::cout << usage;
+        } else if (first == "--version") {
             std::cout << "{\"serve\": " << quoted(SERVE_VERSION) << ", \"pool\": 1, \"protocol\": " << frame_version
                       << ", \"ncnn\": " << quoted(NCNN_VERSION_STRING) << ", \"compiler\": " << quoted(__VERSION__) << "}" << std::endl;
         } else if (first == "--check" && count == 3) {

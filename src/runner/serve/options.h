@@ -17,7 +17,7 @@ public:
                 pool = word;
                 continue;
             }
-            if (!known.count(word)) throw PoolError("unknown option " + word);
+            if (!known.count(word)) throw PoolError("unknown option " + word + "; --help lists those that there are");
             if (i + 1 == count) throw PoolError(word + " needs a value");
             values_[word] = words[++i];
         }
