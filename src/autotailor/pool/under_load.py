@@ -189,7 +189,7 @@ def extend(
     if not new:
         raise PoolError(
             f"the SubNets that are expected to take at most {load.limit_ms:.3g} ms under this load are members of "
-            f"{folder} already, and take longer than expected: raise the deadline"
+            f"{folder} already, so that a search adds none: where they miss the deadline, raise it"
         )
     subnets = (*known.subnets, *new)
     exported = [export(subnet) for subnet in subnets]

@@ -86,6 +86,7 @@ static void choose_cores(const CommandLine& line, const Pool& pool) {
 static void serve(const CommandLine& line) {
     const double lease_s = lease_of(line);
     const Sensors sensors(line.text("--sensors"));
+    pool_text::lines(line.pool + "/pool.txt");  // without which the socket's folder would be blamed
     Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
     Pool pool = open_pool(line.pool);
     const Settings settings = settings_of(line, pool);

@@ -32,6 +32,10 @@ def test_without_a_pool_the_usage_is_an_error() -> None:
         (["pool", "--listen", "x"], "unknown option --listen; --help lists those that there are"),
         (["pool", "--rate"], "--rate needs a value"),
         (["pool", "other"], "expected one pool, not both pool and other"),
+        (
+            ["nowhere"],
+            "nowhere/pool.txt: cannot be read (No such file or directory): copy the whole pool to the device",
+        ),
     ],
 )
 def test_words_that_make_no_sense_are_named(words: list[str], said: str) -> None:
