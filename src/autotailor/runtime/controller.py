@@ -21,6 +21,7 @@ Without a battery the best member is the most accurate one. With a battery it ha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,9 +138,7 @@ def decide(
         battery: its level from 0 to 1; None without a battery.
     """
     bounds = bounds_ms(table, monitor, policy)
-    demand = np.maximum(bounds, _quota_ms(table, monitor, policy)) if _has_quota(policy) else bounds
-    limit = min(policy.deadline_ms, MILLISECONDS / policy.rate) if policy.rate else policy.deadline_ms
-    ranking = scores(table, battery)
+    demand, limit, ranking = _demand_ms(table, monitor, policy, bounds), _limit_ms(policy), scores(table, battery)
     if demand[active] > limit:
         found = _best(ranking, demand <= limit)
         row, event = (table.fastest, "nothing fits") if found is None else (found, "down")
@@ -151,13 +150,31 @@ def decide(
     return Decision(active, "stay", float(bounds[active]))
 
 
+def best_of(rows: Sequence[int], table: Table, monitor: Monitor, policy: Policy, battery: float | None = None) -> int:
+    """Of some rows the best that fits, or the fastest where none fits; arguments as of ``decide``."""
+    bounds = bounds_ms(table, monitor, policy)
+    demand, limit, ranking = _demand_ms(table, monitor, policy, bounds), _limit_ms(policy), scores(table, battery)
+    fitting = [row for row in sorted(rows) if demand[row] <= limit]
+    return max(fitting, key=lambda row: ranking[row]) if fitting else min(rows, key=lambda row: bounds[row])
+
+
+def _limit_ms(policy: Policy) -> float:
+    """What the demand of a member that fits does not exceed."""
+    return min(policy.deadline_ms, MILLISECONDS / policy.rate) if policy.rate else policy.deadline_ms
+
+
+def _demand_ms(table: Table, monitor: Monitor, policy: Policy, bounds: Floats) -> Floats:
+    """The latencies ``bounds``, or more where a member needs more CPU time than the quota gives."""
+    return np.maximum(bounds, _quota_ms(table, monitor, policy)) if _has_quota(policy) else bounds
+
+
 def _has_quota(policy: Policy) -> bool:
     return policy.rate > 0 and policy.quota < math.inf
 
 
 def _quota_ms(table: Table, monitor: Monitor, policy: Policy) -> Floats:
     """CPU time ``[n]``, scaled so that it exceeds the limit where rate times CPU time exceeds the quota."""
-    limit = min(policy.deadline_ms, MILLISECONDS / policy.rate)
+    limit = _limit_ms(policy)
     allowed = policy.quota * MILLISECONDS / policy.rate
     return monitor.load.cpu_ms(table.split_ms) * (limit / allowed)
 

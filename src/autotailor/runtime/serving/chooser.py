@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autotailor.runtime.controller import Policy, bounds_ms, decide, scores
+from autotailor.runtime.controller import Policy, best_of, decide, scores
 from autotailor.runtime.files import Member
 from autotailor.runtime.monitor import SURPRISE, Monitor
 from autotailor.runtime.serving.pace import Pace
@@ -114,11 +114,9 @@ class Chooser:
         return Choice(chosen, decision.event)
 
     def best_of(self, numbers: Iterable[int], deadline_ms: float) -> int:
-        """Of some members the most accurate one that fits, or the fastest where none fits."""
+        """Of some members the best one that fits, or the fastest where none fits."""
         rows = [self._rows[number] for number in numbers if number in self._rows]
-        bounds = bounds_ms(self._table, self.monitor, self._policy(deadline_ms))
-        fitting = [row for row in rows if bounds[row] <= deadline_ms]
-        return self._numbers[min(fitting) if fitting else min(rows, key=lambda row: bounds[row])]
+        return self._numbers[best_of(rows, self._table, self.monitor, self._policy(deadline_ms), self._battery())]
 
     def leave_out(self, broken: Iterable[int]) -> list[int]:
         """Chooses from the other members from now on; returns those of ``broken`` that were still chosen from."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,25 @@ def test_the_threads_of_all_requests_together_keep_within_a_quota(
         machine.limit(share * threads if is_read else 64.0)
         asked = {} if is_read else {"quota": share * threads}
         assert chooser_of(machine, threads, rate=20.0, **asked).choose(2, 70.0).member == member
+
+
+@pytest.mark.parametrize(
+    ("policy", "quota", "member"),
+    [({}, 64.0, 2), ({"rate": 20.0}, 64.0, 2), ({"rate": 30.0}, 64.0, 0), ({"rate": 20.0}, 0.7, 0)],
+    ids=["deadline", "a rate that fits", "rate", "quota"],
+)
+def test_what_runs_until_a_member_is_prepared_fits_in_the_same_three_ways(
+    machine: Machine, policy: dict[str, float], quota: float, member: int
+) -> None:
+    machine.limit(quota)
+    assert chooser_of(machine, **policy).best_of([0, 2], 70.0) == member
+
+
+def test_what_runs_until_a_member_is_prepared_spares_the_battery(machine: Machine) -> None:
+    members = [replace(each, energy_mj=each.latency_ms) for each in MEMBERS]
+    for level, member in ((1.0, 2), (0.0, 0)):
+        settings = Settings(Policy(70.0, quantile=0.9), battery=level)
+        assert Chooser(members, settings, machine.sensors, lambda: machine.now).best_of([0, 2], 70.0) == member
 
 
 def test_a_process_that_pauses_is_not_slowed_down_by_a_smaller_quota(machine: Machine) -> None:
