@@ -34,14 +34,14 @@ def runner_folder() -> Path:
     """The folder in which the runner is built: ``src/runner`` below it is read, and ``build/runner`` is written.
 
     This is the clone. A wheel's sources may lie where nobody may write, so that they are built in the user's cache
-    folder, under the hash of the sources: those of another version have another folder.
+    folder, under the hash of the sources, those of the server of pools included: another version has another folder.
     """
     if not IS_INSTALLED:
         return ROOT
     summed = hashlib.sha256()
-    for path in sorted(RUNNER_SOURCES.iterdir()):
-        if path.is_file():
-            summed.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(RUNNER_SOURCES.rglob("*")):
+        if path.is_file() and path.parent.name != "__pycache__":
+            summed.update(str(path.relative_to(RUNNER_SOURCES)).encode() + b"\0" + path.read_bytes())
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "autotailor" / "runner" / f"sources-{summed.hexdigest()[:12]}"
 

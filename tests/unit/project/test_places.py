@@ -22,13 +22,14 @@ def test_an_installed_runner_is_built_in_the_cache_and_anew_for_other_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = tmp_path / "share" / "runner"
-    sources.mkdir(parents=True)
+    (sources / "serve").mkdir(parents=True)
     monkeypatch.setattr(places, "IS_INSTALLED", True)
     monkeypatch.setattr(places, "RUNNER_SOURCES", sources)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = set()
-    for text in ("one", "two"):
-        (sources / "main.cpp").write_text(text)
-        found.add(places.runner_builds())
-    assert len(found) == 2
+    for name in ("main.cpp", "serve/main.cpp"):
+        for text in ("one", "two"):
+            (sources / name).write_text(text)
+            found.add(places.runner_builds())
+    assert len(found) == 4
     assert all(path.is_relative_to(tmp_path / "cache" / "autotailor") for path in found)
