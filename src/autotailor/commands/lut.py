@@ -53,14 +53,16 @@ def show(options: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table, devices = Table("fingerprint", "device", "runtime", "operators", "last"), _store(options.store).devices()
+    columns = ("fingerprint", "device", "runtime", "operators", "last (UTC)")
+    table, devices = Table(*columns), _store(options.store).devices()
     for known in devices:
         facts = known.fingerprint.facts
         hardware, runtime = facts.get("hardware", {}), facts.get("runtime", {})
         what = hardware.get("model") or hardware.get("cpu") or hardware.get("machine") or "?"
         version = f"{runtime.get('name')} {runtime.get('version')}, threads {facts.get('threads')}"
+        last = known.last[: len("2026-01-31T12:00")].replace("T", " ")
         table.add_row(
-            known.fingerprint.id, str(what), f"{version}, {facts.get('precision')}", f"{known.operators:,}", known.last
+            known.fingerprint.id, str(what), f"{version}, {facts.get('precision')}", f"{known.operators:,}", last
         )
     Console().print(table)
     for known in devices:

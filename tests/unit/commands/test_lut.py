@@ -40,7 +40,7 @@ def test_a_table_goes_from_one_store_into_another(tmp_path: Path, capsys: pytest
     assert "2 of them are new" in said
     assert {row.feature for row in Store(tmp_path / "ours").lut(device.id)} == {relu(1), relu(2), relu(3)}
     assert main(["lut", "--store", str(tmp_path / "ours"), "list"]) == 0
-    assert re.search(rf"{device.id}.*a processor.*ncnn 1.*3", capsys.readouterr().out)
+    assert re.search(rf"{device.id}.*a processor.*ncnn 1.*3 .* \d{{4}}-\d\d-\d\d \d\d:\d\d ", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
