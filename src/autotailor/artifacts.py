@@ -120,7 +120,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
         document = json.loads(source.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ArtifactError(f"{source}: no such artifact; run the rule that writes it") from error
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{source}: is not a JSON file ({error}); remove it and run again") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != SCHEMA_VERSION:

@@ -40,9 +40,10 @@ def test_json_carries_its_schema_version(tmp_path: Path) -> None:
     path.write_text('{"schema_version": 99}')
     with pytest.raises(ArtifactError, match="schema version 99, expected 1"):
         artifacts.read_json(path)
-    path.write_text("{")
-    with pytest.raises(ArtifactError, match="is not a JSON file"):
-        artifacts.read_json(path)
+    for content in (b"{", b"\xff\x00"):
+        path.write_bytes(content)
+        with pytest.raises(ArtifactError, match="is not a JSON file"):
+            artifacts.read_json(path)
     with pytest.raises(ArtifactError, match="no such artifact"):
         artifacts.read_json(tmp_path / "absent.json")
 
