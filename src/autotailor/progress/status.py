@@ -118,7 +118,7 @@ def read_status(folder: Path, model: str | None = None, device: str | None = Non
     if not stages:
         known = sorted({"/".join(job["wildcards"].values()) for job in content["jobs"]})
         raise ProgressError(
-            f"{folder / RUN}: the last run has no stages of {model}{f' and {device}' if device else ''}; it has "
+            f"{folder / RUN}: the last run has no stages of {' and '.join(filter(None, (model, device)))}; it has "
             f"{', '.join(known)}"
         )
     state = content["outcome"] or (RUNNING if alive else KILLED)

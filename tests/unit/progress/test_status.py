@@ -120,6 +120,9 @@ def test_stages_of_one_model_and_device_are_chosen(tmp_path: Path) -> None:
     assert set(states(tmp_path, "m", "other")) == {"finetune"}
     with pytest.raises(ProgressError, match="no stages of x; it has m, m/d"):
         read_status(tmp_path, "x")
+    write(tmp_path / "pool", "done", {"pool": "done"})
+    with pytest.raises(ProgressError, match="no stages of x; it has m/d"):
+        read_status(tmp_path / "pool", None, "x")
 
 
 def test_json_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
