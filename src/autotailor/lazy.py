@@ -22,7 +22,7 @@ from typing import Any
 
 
 def attach(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The module-level ``__getattr__`` (PEP 562) of a package.
+    """The module-level ``__getattr__`` (PEP 562) of a package, whose ``dir`` then lists all names for completion.
 
     Args:
         package: its ``__name__``.
@@ -40,4 +40,6 @@ def attach(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         setattr(sys.modules[package], name, value)
         return value
 
+    module = sys.modules[package]
+    module.__dir__ = lambda: sorted({*vars(module), *homes})  # type: ignore[method-assign]
     return find

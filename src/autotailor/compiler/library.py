@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 Result = TypeVar("Result")
-_LOGGERS = ("onnxscript", "onnx_ir", "timm", "huggingface_hub")
+_LOGGERS = ("onnxscript", "onnx_ir", "timm", "huggingface_hub", "torch")
 
 
 def attempt(step: str, model: str, function: Callable[[], Result]) -> Result:
@@ -47,7 +47,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps the libraries' warnings out of the user's terminal; the compiler itself checks what matters."""
+    """Keeps what libraries log out of the user's terminal; the compiler itself checks what matters."""
     levels = {name: logging.getLogger(name).level for name in _LOGGERS}
     try:
         for name in _LOGGERS:
