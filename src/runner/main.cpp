@@ -15,6 +15,7 @@
 #include "machine.h"
 #include "network.h"
 #include "platform.h"
+#include "turns.h"
 
 #ifndef RUNNER_OPTIONS
 #define RUNNER_OPTIONS ""
@@ -144,19 +145,20 @@ static void measure(size_t index, const Batch& batch, const Manifest& manifest, 
         for (int w = 0; w < walks; ++w) network.walk();
     };
     int passes = 0;
+    Turns turns(ready.size());
     const int64_t start = now_ns();
     while (!ready.empty() && (passes < batch.least_passes || now_ns() - start < static_cast<int64_t>(batch.seconds * 1e9))) {
         for (const size_t which : {static_cast<size_t>(passes % 2), static_cast<size_t>(1 - passes % 2)}) {
             const int64_t turn = now_ns();
             int64_t spent = 0;  // by the first program: an anchor comes again where it has had less than its share
-            for (Ready& each : ready) {
-                const bool is_anchor = &each == &ready.front();
+            for (const size_t number : turns.next()) {
+                const bool is_anchor = number == 0;
                 const int64_t at = now_ns();
                 if (is_anchor || spent < batch.anchor_share * (at - turn)) {
                     visit(ready.front(), which);
                     spent += now_ns() - at;
                 }
-                if (!is_anchor) visit(each, which);
+                if (!is_anchor) visit(ready[number], which);
             }
         }
         ++passes;

@@ -8,9 +8,11 @@ pools. The loop reports progress in JSON lines, so that a crash costs one batch 
     {"event": "program", "batch": 0, "key": "1f0c...", "passes": 320, "short": [ns, ...], "long": [ns, ...]}
     {"event": "batch", "batch": 0, "seconds": 2.1}
 
-Each pass runs all programs of a batch in turn, so that drift hits all of them alike. The first program, if it is an
-anchor, also runs between the others, until it has had ``anchor_share`` of the pass's time. Passes alternate between the
-short and the long run. Each number is the mean of one block of runs, in nanoseconds.
+Each pass runs all programs of a batch in turn, so that drift hits all of them alike, and in a random order: a scheduler
+that shares the core takes it away after equal times, and with a fixed order it would interrupt the same programs in
+every pass. The first program, if it is an anchor, also runs between the others, until it has had ``anchor_share`` of
+the pass's time. Passes alternate between the short and the long run. Each number is the mean of one block of runs, in
+nanoseconds.
 
 A program with ``steps`` is run as a whole and step by step in turn. Its line has the blocks of each step in ``steps``,
 and the number of timed kernels of each step in ``kernels``. Its ``parts`` are programs that are loaded, run and weighed
@@ -26,6 +28,7 @@ import importlib.util
 import json
 import math
 import os
+import random
 import re
 import sys
 import time
@@ -180,10 +183,10 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     begin = time.perf_counter()
     ready = load_all(backend, index, batch, settings)
     evicted = np.ones(int(settings["evict_mb"] * 2**18), dtype=np.float32)
-    start, passes = time.perf_counter(), 0
+    start, passes, chance = time.perf_counter(), 0, random.Random(0)
     while ready and (passes < batch["least_passes"] or time.perf_counter() - start < batch["seconds"]):
         for which in (passes % 2, 1 - passes % 2):
-            for timed in turns(ready, batch.get("anchor_share", 0.0)):
+            for timed in turns(ready, batch.get("anchor_share", 0.0), chance):
                 if which < timed.program.lengths:
                     visit(timed, which, settings, evicted)
         passes += 1
@@ -198,10 +201,10 @@ def measure(backend: Backend, index: int, batch: dict[str, Any], settings: dict[
     say(event="batch", batch=index, seconds=time.perf_counter() - begin)
 
 
-def turns(ready: Sequence[Timed], anchor_share: float) -> Iterator[Timed]:
-    """Yields each program once, and the first one again whenever it has had less than its share of the time."""
+def turns(ready: Sequence[Timed], anchor_share: float, chance: random.Random) -> Iterator[Timed]:
+    """Yields each program once, in a random order, and the first one again when it has had too little of the time."""
     anchor, spent, start = ready[0], 0.0, time.perf_counter()
-    for timed in ready:
+    for timed in chance.sample(ready, len(ready)):
         begin = time.perf_counter()
         if timed is anchor or spent < anchor_share * (begin - start):
             yield anchor
