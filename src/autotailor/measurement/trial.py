@@ -92,8 +92,11 @@ class Trial:
             first = max(self._tried[name], key=self._accuracy)
             if first not in sure and (found := self._last(first)) is not None:
                 log.info(
-                    "%s: SubNet %s takes the place of SubNet %s, which was measured at %s, with %s allowed",
+                    "%s: SubNet %s takes the place of SubNet %s, which was measured at %s, and meets %s again with a "
+                    "probability of %.1f %%, where %.4g %% are asked for (search.confidence)",
                     *(name, best.id, first.id, self._told(name, found), self._told(name)),
+                    self._outlook(first, name).percent(limit),
+                    100 * self._forecast.confidence,
                 )
             return best
         best = max(self._tried[name], key=lambda subnet: self._outlook(subnet, name).probability(limit))

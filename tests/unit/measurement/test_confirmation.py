@@ -176,6 +176,23 @@ def test_a_budget_in_milliseconds_keeps_its_margin_beside_one_that_is_a_share(
     assert unsure < sure
 
 
+def test_a_subnet_that_was_measured_within_its_budget_is_replaced_with_the_reason(
+    objectives: Objectives, front: Front, candidates: Candidates, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    first = chosen_by_search(candidates, "budget_01")
+    predicted = float(objectives.cost.predict(first.to_array())[0])
+    scarce = 0.999 * candidates.limits["budget_01"] / predicted
+    device = Device(objectives, lambda subnet: scarce if subnet == first else 0.9)
+    found = confirm(objectives, front, candidates, FORECAST, device, measure, 3)
+    row = row_of(found, "budget_01", first)
+    assert row["latency_ms_measured"] < candidates.limits["budget_01"]
+    assert 0.5 < row["probability"] < 0.95
+    said = f"takes the place of SubNet {first.id}, which was measured at {row['latency_ms_measured']:.4g} ms"
+    assert said in caplog.text
+    assert f"again with a probability of {100 * row['probability']:.1f} %, where 95 % are asked for" in caplog.text
+
+
 def test_messages_name_a_share_as_one(
     objectives: Objectives, front: Front, candidates: Candidates, caplog: pytest.LogCaptureFixture
 ) -> None:
