@@ -158,6 +158,22 @@ def test_nothing_hinders_people_in_any_colours_and_on_a_phone(
         assert blue.is_visible()
 
 
+OVER = """[...document.querySelectorAll('.chart .live svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('.role-legend-label text')], end = svg.getBoundingClientRect().bottom;
+  return texts.filter(text => text.getBoundingClientRect().bottom > end + 1);
+}).map(text => text.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1280, 1200, 1120, 1060, 760, 520])
+def test_no_legend_is_lower_than_its_chart(width: int, browser: Browser, report: Path) -> None:
+    with opened(browser, report, width) as page:
+        page.wait_for_function(READY)
+        assert page.evaluate(OVER) == []
+        page.set_viewport_size({"width": width - 90, "height": 900})
+        page.wait_for_timeout(500)
+        assert page.evaluate(OVER) == []
+
+
 def test_without_javascript_the_charts_and_tables_are_there(browser: Browser, report: Path) -> None:
     with opened(browser, report, java_script_enabled=False) as page:
         assert page.locator(".chart > svg").count() == 7

@@ -44,8 +44,14 @@ class Part:
     width: float = 1.0
 
 
-def configured(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """The specification of Vega-Lite of a chart in the style of autotailor's pages."""
+def configured(chart: alt.TopLevelMixin, room: str) -> dict[str, Any]:
+    """The specification of Vega-Lite of a chart in the style of autotailor's pages.
+
+    Args:
+        chart: the chart.
+        room: pixels across for axes and legend together, an expression of Vega. Vega takes the axes from ``width``
+            after it has arranged the legend: columns by ``width`` gave legends a row for which the chart had no height.
+    """
     ink, soft, line = color("ink"), color("soft"), color("line")
     style = {
         "aria": False,
@@ -67,7 +73,7 @@ def configured(chart: alt.TopLevelMixin) -> dict[str, Any]:
                 "symbolOpacity": 1,
             },
             **{
-                "columns": {"expr": "width < 480 ? 2 : width < 900 ? 3 : 6"},
+                "columns": {"expr": f"{room} < 560 ? 2 : {room} < 980 ? 3 : 6"},
                 "labelLimit": 190,
                 "columnPadding": 14,
                 "offset": 8,
@@ -102,9 +108,8 @@ def embedded(name: str, parts: Sequence[Part], description: str) -> Markup:
 
 def _cell(identity: str, part: Part, description: str) -> Markup:
     label = f"{description}: {part.title}" if part.title else description
-    specification = configured(part.chart)
-    static = {**specification, "width": WIDTH * part.width}
-    live = {**specification, "width": "container"}
+    static = {**configured(part.chart, str(WIDTH * part.width)), "width": WIDTH * part.width}
+    live = {**configured(part.chart, "containerSize()[0]"), "width": "container"}
     return Markup(
         '<div><p class="chart-title" aria-hidden="true">{title}</p>'
         '<div class="chart" id="{identity}" role="img" aria-label="{label}">{svg}</div>'
@@ -127,7 +132,7 @@ def absent() -> Part:
 def standalone(parts: Sequence[Part]) -> str:
     """A figure as an SVG file of its own, with light colours."""
     charts = [part.chart.properties(width=WIDTH * part.width, title=part.title) for part in parts]
-    specification = configured(alt.hconcat(*charts) if len(charts) > 1 else charts[0])
+    specification = configured(alt.hconcat(*charts) if len(charts) > 1 else charts[0], str(WIDTH))
     specification["autosize"] = "pad"
     specification["background"] = color("card")
     return resolved(drawn(specification))
