@@ -231,6 +231,18 @@ def test_a_broken_document(inputs: ReportInputs, tmp_path: Path) -> None:
         build_report(inputs, tmp_path / "report.html")
 
 
+@pytest.mark.parametrize(("found", "is_thinned"), [(133, True), (60, False)])
+def test_a_front_that_is_shorter_than_what_the_searches_found_is_told(
+    found: int, is_thinned: bool, inputs: ReportInputs, tmp_path: Path
+) -> None:
+    assert inputs.yardstick is not None
+    assert len(pd.read_csv(inputs.pareto)) == 60
+    inputs.yardstick.write_text(json.dumps(json.loads(inputs.yardstick.read_text()) | {"exact_subnets": found}))
+    build_report(inputs, tmp_path / "report.html")
+    text = " ".join(Page((tmp_path / "report.html").read_text()).rest)
+    assert ("spread evenly over the range of latency" in text) == is_thinned
+
+
 def test_nothing_measured_yet(inputs: ReportInputs, tmp_path: Path) -> None:
     summary = pd.read_csv(inputs.summary).query("name != 'original'")
     measured = [c for c in summary.columns if "measured" in c or "standard_error" in c]
