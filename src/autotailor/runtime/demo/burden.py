@@ -80,7 +80,10 @@ class Burdens:
             process.wait()
         while len(self._running) < count:
             command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(os.getpid()), str(self._seconds), self._kind]
-            self._running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+            self._running.append(
+                # A group of its own: Ctrl-C reaches the process that asked alone, which ends its burdens.
+                subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0)
+            )
 
 
 @contextmanager

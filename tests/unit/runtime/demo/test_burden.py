@@ -61,6 +61,26 @@ def test_a_burden_ends_with_a_process_that_is_killed() -> None:
     assert ends(burden)
 
 
+def test_ctrl_c_ends_burdens_without_a_traceback_of_theirs() -> None:
+    program = (
+        "import time; from autotailor.runtime.demo.burden import Burdens\n"
+        "try:\n"
+        "    with Burdens(60) as b:\n"
+        "        b.set(2); time.sleep(0.5); print(*b.processes, flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt: pass"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        burdens = [int(number) for number in parent.stdout.readline().split()]
+        assert len(burdens) == 2
+        os.killpg(parent.pid, signal.SIGINT)  # what a terminal does
+        assert parent.communicate(timeout=20) == ("", "")
+    assert all(ends(burden) for burden in burdens)
+
+
 def test_burdens_share_the_core_of_the_thread_that_starts_them() -> None:
     before = os.sched_getaffinity(0)
     with pinned_to_one_core() as core, Burdens(30) as burdens:
