@@ -113,7 +113,7 @@ def run_member(
     Args:
         net: the member's network.
         member: the member.
-        picture: ``[C, H, W]``.
+        picture: ``[C, H, W]``, converted to float32.
         watch: measures the inference, with the waiting for its turn.
         turns: shared with a thread that prepares members.
 
@@ -125,8 +125,11 @@ def run_member(
     channels, height, width = member.shape
     if picture.shape[0] != channels:
         raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
+    if picture.ndim != 3:
+        raise PoolError(f"infer: the picture has the shape {list(picture.shape)}, expected [{channels}, height, width]")
+    plain = np.ascontiguousarray(picture, dtype=np.float32)  # ncnn reads the memory as it lies, whatever its type
     with watch, turns or nullcontext():
-        image = resized(picture, height, width)  # a name, because ncnn.Mat refers to the array and does not hold it
+        image = resized(plain, height, width)  # a name, because ncnn.Mat refers to the array and does not hold it
         extractor = net.create_extractor()
         extractor.input(member.input, ncnn.Mat(image).clone())
         code, output = extractor.extract(member.output)

@@ -143,6 +143,26 @@ def test_a_large_picture_that_is_resized_gives_the_same_answer_each_time(pool: T
             assert is_answer_of(pool, 2, outputs, large)
 
 
+@pytest.mark.parametrize("kind", ["double", "mirrored", "channels last"])
+def test_a_picture_of_another_type_or_order_in_memory_has_the_same_answer(pool: TinyPool, kind: str) -> None:
+    made = {
+        "double": IMAGE.astype(np.float64),
+        "mirrored": np.ascontiguousarray(IMAGE[:, :, ::-1])[:, :, ::-1],
+        "channels last": np.ascontiguousarray(IMAGE.transpose(1, 2, 0)).transpose(2, 0, 1),
+    }
+    number = SIDES.index(IMAGE.shape[1])  # of a member that takes the picture as it is
+    with Engine(open_pool(pool.folder), number) as engine:
+        assert is_answer_of(pool, number, engine.run(made[kind]).outputs)
+
+
+def test_a_picture_without_rows_is_refused(pool: TinyPool) -> None:
+    with (
+        Engine(open_pool(pool.folder)) as engine,
+        pytest.raises(PoolError, match=r"the shape \[3, 4\], expected \[3, h"),
+    ):
+        engine.run(np.zeros((3, 4), np.float32))
+
+
 def test_a_picture_with_other_channels_is_refused(pool: TinyPool) -> None:
     with Engine(open_pool(pool.folder)) as engine, pytest.raises(PoolError, match="has 1 channels, expected 3"):
         engine.run(IMAGE[:1])
