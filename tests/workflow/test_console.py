@@ -96,6 +96,11 @@ def test_a_run_is_a_line_for_each_stage_that_begins_or_ends(handled: Any) -> Non
     assert json.loads(Path("logs/run.json").read_text())["outcome"] == "done"
 
 
+def test_one_stage_is_not_called_several(console: Any) -> None:
+    assert console.handler.all_done(1, "0:07") == "The stage is done in 0:07."
+    assert console.handler.all_done(2, "0:07") == "All 2 stages are done in 0:07."
+
+
 def test_a_failed_stage_shows_the_end_of_its_log_and_how_to_go_on(handled: Any) -> None:
     emit = handled.handler.emit
     emit(event("run_info"))

@@ -186,7 +186,7 @@ class Handler(logging.Handler):
         plan.write(outcome)
         spent = duration(time.time() - plan.begun)
         if outcome == DONE:
-            self._view.say(f"All {len(plan.jobs)} stages are done in {spent}.", "green")
+            self._view.say(all_done(len(plan.jobs), spent), "green")
         else:
             what = "failed" if outcome == FAILED else "was stopped"
             self._view.say(
@@ -201,6 +201,11 @@ def planned(workflow: Any) -> list[Job]:
     order = {rule.name: number for number, rule in enumerate(workflow.rules)}
     needed = sorted((job for job in workflow.dag.needrun_jobs() if job.log), key=lambda job: order[job.rule.name])
     return [Job(job.rule.name, str(job.log[0]), dict(job.wildcards_dict)) for job in needed]
+
+
+def all_done(stages: int, spent: str) -> str:
+    """The last line of a run that has done all its stages, in a time such as ``6:06``."""
+    return f"All {stages} stages are done in {spent}." if stages > 1 else f"The stage is done in {spent}."
 
 
 def last_lines(path: Path) -> list[str]:
