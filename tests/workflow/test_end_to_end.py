@@ -307,6 +307,7 @@ def test_a_pool_of_the_run_is_made_and_stays(finished: Path, results: Path) -> N
     for member, described in zip(pool.index.members, document["members"], strict=True):
         assert described["subnet"] in set(pareto["subnet"])
         assert described["verification"]["max_relative_error"] <= 1e-4
+        assert described["accuracy"]["from"] == "evaluation"
         assert described["latency_ms"]["measured"] == pytest.approx(member.latency_ms)
         assert len(pool.pieces(member)) > 10
     assert json.loads((results / DEVICE / "provenance" / "make_pool.json").read_text())["outputs"]["pool/pool.txt"]

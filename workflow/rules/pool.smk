@@ -8,6 +8,7 @@ if POOLED:
     rule make_pool:
         input:
             supernet="results/{model}/supernet.pt",
+            original=teacher,
             lut="results/{model}/{device}/lut.csv",
             pareto="results/{model}/{device}/pareto.csv",
             accuracy="results/{model}/{device}/accuracy.json",
@@ -34,7 +35,9 @@ if POOLED:
                 "data",
                 "calibration",
                 "pool",
+                "sensitivity",
                 "accelerator",
+                "threads",
             ),
             code=code("make_pool"),
         message:

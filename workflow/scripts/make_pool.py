@@ -5,7 +5,7 @@ from pathlib import Path
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, data, prediction, profiling, search
+from autotailor import accuracy, data, prediction, profiling, search, sensitivity
 from autotailor.compute.accelerator import resolve
 from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
@@ -24,13 +24,22 @@ with stage(snakemake) as this:
         device,
     )
     splits = data.load(this.params["data"])
-    this.uses(splits, "train", "test")
+    this.uses(splits, "train", "validation", "test")
     origin = making.origin_of(snakemake.wildcards.model, device, config, splits.preparation)
     module = net.module().eval().to(resolve(this.params["accelerator"]))
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     export = making.exporter(net, module, splits, calibration, this.work / "members")
     measure = None if this.params["imported"] else making.timing(device, run.lut, config)
-    document = making.make_pool(Path(snakemake.output.pool), run, origin, config, export, measure)
+    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
+    settings = sensitivity.SensitivityConfig.from_section(section)
+
+    def evaluate(subnets):
+        """Accuracies of members that the run has not measured."""
+        labelled = accuracy.with_labels(splits, snakemake.input.original, settings.accelerator)
+        journal = this.work / "evaluations.jsonl"
+        return sensitivity.measure_accuracies(net, labelled, subnets, settings, journal, run.accuracy.model)
+
+    document = making.make_pool(Path(snakemake.output.pool), run, origin, config, export, measure, evaluate)
     shared = sum(each["bytes"] for each in document["files"].values())
     largest = document["largest_member_bytes"]
     this.run.metrics({"members": len(document["members"]), "shared_bytes": shared, "largest_member_bytes": largest})

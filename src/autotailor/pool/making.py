@@ -48,6 +48,9 @@ WAIT_S = 60.0
 Measure = Callable[[Sequence[ExportedMember]], Sequence[Measurement]]
 """Times members on the device."""
 
+Evaluate = Callable[[Sequence[SubNet]], Mapping[str, Measured]]
+"""Ids of SubNets to their accuracies on the validation set, which are evaluated for it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -77,6 +80,7 @@ def make_pool(
     config: PoolConfig,
     export: Callable[[SubNet], ExportedMember],
     measure: Measure | None,
+    evaluate: Evaluate | None = None,
 ) -> dict[str, Any]:
     """Makes the pool of a run; the folder appears whole or not at all.
 
@@ -87,6 +91,7 @@ def make_pool(
         config: the section ``pool``.
         export: writes the files of a SubNet, or finds those of an interrupted run.
         measure: times members; None leaves them at their predicted latencies.
+        evaluate: accuracies of members that the run has not evaluated; None leaves those at what is predicted.
 
     Returns:
         The content of ``pool.json``.
@@ -105,7 +110,7 @@ def make_pool(
             exported.append(export(subnet))
             logger.info("members exported: %d of %d", number, len(subnets))
         measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
-        facts = facts_of(run, subnets, measured)
+        facts = facts_of(with_evaluated(run, subnets, evaluate), subnets, measured)
         front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
         origin = replace(origin, further={**origin.further, "front": front})
         return write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
@@ -171,6 +176,15 @@ def timing(device: DeviceConfig, lut: LUT, config: PoolConfig) -> Measure:
         return mean_of_rounds(measure_rounds(networks, device, config.rounds, seconds_each=config.seconds, lut=lut))
 
     return measure
+
+
+def with_evaluated(run: Run, subnets: Sequence[SubNet], evaluate: Evaluate | None) -> Run:
+    """A run that has evaluated some SubNets, too; those that it had evaluated are not evaluated again."""
+    unknown = [subnet for subnet in subnets if subnet.id not in run.evaluated]
+    if evaluate is None or not unknown:
+        return run
+    logger.info("%d members whose accuracy was predicted are evaluated", len(unknown))
+    return replace(run, evaluated={**run.evaluated, **evaluate(unknown)})
 
 
 def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement | None]) -> list[Facts]:

@@ -30,9 +30,10 @@ from autotailor.ir.space.variable import Space
 from autotailor.pool.classes import Rates, Split
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember
-from autotailor.pool.making import Run, facts_of
+from autotailor.pool.making import Evaluate, Run, facts_of, with_evaluated
 from autotailor.pool.members import choose_members
 from autotailor.pool.writing import DOCUMENT, Origin, write_pool
+from autotailor.prediction import Measured
 from autotailor.profiling import LUT, Measurement, fusion_rules
 from autotailor.runtime.controller import MILLISECONDS, Policy
 from autotailor.runtime.errors import PoolError
@@ -121,11 +122,13 @@ class Known:
     Attributes:
         subnets: the members.
         measured: latency of each on the device; None where it was not measured.
+        evaluated: ids of those whose accuracy was evaluated, to the accuracy.
         document: ``pool.json``.
     """
 
     subnets: tuple[SubNet, ...]
     measured: tuple[Measurement | None, ...]
+    evaluated: Mapping[str, Measured]
     document: Mapping[str, Any]
 
     @classmethod
@@ -145,6 +148,7 @@ class Known:
         try:
             document = read_json(path)
             measured = tuple(_measured(each) for each in document["members"])
+            evaluated = dict(_evaluated(each) for each in document["members"] if _is_evaluated(each))
             assignments = [each["assignment"] for each in document["members"]]
         except (ArtifactError, KeyError, TypeError) as error:
             raise PoolError(
@@ -154,7 +158,7 @@ class Known:
             subnets = tuple(SubNet.from_assignment(space, each) for each in assignments)
         except AutoTailorError as error:
             raise PoolError(f"{path}: its members are none of this run's SuperNet; name the run of the pool") from error
-        return cls(subnets, measured, document)
+        return cls(subnets, measured, evaluated, document)
 
 
 def extend(
@@ -164,6 +168,7 @@ def extend(
     found: Sequence[SubNet],
     origin: Origin,
     export: Callable[[SubNet], ExportedMember],
+    evaluate: Evaluate | None = None,
 ) -> tuple[SubNet, ...]:
     """Writes a pool anew, with members for a load beside those that it has.
 
@@ -177,6 +182,7 @@ def extend(
         found: SubNets for it, see ``find_members``.
         origin: see ``making.origin_of``; precision and front are those of the pool.
         export: writes the files of a SubNet, or finds those of an interrupted command.
+        evaluate: accuracies of members that nobody has evaluated; None leaves those at what is predicted.
 
     Returns:
         All members.
@@ -193,6 +199,7 @@ def extend(
         )
     subnets = (*known.subnets, *new)
     exported = [export(subnet) for subnet in subnets]
+    run = with_evaluated(replace(run, evaluated={**known.evaluated, **run.evaluated}), subnets, evaluate)
     facts = facts_of(run, subnets, (*known.measured, *(None for _ in new)))
     entry = {**asdict(load), "subnets": [subnet.id for subnet in new]}
     kept = {key: known.document[key] for key in ("preparation", "front") if key in known.document}
@@ -205,6 +212,16 @@ def extend(
     )
     write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
     return subnets
+
+
+def _is_evaluated(member: Mapping[str, Any]) -> bool:
+    return bool(member["accuracy"]["from"] == "evaluation")
+
+
+def _evaluated(member: Mapping[str, Any]) -> tuple[str, Measured]:
+    """Id and accuracy of a member that was evaluated, as ``pool.json`` says it."""
+    accuracy = member["accuracy"]
+    return member["subnet"], Measured.alone(accuracy["value"], accuracy["standard_error"])
 
 
 def _measured(member: Mapping[str, Any]) -> Measurement | None:

@@ -102,7 +102,7 @@ def choose(
     def measure(subnets: Sequence[SubNet]) -> search.choice.Accuracies:
         fresh = [subnet for subnet in subnets if subnet.id not in measured]
         if fresh:
-            measured.update(_measure(run, fresh, data, work / "candidates.jsonl"))
+            measured.update(accuracies_of(run, fresh, data, work / "candidates.jsonl"))
         return {subnet.id: measured[subnet.id] for subnet in subnets}
 
     settings = search.SearchConfig.from_section(run.configuration["search"])
@@ -156,7 +156,9 @@ def _confirmed(
     return contest, found.subnets[EXPORT], found.table
 
 
-def _measure(run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path) -> search.choice.Accuracies:
+def accuracies_of(
+    run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path
+) -> search.choice.Accuracies:
     """Accuracies of SubNets that the run has not measured."""
     calibration = run.configuration["finetune"]["calibration"]
     section = {**run.configuration["sensitivity"], "calibration": calibration}

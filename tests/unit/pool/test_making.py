@@ -19,6 +19,7 @@ from autotailor.pool import making
 from autotailor.pool.classes import Rates
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember
+from autotailor.prediction import Measured
 from autotailor.runtime import PoolError
 from autotailor.runtime.files import open_pool
 
@@ -108,6 +109,28 @@ def test_accuracy_is_that_of_the_evaluation_where_there_was_one(run: making.Run,
     assert not is_evaluated
     assert value == pytest.approx(run.front.accuracy[0])
     assert error is None or error > 0
+
+
+def test_members_that_nobody_has_evaluated_are_evaluated_once(run: making.Run) -> None:
+    first, second, third = run.front.subnets[:3]
+    asked: list[list[str]] = []
+
+    def evaluate(subnets: Sequence[autotailor.SubNet]) -> dict[str, Measured]:
+        asked.append([subnet.id for subnet in subnets])
+        return {subnet.id: Measured.alone(50.0, 2.0) for subnet in subnets}
+
+    known = replace(run, evaluated={second.id: Measured(90.0, 1.0, 89.0, 0.5)})
+    after = making.with_evaluated(known, (first, second, third), evaluate)
+    assert asked == [[first.id, third.id]]
+    facts = making.facts_of(after, (first, second, third), (None, None, None))
+    assert [(each.accuracy, each.accuracy_error, each.is_evaluated) for each in facts] == [
+        (50.0, 2.0, True),
+        (89.0, 0.5, True),
+        (50.0, 2.0, True),
+    ]
+    assert making.with_evaluated(after, (first, second, third), evaluate) is after
+    assert making.with_evaluated(known, (first,), None) is known
+    assert len(asked) == 1
 
 
 def test_an_interrupted_run_exports_only_what_is_left(run: making.Run, tmp_path: Path, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from autotailor.pool import making
 from autotailor.pool.classes import Rates
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.under_load import Load, extend, find_members
+from autotailor.prediction import Measured
 from autotailor.runtime import PoolError
 from autotailor.runtime.files import open_pool
 
@@ -135,17 +136,26 @@ def test_a_pool_gets_the_members_beside_its_own(run: making.Run, export: Callabl
     def measure(members: Any) -> list[profiling.Measurement]:
         return [profiling.Measurement(each.subnet.id, 7.0 + number, 0.5, 3, 7.0) for number, each in enumerate(members)]
 
-    before = making.make_pool(target, slow, origin, config, export, measure)
+    evaluated: list[str] = []
+
+    def evaluate(subnets: Sequence[Any]) -> dict[str, Measured]:
+        evaluated.extend(subnet.id for subnet in subnets)
+        return {subnet.id: Measured.alone(50.0 + len(evaluated), 2.0) for subnet in subnets}
+
+    before = making.make_pool(target, slow, origin, config, export, measure, evaluate)
     load = Load((1.0, 3.0, 2.0), 1.2, 1.0)
     load = replace(load, limit_ms=0.7 * float(latencies(run, slow.front.subnets, load).min()))
     found = find_members(run, load, SEARCH, count=2)
-    subnets = extend(target, run, load, found, origin, export)
+    subnets = extend(target, run, load, found, origin, export, evaluate)
     own = [each["subnet"] for each in before["members"]]
     assert [subnet.id for subnet in subnets] == [*own, *(subnet.id for subnet in found)]
     after = json.loads((target / "pool.json").read_text())
     by_subnet = {each["subnet"]: each for each in after["members"]}
     for each in before["members"]:  # what was measured stays
         assert by_subnet[each["subnet"]]["latency_ms"] == each["latency_ms"]
+        assert by_subnet[each["subnet"]]["accuracy"] == each["accuracy"]
+        assert each["accuracy"]["from"] == "evaluation"
+    assert len(evaluated) == len(set(evaluated))
     assert all(by_subnet[subnet.id]["latency_ms"]["measured"] is None for subnet in found)
     assert after["front"] == before["front"]
     assert [each["subnets"] for each in after["searched_under_load"]] == [[subnet.id for subnet in found]]

@@ -6,14 +6,17 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.commands.runtime.place import FOLDER, add_address, address_of, pool_folder
 
 if TYPE_CHECKING:
+    from autotailor.ir.space.subnet import SubNet
     from autotailor.pool import making
     from autotailor.pool.under_load import Load
+    from autotailor.prediction import Measured
     from autotailor.runs import Run
     from autotailor.runtime import Client
 
@@ -36,8 +39,8 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="more members, for the load that a server has now",
         description="Asks a server what its load is, and searches the run's SubNets for those that meet the server's "
         "deadline under it. They become members of the pool beside those that it has, and the server loads it without "
-        "losing a request. Nothing is trained or measured again; the search and the export of the members take minutes "
-        "at most on a small network.",
+        "losing a request. Nothing is trained, and no latency measured, again; the search, the export of members and "
+        "the evaluation of their accuracy take minutes at most on a small network.",
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="folder of the finished run, results/MODEL/DEVICE")
     add_address(parser, "--at", "where the server listens")
@@ -194,6 +197,7 @@ def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count:
     from autotailor.compute.accelerator import resolve
     from autotailor.pool import making, under_load
     from autotailor.pool.config import PoolConfig
+    from autotailor.runs.choice import accuracies_of
     from autotailor.runs.export import data_of, surroundings
 
     sections = opened.configuration
@@ -206,7 +210,12 @@ def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count:
         origin = making.origin_of(opened.folder.model, known.device, config, splits.preparation)
         module = opened.net.module().eval().to(resolve(sections["accelerator"]))
         calibration = accuracy.CalibrationConfig.from_section(sections["finetune"]["calibration"])
-        export = making.exporter(opened.net, module, splits, calibration, work / opened.folder.provenance.key)
-        subnets = under_load.extend(folder, known, load, found, origin, export)
+        members = work / opened.folder.provenance.key
+        export = making.exporter(opened.net, module, splits, calibration, members)
+
+        def evaluate(subnets: Sequence[SubNet]) -> Mapping[str, Measured]:
+            return accuracies_of(opened, subnets, splits, members.with_suffix(".jsonl"))
+
+        subnets = under_load.extend(folder, known, load, found, origin, export, evaluate)
     shutil.rmtree(work)
     return len(subnets)
