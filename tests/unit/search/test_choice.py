@@ -155,7 +155,7 @@ def test_where_nothing_is_sure_to_meet_a_budget_the_fastest_is_taken_and_a_warni
     choice = choose(objectives, front, [1.01 * float(front.cost[0])], _exactly(objectives), CONFIG, forecast)
     assert choice.subnets["budget_01"].to_array().tolist() == front.indices[0].tolist()
     assert "budget_01: no SubNet is sure" in caplog.text
-    assert "probability of 58 %, and 95 % are asked for" in caplog.text
+    assert "probability of 57.8 %, and 95 % are asked for" in caplog.text
     choice.write(tmp_path / "candidates.csv")
     found = read_candidates(tmp_path / "candidates.csv", objectives.space)
     assert found.contests["budget_01"] == [choice.subnets["budget_01"]]

@@ -112,9 +112,9 @@ class Simulated(Session):
         for batch in batches:
             keys = ["anchor", *(program.key for program in batch.programs)]
             ready = [loop.Timed(key, self._program(key), {}, False) for key in keys]
-            begin, passes = self.core.ns, 0
+            begin, passes, chance = self.core.ns, 0, random.Random(0)
             while passes < batch.least_passes or self.core.ns - begin < batch.seconds * 1e9:
-                for timed in loop.turns(ready, ANCHOR_SHARE):
+                for timed in loop.turns(ready, ANCHOR_SHARE, chance):
                     loop.visit(timed, 0, SETTINGS, np.ones(1, dtype=np.float32))
                 passes += 1
             blocks = [[ns / NS_PER_MS for ns in loop.block_means(timed.times[0], BLOCKS)] for timed in ready]

@@ -62,8 +62,9 @@ def test_a_burden_ends_with_a_process_that_is_killed() -> None:
 
 
 def test_ctrl_c_ends_burdens_without_a_traceback_of_theirs() -> None:
-    program = (
-        "import time; from autotailor.runtime.demo.burden import Burdens\n"
+    program = (  # a test that runs in the background of a shell inherits that SIGINT is ignored
+        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from autotailor.runtime.demo.burden import Burdens\n"
         "try:\n"
         "    with Burdens(60) as b:\n"
         "        b.set(2); time.sleep(0.5); print(*b.processes, flush=True); time.sleep(60)\n"
