@@ -56,8 +56,7 @@ def predicted_accuracy(run: Run) -> Metric:
 def evaluation(run: Run) -> sensitivity.SensitivityConfig:
     """How SubNets with the SuperNet's weights are evaluated."""
     settings = run.configuration
-    section = settings["sensitivity"] | {"calibration": settings["finetune"]["calibration"]}
-    return sensitivity.SensitivityConfig.from_section(section)
+    return sensitivity.SensitivityConfig.from_section(settings["sensitivity"], settings["finetune"]["calibration"])
 
 
 def _choose(run: Run) -> search.Choice:

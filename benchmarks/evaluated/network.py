@@ -105,8 +105,8 @@ class Network:
 
     def _from_journal(self, subnets: Sequence[SubNet], split: str) -> dict[str, Outcome]:
         calibration = self.run.configuration["finetune"]["calibration"]
-        section = {**self.run.configuration["sensitivity"], "calibration": calibration, "workers": 1}
-        config = sensitivity.SensitivityConfig.from_section(section)
+        section = {**self.run.configuration["sensitivity"], "workers": 1}
+        config = sensitivity.SensitivityConfig.from_section(section, calibration)
         images = self.data.validation if split == "validation" else self.data.test
         journal = self.run.folder / f"{JOURNAL}_{split}.jsonl"
         return sensitivity.evaluate(self.net, self.data, images, subnets, config, journal, JOURNAL)

@@ -35,8 +35,7 @@ class Judge:
     def __init__(self, run: Run, lut: Path | None) -> None:
         self._run, self._lut = run, lut
         calibration = run.configuration["finetune"]["calibration"]
-        section = {**run.configuration["sensitivity"], "calibration": calibration}
-        self._config = sensitivity.SensitivityConfig.from_section(section)
+        self._config = sensitivity.SensitivityConfig.from_section(run.configuration["sensitivity"], calibration)
         self._test = replace(run.data, validation=run.data.test, fingerprint=f"{run.data.fingerprint}, test")
 
     def write(self, trained: tuple[SuperNet, Row]) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from autotailor.profiling.runtimes.runner import loop as runner_loop
-from device.emulation import needed
+from compiled import compiled
 
-RUNNER = Path(__file__).parents[2] / "src" / "runner"
 ASKED = """
 #include <cstdio>
 #include <iostream>
@@ -29,17 +28,14 @@ int main() {
 
 
 def test_the_compiled_runner_says_the_same(tmp_path: Path) -> None:
-    source, program = tmp_path / "asked.cpp", tmp_path / "asked"
-    source.write_text(ASKED)
-    compiler = needed("g++", "g++")
-    subprocess.run([compiler, "-std=c++17", "-I", str(RUNNER), "-o", str(program), str(source)], check=True)
+    program = compiled(tmp_path, ASKED)
     rng = np.random.default_rng(0)
     asked = [
         (int(rng.integers(1, 20)), rng.integers(1, 50 if few else 10**9, rng.integers(1, 200)).tolist())
         for few in rng.random(300) < 0.5  # few: the same time often
     ]
     lines = "".join(f"{blocks} {' '.join(map(str, times))}\n" for blocks, times in asked)
-    said = subprocess.run([str(program)], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+    said = subprocess.run([program], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(said) == len(asked)
     for line, (blocks, times) in zip(said, asked, strict=True):
         np.testing.assert_allclose([float(word) for word in line.split()], runner_loop.block_means(times, blocks))

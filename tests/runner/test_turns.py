@@ -4,9 +4,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from device.emulation import needed
+from compiled import compiled
 
-RUNNER = Path(__file__).parents[2] / "src" / "runner"
 ASKED = """
 #include <cstdio>
 #include "turns.h"
@@ -21,11 +20,7 @@ int main() {
 
 
 def test_each_program_runs_once_in_a_pass_and_at_each_place_alike_often(tmp_path: Path) -> None:
-    source, program = tmp_path / "asked.cpp", tmp_path / "asked"
-    source.write_text(ASKED)
-    compiler = needed("g++", "g++")
-    subprocess.run([compiler, "-std=c++17", "-I", str(RUNNER), "-o", str(program), str(source)], check=True)
-    said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([compiled(tmp_path, ASKED)], capture_output=True, text=True, check=True).stdout
     passes = [line.split() for line in said.splitlines()]
     assert len(passes) == 1000
     assert all(sorted(numbers) == list("01234") for numbers in passes)

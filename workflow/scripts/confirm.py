@@ -23,8 +23,7 @@ with stage(snakemake) as this:
 
     def measure(subnets):
         """Accuracies of SubNets that the search has not measured; the data are not read where there are none."""
-        section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
-        settings = sensitivity.SensitivityConfig.from_section(section)
+        settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
         splits = accuracy.with_labels(data.load(this.params["data"]), snakemake.input.original, settings.accelerator)
         this.uses(splits, "validation")
         journal = this.work / "candidates.jsonl"

@@ -30,8 +30,7 @@ with stage(snakemake) as this:
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     export = making.exporter(net, module, splits, calibration, this.work / "members")
     measure = None if this.params["imported"] else making.timing(device, run.lut, config)
-    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
-    settings = sensitivity.SensitivityConfig.from_section(section)
+    settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
 
     def evaluate(subnets):
         """Accuracies of members that the run has not measured."""

@@ -29,8 +29,7 @@ with stage(snakemake) as this:
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
     this.uses(splits, "validation")
-    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
-    settings = sensitivity.SensitivityConfig.from_section(section)
+    settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
     if settings.evaluations:
         images = sensitivity.learnt_from(splits, settings)
         known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups)

@@ -11,8 +11,7 @@ with stage(snakemake) as this:
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
     this.uses(splits, "train", "validation")
-    section = {**this.params["sensitivity"], "calibration": this.params["calibration"]}
-    config = sensitivity.SensitivityConfig.from_section(section)
+    config = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
     result = sensitivity.measure(net, splits, config, this.work / "sensitivity.jsonl")
     outcomes = sensitivity.evaluate_designed(net, splits, config, this.work / "sensitivity.jsonl")
     prediction.write_outcomes(snakemake.output.evaluations, outcomes)

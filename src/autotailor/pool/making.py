@@ -109,8 +109,9 @@ def make_pool(
         for number, subnet in enumerate(subnets, 1):
             exported.append(export(subnet))
             logger.info("members exported: %d of %d", number, len(subnets))
+        known = with_evaluated(run, subnets, evaluate)  # first: a journal keeps evaluations after a kill
         measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
-        facts = facts_of(with_evaluated(run, subnets, evaluate), subnets, measured)
+        facts = facts_of(known, subnets, measured)
         front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
         origin = replace(origin, further={**origin.further, "front": front})
         return write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)

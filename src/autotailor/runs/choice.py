@@ -159,10 +159,9 @@ def _confirmed(
 def accuracies_of(
     run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path
 ) -> search.choice.Accuracies:
-    """Accuracies of SubNets that the run has not measured."""
-    calibration = run.configuration["finetune"]["calibration"]
-    section = {**run.configuration["sensitivity"], "calibration": calibration}
-    config = sensitivity.SensitivityConfig.from_section(section)
+    """Accuracies of SubNets that the run has not measured, evaluated as the run evaluates, by SubNet id."""
+    sections = run.configuration
+    config = sensitivity.SensitivityConfig.from_section(sections["sensitivity"], sections["finetune"]["calibration"])
     return sensitivity.measure_accuracies(run.net, data, subnets, config, journal, run.model)
 
 

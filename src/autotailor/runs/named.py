@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotailor import sensitivity
 from autotailor.artifacts import read_json
 from autotailor.data import DataSplits
 from autotailor.finetuning import polishing
 from autotailor.finetuning.polishing.files import INHERITED, POLISHED
 from autotailor.ir.space.subnet import SubNet
-from autotailor.runs.choice import EXPORT, Chosen, exported
+from autotailor.runs.choice import EXPORT, Chosen, accuracies_of, exported
 from autotailor.runs.tables import RunTables
 
 
@@ -30,11 +29,7 @@ def take(run: RunTables, subnet: SubNet, data: DataSplits, work: Path, *, polish
         found = [each for each in found if each.exported.graph is None]
     if found:
         return max(found, key=lambda each: each.accuracy)
-    calibration = run.configuration["finetune"]["calibration"]
-    section = {**run.configuration["sensitivity"], "calibration": calibration}
-    config = sensitivity.SensitivityConfig.from_section(section)
-    journal = work / "candidates.jsonl"
-    measured = sensitivity.measure_accuracies(run.net, data, [subnet], config, journal, run.model)
+    measured = accuracies_of(run, [subnet], data, work / "candidates.jsonl")
     inherited = {id_: each.accuracy for id_, each in measured.items()}
     race = polishing.PolishConfig.from_section(run.configuration["polish"]).alone
     if not polish or not race.rounds:

@@ -101,7 +101,9 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: this is no text ({error}); name a file such as subnet.json of an export") from error
+        raise RunError(
+            f"{path}: this is no text that can be read ({error}); name a file such as subnet.json of an export"
+        ) from error
 
 
 def _content(text: str, source: str) -> Mapping[str, Any]:

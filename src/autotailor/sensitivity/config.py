@@ -53,13 +53,19 @@ class SensitivityConfig:
         check_name(self.accelerator, "sensitivity.accelerator")
 
     @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> SensitivityConfig:
+    def from_section(
+        cls, section: Mapping[str, Any], calibration: Mapping[str, Any] | None = None
+    ) -> SensitivityConfig:
         """Reads a section of the configuration.
+
+        Args:
+            section: ``sensitivity``, perhaps with a section ``calibration`` in it.
+            calibration: the section ``finetune.calibration``, which then counts.
 
         Raises:
             SensitivityError: a key is unknown, or a value is out of range.
         """
-        values: Mapping[str, Any] = section
-        if isinstance(section, Mapping) and "calibration" in section:
-            values = {**section, "calibration": CalibrationConfig.from_section(section["calibration"])}
+        values = section if calibration is None else {**section, "calibration": calibration}
+        if isinstance(values, Mapping) and "calibration" in values:
+            values = {**values, "calibration": CalibrationConfig.from_section(values["calibration"])}
         return read_section(cls, values, "sensitivity", SensitivityError)

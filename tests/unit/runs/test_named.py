@@ -31,7 +31,7 @@ def take(run: Run, which: str, work: Path, *, polish: bool) -> choice.Chosen:
 def test_an_export_of_the_run_keeps_its_weights(
     name: str, weights: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(named.sensitivity, "measure_accuracies", forbidden)
+    monkeypatch.setattr(choice.sensitivity, "measure_accuracies", forbidden)
     monkeypatch.setattr(named.polishing, "polish", forbidden)
     found = take(run, name, tmp_path, polish=True)
     assert (found.exported.subnet, found.exported.weights) == (run.subnets.exported[name], weights)
@@ -52,7 +52,7 @@ def test_another_subnet_is_evaluated_and_races_alone(run: Run, tmp_path: Path, m
         return {subnet.id: Measured.alone(50.0, 0.5) for subnet in subnets}
 
     monkeypatch.setattr(named.polishing, "polish", race)
-    monkeypatch.setattr(named.sensitivity, "measure_accuracies", measure)
+    monkeypatch.setattr(choice.sensitivity, "measure_accuracies", measure)
     polished = take(run, other, tmp_path, polish=True)
     assert [subnet.id for subnet in contests[choice.EXPORT]] == [other]
     assert (polished.exported.weights, polished.inherited, polished.polished) == ("polished", 50.0, 60.0)

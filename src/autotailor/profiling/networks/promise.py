@@ -16,7 +16,9 @@ NOISE_QUANTILE, NOISE_EXCUSE = 0.95, 0.03
 """Where this quantile of the noise floor exceeds this limit, the measurement is too noisy to judge a prediction."""
 
 STRAY = 0.2
-"""Relative distance of the anchor from the LUT's beyond which a single SubNet's measurement says little."""
+"""Relative distance of the anchor from the LUT's beyond which a single SubNet's measurement says little.
+
+It is the default of ``device.drift``, beyond which a measurement is repeated and the run warns."""
 
 
 @dataclass(frozen=True)

@@ -123,10 +123,10 @@ def run_member(
     import ncnn
 
     channels, height, width = member.shape
-    if picture.shape[0] != channels:
-        raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
     if picture.ndim != 3:
         raise PoolError(f"infer: the picture has the shape {list(picture.shape)}, expected [{channels}, height, width]")
+    if picture.shape[0] != channels:
+        raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
     plain = np.ascontiguousarray(picture, dtype=np.float32)  # ncnn reads the memory as it lies, whatever its type
     with watch, turns or nullcontext():
         image = resized(plain, height, width)  # a name, because ncnn.Mat refers to the array and does not hold it

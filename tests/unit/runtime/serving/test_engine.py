@@ -163,6 +163,11 @@ def test_a_picture_without_rows_is_refused(pool: TinyPool) -> None:
         engine.run(np.zeros((3, 4), np.float32))
 
 
+def test_a_number_is_no_picture(pool: TinyPool) -> None:
+    with Engine(open_pool(pool.folder)) as engine, pytest.raises(PoolError, match=r"the shape \[\], expected \[3, h"):
+        engine.run(np.zeros((), np.float32))
+
+
 def test_a_picture_with_other_channels_is_refused(pool: TinyPool) -> None:
     with Engine(open_pool(pool.folder)) as engine, pytest.raises(PoolError, match="has 1 channels, expected 3"):
         engine.run(IMAGE[:1])
