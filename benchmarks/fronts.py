@@ -16,9 +16,11 @@ Each method's learning rate is searched alike: steps by a factor of three until 
 validation set decides. The SuperNet's own learning rate is the configuration's.
 
 SubNets are chosen by the latency that ``--lut`` predicts; without it, MACs stand for latency. Networks (4) and (5) have
-operators that a LUT of SubNets does not know (the output counts them). Therefore they are not matched by latency: each
-is the narrowest network with at least as many MACs as the polished SubNet of its budget. Measuring them is left to a
-quiet machine.
+operators that a LUT of SubNets does not know (the output counts them). ``scaled`` and ``sliced`` are the narrowest
+networks with at least as many MACs as the polished SubNet of their budget. ``scaled as fast`` and ``sliced as fast``
+have the latency of the polished SubNet, measured with it in one run; the choice favours the control where no width has.
+``--measure`` measures these networks and trains nothing, for a moment in which the machine is quiet; training reads the
+latencies that are there.
 
 The workflow runs in ``--directory``, and each finished network is kept there, so that a run that was killed continues.
 Processes for different models or seeds may share the directory. ``--read`` trains nothing. Writes ``fronts.csv`` beside
@@ -33,7 +35,7 @@ from pathlib import Path
 import pandas as pd
 from controls.budgets import BUDGETS
 from controls.figure import front_figure
-from controls.parts import METHODS, finished, train_missing
+from controls.parts import METHODS, finished, measure, train_missing
 from controls.run import Run
 from controls.shown import show
 from controls.style import write_svg
@@ -52,6 +54,7 @@ def main() -> None:
     parser.add_argument("--lut", type=Path, help="LUT of the models; without it MACs stand for latency")
     parser.add_argument("--directory", type=Path, default=Path("fronts"))
     parser.add_argument("--overrides", nargs="*", default=[], help="KEY=VALUE of the configuration")
+    parser.add_argument("--measure", action="store_true", help="measure what is matched by latency, train nothing")
     parser.add_argument("--read", action="store_true", help="read finished networks, train nothing")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     parser.add_argument("--figures", type=Path, default=Path(__file__).parents[1] / "docs" / "results" / "figures")
@@ -61,7 +64,9 @@ def main() -> None:
     for model in arguments.models:
         for seed in arguments.seeds:
             run = Run(arguments.directory.resolve(), model, seed, overrides, arguments.lut)
-            if not arguments.read:
+            if arguments.measure:
+                measure(run, arguments.budgets, arguments.methods)
+            elif not arguments.read:
                 run.prepare()
                 train_missing(run, arguments.budgets, arguments.methods)
             parts = list(finished(run, BUDGETS))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torch import nn
 
+import autotailor
 from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.evaluation import correctness, evaluate, percent
@@ -32,6 +33,7 @@ from controls.budgets import Contest
 from controls.outcome import BoolArray, Outcome
 from controls.run import Run
 from controls.slicing import flops, narrowest, sliced
+from controls.speed import Match, match
 
 SHARED = (
     "batch_size", "optimizer", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "threads", "precision",
@@ -52,6 +54,7 @@ class Control:
         side: of its images, pixels; 0 leaves the size of the data.
         later: whether training reads epochs of the data that pretraining has not read.
         graph: of a network whose operators a LUT may know.
+        match: latencies of a network that was chosen by them.
     """
 
     factory: Callable[[], nn.Module]
@@ -61,6 +64,7 @@ class Control:
     side: int = 0
     later: bool = False
     graph: Graph | None = None
+    match: Match | None = None
 
 
 class Methods:
@@ -125,21 +129,44 @@ class Methods:
         run, divisor = self._run, self._divisor
         make = partial(scale_uniformly, run.untrained.graph, divisor=divisor)
         width = narrowest(lambda width: self._share(GraphModule(make(width)), run.data.resolution), polished.macs)
-        graph = initialise(make(width), run.seed)
-        factory = partial(GraphModule, graph, logits=True)
-        return Control(factory, f"width {width:g}", self._seen, run.finetune.lr, graph=graph)
+        return replace(self._scaled(make(width), width), graph=make(width))
+
+    def scaled_as_fast(self, polished: Outcome, folder: Path) -> Control:
+        """(4) The network scaled uniformly to the measured latency of the polished SubNet, from scratch."""
+        make = partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
+        match = self._match(make, polished, folder)
+        return replace(self._scaled(make(match.width), match.width), match=match)
+
+    def _scaled(self, graph: Graph, width: float) -> Control:
+        factory = partial(GraphModule, initialise(graph, self._run.seed), logits=True)
+        return Control(factory, f"width {width:g}", self._seen, self._run.finetune.lr)
 
     def sliced(self, polished: Outcome) -> Control:
         """(5) The original network sliced by importance to the MACs of the polished SubNet, and tuned."""
-        run, side = self._run, self._run.data.resolution
-        original = run.original()
+        make = self._slicer()
+        return self._sliced(
+            make, narrowest(lambda width: self._share(make(width), self._run.data.resolution), polished.macs)
+        )
 
-        def make(width: float) -> nn.Module:
-            return sliced(original, width, side, run.data.num_classes, self._divisor)
+    def sliced_as_fast(self, polished: Outcome, folder: Path) -> Control:
+        """(5) The original network sliced by importance to the measured latency of the polished SubNet, and tuned."""
+        make, side = self._slicer(), self._run.data.resolution
+        match = self._match(lambda width: autotailor.compile(make(width), {}, resolution=side).graph, polished, folder)
+        return replace(self._sliced(make, match.width), match=match)
 
-        width = narrowest(lambda width: self._share(make(width), side), polished.macs)
-        images = self._seen - run.pretrain_images
-        return Control(partial(make, width), f"width {width:g}", images, run.polish.lr, later=True)
+    def _slicer(self) -> Callable[[float], nn.Module]:
+        """Maps a width to the original network with that share of its channels."""
+        run, original = self._run, self._run.original()
+        return lambda width: sliced(original, width, run.data.resolution, run.data.num_classes, self._divisor)
+
+    def _sliced(self, make: Callable[[float], nn.Module], width: float) -> Control:
+        images = self._seen - self._run.pretrain_images
+        return Control(partial(make, width), f"width {width:g}", images, self._run.polish.lr, later=True)
+
+    def _match(self, make: Callable[[float], Graph], polished: Outcome, folder: Path) -> Match:
+        run = self._run
+        subnet = SubNet.from_assignment(run.net.space, json.loads(polished.what))
+        return match(make, run.net.slice(subnet), run.compiled.graph, run.device, folder)
 
     def trained_on(self) -> Control:
         """(6) The original network, trained on for as many images as the SuperNet saw."""
@@ -164,10 +191,10 @@ class Methods:
         network.load_state_dict(result.state_dict)
         right = self._right(network, data.test, control.side)
         images = int(result.metrics["images"])
-        latency, known = (float("nan"), "") if control.graph is None else self._latency(SuperNet.of(control.graph))
+        latency, known, polished = self._control_latency(control)
         share = self._share(network, control.side or data.resolution)
         validation = result.metrics["validation_accuracy"]
-        return Outcome(validation, right, control.what, share, latency, known, images, images)
+        return Outcome(validation, right, control.what, share, latency, known, images, images, polished=polished)
 
     # Costs.
 
@@ -209,6 +236,13 @@ class Methods:
         found = [known[id_] for id_ in ids if id_ in known]
         whole = float(run.cost.predict(run.net.largest().to_array())[0])
         return (sum(found) / whole if len(found) == len(ids) else float("nan")), f"{len(found)} of {len(ids)}"
+
+    def _control_latency(self, control: Control) -> tuple[float, str, float]:
+        """Latency over the original's, operators that the LUT knows, and the latency of the polished SubNet beside."""
+        if control.match is not None:
+            return control.match.latency, "", control.match.polished
+        unknown = (float("nan"), "") if control.graph is None else self._latency(SuperNet.of(control.graph))
+        return *unknown, float("nan")
 
     def _right(self, network: nn.Module, images: EvaluationSet, side: int) -> BoolArray:
         with deterministic(self._run.finetune.threads):

@@ -15,7 +15,9 @@ from controls.tuning import best, tune
 
 ORIGINAL, TRAINED_ON = "original", "trained on"
 INHERITED, POLISHED, ALONE, SCALED, SLICED = "inherited", "polished", "alone", "scaled", "sliced"
-OF_BUDGET = (INHERITED, POLISHED, ALONE, SCALED, SLICED)
+AS_FAST = SCALED_AS_FAST, SLICED_AS_FAST = "scaled as fast", "sliced as fast"
+"""Methods whose networks are matched by measured latency."""
+OF_BUDGET = (INHERITED, POLISHED, ALONE, SCALED, SLICED, *AS_FAST)
 """Methods with one network for each budget."""
 METHODS = (ORIGINAL, TRAINED_ON, *OF_BUDGET)
 WHOLE = 100
@@ -65,7 +67,7 @@ def train_missing(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> N
         contest = reached[budget]
         if INHERITED in methods:
             made.once(INHERITED, budget, lambda contest=contest: made.methods.inherited(contest))
-        following = [method for method in (ALONE, SCALED, SLICED) if method in methods]
+        following = [method for method in _followers(run) if method in methods]
         if POLISHED in methods or following:
             polished = made.tuned(
                 POLISHED,
@@ -74,7 +76,21 @@ def train_missing(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> N
                 run.polish.lr,
             )
             for method in following:
-                made.control(method, budget, lambda m=method, p=polished: getattr(made.methods, m)(p))
+                made.control(method, budget, lambda m=method, b=budget, p=polished: made.following(m, b, p))
+
+
+def measure(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> None:
+    """Measures the networks that are matched by latency, where the polished SubNet is finished; trains nothing."""
+    made = _Parts(run, Methods(run))
+    for part in finished(run, budgets):
+        if part.method == POLISHED:
+            for method in [method for method in _followers(run) if method in AS_FAST and method in methods]:
+                made.following(method, part.budget, part.outcome)
+
+
+def _followers(run: Run) -> tuple[str, ...]:
+    """Methods whose network follows the polished SubNet; where MACs stand for latency, none is matched by latency."""
+    return (ALONE, SCALED, SLICED, *(AS_FAST if run.cost_name == "latency" else ()))
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,13 @@ class _Parts:
 
     def trained_on(self) -> None:
         self.control(TRAINED_ON, WHOLE, self.methods.trained_on)
+
+    def following(self, method: str, budget: int, polished: Outcome) -> Control:
+        """The control of a polished SubNet."""
+        make = getattr(self.methods, method.replace(" ", "_"))
+        if method not in AS_FAST:
+            return make(polished)
+        return make(polished, file_of(self.run, method, budget).with_suffix("") / "latencies")
 
     def once(self, method: str, budget: int, make: Callable[[], Outcome]) -> Outcome:
         """A part without training."""

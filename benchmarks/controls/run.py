@@ -166,9 +166,14 @@ class Run:
         return None if self.lut is None else profiling.LUT.read(self._table).latencies()
 
     @cached_property
+    def device(self) -> profiling.DeviceConfig:
+        """On which latencies are measured."""
+        return profiling.DeviceConfig.from_section(self.configuration["device"])
+
+    @cached_property
     def fusion(self) -> FusionRules:
         """What the device's runtime fuses."""
-        return profiling.fusion_rules(profiling.DeviceConfig.from_section(self.configuration["device"]))
+        return profiling.fusion_rules(self.device)
 
     @cached_property
     def cost(self) -> Metric:

@@ -10,7 +10,17 @@ import pandas as pd
 from sampled.training import passes
 
 from autotailor.statistics import accuracy, accuracy_drop
-from controls.parts import ALONE, INHERITED, ORIGINAL, POLISHED, SCALED, SLICED, Part
+from controls.parts import (
+    ALONE,
+    INHERITED,
+    ORIGINAL,
+    POLISHED,
+    SCALED,
+    SCALED_AS_FAST,
+    SLICED,
+    SLICED_AS_FAST,
+    Part,
+)
 from controls.run import Run
 from controls.tuning import at_end
 
@@ -46,6 +56,7 @@ def rows(parts: Sequence[Part], groups: npt.ArrayLike) -> pd.DataFrame:
                 "budget": part.budget,
                 "what": outcome.what,
                 "latency": 100 * outcome.latency,
+                "polished_latency": 100 * outcome.polished,
                 "macs": 100 * outcome.macs,
                 "operators_known": outcome.known,
                 "accuracy": percent,
@@ -72,7 +83,8 @@ def costs(run: Run, parts: Sequence[Part]) -> pd.DataFrame:
     """
     supernet = passes(run.finetune, run.data, run.net)["passes"] * run.finetune.batch_size
     shared = {INHERITED: run.pretrain_images + supernet, POLISHED: run.pretrain_images + supernet}
-    shared |= {ALONE: 0, SCALED: 0, SLICED: run.pretrain_images}
+    shared |= {ALONE: 0, SCALED: 0, SCALED_AS_FAST: 0}
+    shared |= dict.fromkeys((SLICED, SLICED_AS_FAST), run.pretrain_images)
     found = []
     for method, once in shared.items():
         each = [part.outcome.passes for part in parts if part.method == method]

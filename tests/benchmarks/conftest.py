@@ -20,6 +20,7 @@ from autotailor.finetuning import FinetuneConfig
 from autotailor.finetuning.polishing import PolishConfig, Round
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet
+from autotailor.profiling import DeviceConfig
 
 CALIBRATION = CalibrationConfig(images=16, batch_size=16)
 
@@ -76,6 +77,10 @@ class TinyRun:
     @cached_property
     def cost(self) -> Metric:
         return self.net.macs()
+
+    @property
+    def device(self) -> DeviceConfig:
+        return DeviceConfig(name="host")
 
     def original(self) -> nn.Module:
         return network()

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from controls import speed
 from controls.budgets import Contest
 from controls.methods import Methods
+from controls.slicing import flops
 
 from autotailor.accuracy.calibration import resolution_of
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 
 SEEN = 96 + 144 + 2 * 48
@@ -87,3 +91,26 @@ def test_the_original_trains_on_with_other_epochs_for_as_long_as_the_supernet(ru
 def test_the_original_is_what_shares_are_of(run: Any) -> None:
     outcome = Methods(run).original()
     assert (outcome.macs, outcome.latency, outcome.images) == (1.0, 1.0, 0)
+
+
+@pytest.mark.parametrize("method", ["scaled_as_fast", "sliced_as_fast"])
+def test_a_network_that_is_as_fast_is_matched_by_measured_latency(
+    run: Any, contest: Contest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(speed, "WIDTHS", (0.25, 0.5, 1.0))
+    monkeypatch.setattr(speed, "measured", lambda graphs, device, folder: {n: cost_of(g) for n, g in graphs.items()})
+    methods = Methods(run)
+    subnet = run.net.largest()
+    control = getattr(methods, method)(methods.inherited(Contest([subnet], {subnet.id: 1.0})), tmp_path)
+    assert control.match == speed.Match(1.0, pytest.approx(1.0), pytest.approx(1.0))
+    outcome = methods.train(control, control.lr, tmp_path / "training")
+    assert (outcome.what, outcome.latency, outcome.polished) == ("width 1", pytest.approx(1.0), pytest.approx(1.0))
+    small = run.net.smallest()
+    faster = getattr(methods, method)(methods.inherited(Contest([small], {small.id: 1.0})), tmp_path / "small")
+    assert faster.match.width < 1.0
+    assert faster.match.polished < 1.0
+
+
+def cost_of(graph: Graph) -> float:
+    """Stands for a latency: operations of the graph."""
+    return float(flops(GraphModule(graph), graph.shapes[graph.input][-1]))

@@ -73,3 +73,23 @@ def test_checkpoints_go_and_outcomes_stay(run: Any, trained: list[tuple[str, flo
 def test_a_budget_that_no_subnet_reaches_is_left_out(run: Any, trained: list[tuple[str, float]]) -> None:
     parts.train_missing(run, [15, 50], (parts.INHERITED,))
     assert [(part.method, part.budget) for part in parts.finished(run, [15, 50])] == [("inherited", 50)]
+
+
+def test_networks_are_matched_by_latency_where_budgets_are(
+    run: Any, trained: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = []
+
+    def as_fast(self: Methods, outcome: Outcome, folder: Path) -> Control:
+        folders.append(folder)
+        return Control(lambda: None, "as fast", 1, 8e-3)
+
+    monkeypatch.setattr(Methods, "scaled_as_fast", as_fast)
+    parts.train_missing(run, [50], (parts.POLISHED, parts.SCALED_AS_FAST))
+    assert not folders
+    run.cost_name = "latency"
+    parts.measure(run, [50], (parts.SCALED_AS_FAST,))
+    assert ("as fast", 8e-3) not in trained
+    parts.train_missing(run, [50], (parts.SCALED_AS_FAST,))
+    assert folders == [run.parts / "scaled_as_fast_50" / "latencies"] * 2
+    assert ("as fast", 8e-3) in trained
