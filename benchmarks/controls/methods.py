@@ -1,7 +1,8 @@
 """The methods that ``fronts.py`` compares: how each makes and trains its network.
 
 The networks of (2) to (5) have seen the same number of images each: a polished SubNet in pretraining, as part of the
-SuperNet, and in polishing, and the others are trained with as many. The largest SubNet teaches all of them.
+SuperNet, and in polishing, and the others are trained with as many; those trained ``briefly`` with as many as polishing
+alone shows. The largest SubNet teaches all of them.
 """
 
 from __future__ import annotations
@@ -137,6 +138,10 @@ class Methods:
         match = self._match(make, polished, folder)
         return replace(self._scaled(make(match.width), match.width), match=match)
 
+    def scaled_briefly(self, polished: Outcome, folder: Path) -> Control:
+        """(4) The same, with only as many images as polishing has shown to the SubNet."""
+        return replace(self.scaled_as_fast(polished, folder), images=self._own)
+
     def _scaled(self, graph: Graph, width: float) -> Control:
         factory = partial(GraphModule, initialise(graph, self._run.seed), logits=True)
         return Control(factory, f"width {width:g}", self._seen, self._run.finetune.lr)
@@ -153,6 +158,10 @@ class Methods:
         make, side = self._slicer(), self._run.data.resolution
         match = self._match(lambda width: autotailor.compile(make(width), {}, resolution=side).graph, polished, folder)
         return replace(self._sliced(make, match.width), match=match)
+
+    def sliced_briefly(self, polished: Outcome, folder: Path) -> Control:
+        """(5) The same, with only as many images as polishing has shown to the SubNet."""
+        return replace(self.sliced_as_fast(polished, folder), images=self._own)
 
     def _slicer(self) -> Callable[[float], nn.Module]:
         """Maps a width to the original network with that share of its channels."""
@@ -207,8 +216,12 @@ class Methods:
     @property
     def _seen(self) -> int:
         """Images that a polished SubNet saw in all."""
-        epochs = sum(each.epochs for each in self._run.polish.rounds)
-        return self._run.pretrain_images + self._run.finetune_images + epochs * self._epoch
+        return self._run.pretrain_images + self._run.finetune_images + self._own
+
+    @property
+    def _own(self) -> int:
+        """Images that polishing shows to a SubNet."""
+        return self._epoch * sum(each.epochs for each in self._run.polish.rounds)
 
     @property
     def _divisor(self) -> int:

@@ -15,7 +15,9 @@ from controls.tuning import best, tune
 
 ORIGINAL, TRAINED_ON = "original", "trained on"
 INHERITED, POLISHED, ALONE, SCALED, SLICED = "inherited", "polished", "alone", "scaled", "sliced"
-AS_FAST = SCALED_AS_FAST, SLICED_AS_FAST = "scaled as fast", "sliced as fast"
+SCALED_AS_FAST, SLICED_AS_FAST = "scaled as fast", "sliced as fast"
+SCALED_BRIEFLY, SLICED_BRIEFLY = "scaled briefly", "sliced briefly"
+AS_FAST = (SCALED_AS_FAST, SLICED_AS_FAST, SCALED_BRIEFLY, SLICED_BRIEFLY)
 """Methods whose networks are matched by measured latency."""
 OF_BUDGET = (INHERITED, POLISHED, ALONE, SCALED, SLICED, *AS_FAST)
 """Methods with one network for each budget."""
@@ -111,7 +113,7 @@ class _Parts:
         make = getattr(self.methods, method.replace(" ", "_"))
         if method not in AS_FAST:
             return make(polished)
-        return make(polished, file_of(self.run, method, budget).with_suffix("") / "latencies")
+        return make(polished, file_of(self.run, f"latencies of {method.split()[0]}", budget).with_suffix(""))
 
     def once(self, method: str, budget: int, make: Callable[[], Outcome]) -> Outcome:
         """A part without training."""

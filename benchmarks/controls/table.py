@@ -17,8 +17,10 @@ from controls.parts import (
     POLISHED,
     SCALED,
     SCALED_AS_FAST,
+    SCALED_BRIEFLY,
     SLICED,
     SLICED_AS_FAST,
+    SLICED_BRIEFLY,
     Part,
 )
 from controls.run import Run
@@ -83,8 +85,8 @@ def costs(run: Run, parts: Sequence[Part]) -> pd.DataFrame:
     """
     supernet = passes(run.finetune, run.data, run.net)["passes"] * run.finetune.batch_size
     shared = {INHERITED: run.pretrain_images + supernet, POLISHED: run.pretrain_images + supernet}
-    shared |= {ALONE: 0, SCALED: 0, SCALED_AS_FAST: 0}
-    shared |= dict.fromkeys((SLICED, SLICED_AS_FAST), run.pretrain_images)
+    shared |= dict.fromkeys((ALONE, SCALED, SCALED_AS_FAST, SCALED_BRIEFLY), 0)
+    shared |= dict.fromkeys((SLICED, SLICED_AS_FAST, SLICED_BRIEFLY), run.pretrain_images)
     found = []
     for method, once in shared.items():
         each = [part.outcome.passes for part in parts if part.method == method]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -105,6 +107,10 @@ def test_a_network_that_is_as_fast_is_matched_by_measured_latency(
     assert control.match == speed.Match(1.0, pytest.approx(1.0), pytest.approx(1.0))
     outcome = methods.train(control, control.lr, tmp_path / "training")
     assert (outcome.what, outcome.latency, outcome.polished) == ("width 1", pytest.approx(1.0), pytest.approx(1.0))
+    brief = getattr(methods, method.replace("as_fast", "briefly"))
+    assert brief(methods.inherited(Contest([subnet], {subnet.id: 1.0})), tmp_path) == replace(
+        control, images=2 * 48, factory=ANY
+    )
     small = run.net.smallest()
     faster = getattr(methods, method)(methods.inherited(Contest([small], {small.id: 1.0})), tmp_path / "small")
     assert faster.match.width < 1.0

@@ -91,5 +91,5 @@ def test_networks_are_matched_by_latency_where_budgets_are(
     parts.measure(run, [50], (parts.SCALED_AS_FAST,))
     assert ("as fast", 8e-3) not in trained
     parts.train_missing(run, [50], (parts.SCALED_AS_FAST,))
-    assert folders == [run.parts / "scaled_as_fast_50" / "latencies"] * 2
+    assert folders == [run.parts / "latencies_of_scaled_50"] * 2
     assert ("as fast", 8e-3) in trained
