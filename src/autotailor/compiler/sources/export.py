@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import onnx
 import onnx_ir as ir
@@ -33,7 +35,7 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
     image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
     training = network.training
     try:
-        with warnings.catch_warnings(), quiet():
+        with warnings.catch_warnings(), quiet(), _printing_no_graph():
             warnings.simplefilter("ignore")
             if channels != RGB and not _reads(network.eval(), image):
                 image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
@@ -43,6 +45,21 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
                 return _capture(network, image, error)
     finally:
         network.train(training)
+
+
+@contextmanager
+def _printing_no_graph() -> Iterator[None]:
+    """Keeps the classic exporter from printing its graph where it fails: `inspect --yaml` prints a file to that stream.
+
+    The exporter switches this log on at each call, whatever its arguments, so its switch does nothing meanwhile.
+    """
+    switch = torch._C._jit_set_onnx_log_enabled
+    switch(False)
+    torch._C._jit_set_onnx_log_enabled = lambda enabled: None
+    try:
+        yield
+    finally:
+        torch._C._jit_set_onnx_log_enabled = switch
 
 
 @torch.no_grad()

@@ -1,9 +1,14 @@
-"""PyTorch networks that cannot be exported."""
+"""PyTorch networks that one exporter or both cannot export."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pytest
+from torch import nn
+
+import autotailor
 
 NETWORK = """
 import torch
@@ -20,3 +25,11 @@ def test_a_network_that_takes_no_image_is_told_in_one_line_and_without_pytorchs_
     assert done.stdout.count("\n") == 1
     assert "Linear cannot be exported from an image of shape [1, 3, 224, 224]: addmm: mat1 and mat2" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_graph_that_only_the_newer_exporter_knows_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """What `inspect --yaml` prints is a file; the classic exporter's log would stand in front of it."""
+    normed = nn.utils.parametrizations.spectral_norm(nn.Conv2d(3, 4, 3))
+    network = nn.Sequential(normed, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)).eval()
+    assert autotailor.compile(network, resolution=16).num_classes == 5
+    assert capfd.readouterr().out == ""
