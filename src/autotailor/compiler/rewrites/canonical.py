@@ -161,7 +161,14 @@ def _write_pad(node: ir.Node) -> None:
 
 
 def _write_resize(node: ir.Node) -> None:
-    """Removes the region of interest from a Resize that does not crop to this region."""
+    """Removes the region of interest from a Resize that does not crop to it, and options of opset 18 at their defaults.
+
+    At opset 17, at which most networks are exported, the same Resize lacks these attributes.
+    """
+    if _int(node, "antialias", 0) == 0:
+        node.attributes.pop("antialias", None)
+    if _string(node, "keep_aspect_ratio_policy", "stretch") == "stretch":
+        node.attributes.pop("keep_aspect_ratio_policy", None)
     if _string(node, "coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" and len(node.inputs) > 1:
         node.replace_input_with(1, None)
 

@@ -216,6 +216,16 @@ class TestResize:
         assert "roi" not in whole.graph.initializers
         assert constant(cropped.graph[0].inputs[1])[2] == pytest.approx(0.2)
 
+    def test_options_that_opset_17_lacks_go_where_they_say_nothing(self) -> None:
+        said = 'antialias = 0, keep_aspect_ratio_policy = "stretch", mode = "linear"'
+        node = rewritten(f"y = Resize <{said}> (x, , , sizes)", {"sizes": [1, 3, 4, 4]}).graph[0]
+        assert set(node.attributes) == {"mode"}
+
+    def test_options_that_say_something_stay(self) -> None:
+        said = 'antialias = 1, axes = [2, 3], keep_aspect_ratio_policy = "not_larger", mode = "linear"'
+        node = rewritten(f"y = Resize <{said}> (x, , , sizes)", {"sizes": [4, 4]}).graph[0]
+        assert set(node.attributes) == {"mode", "axes", "antialias", "keep_aspect_ratio_policy"}
+
 
 class TestNormalisation:
     def test_a_group_for_each_channel_is_instance_normalisation(self) -> None:

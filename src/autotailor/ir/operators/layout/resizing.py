@@ -94,7 +94,10 @@ class ResizeRule(OperatorRule):
         return freeze_attributes({name: node.get(name, _OPTIONS[name]) for name in names})
 
     def opset(self, node: Node) -> int:
-        return 18 if node.get("axes") is not None or node.get("antialias", 0) else super().opset(node)
+        if node.get("coordinate_transformation_mode") == "half_pixel_symmetric":
+            return 19
+        later = ("axes", "antialias", "keep_aspect_ratio_policy")  # attributes of opset 18, whatever their values
+        return 18 if any(node.get(name) is not None for name in later) else super().opset(node)
 
 
 def _per_axis(node: Node, name: str, rank: int) -> list[Any]:

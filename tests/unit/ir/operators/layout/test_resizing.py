@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from autotailor.ir.feature import freeze_attributes
+from autotailor.ir.graph import Node
+from autotailor.ir.operators.layout.resizing import ResizeRule
 from operator_cases import CHANNELS, SIDE, assert_all_forms_agree, case
 
 MODE = "coordinate_transformation_mode"
@@ -23,6 +28,9 @@ CASES = {
     ),
     "linear, corners aligned": case(
         f'y = Resize <mode = "linear", {MODE} = "align_corners"> {BY_SCALES}', scales=[1.0, 1, 2, 2]
+    ),
+    "linear, symmetric": case(
+        f'y = Resize <mode = "linear", {MODE} = "half_pixel_symmetric"> {BY_SCALES}', opset=19, scales=[1.0, 1, 2, 2]
     ),
     "cubic": case(f'y = Resize <mode = "cubic"> {BY_SCALES}', scales=[1.0, 1, 1.5, 2]),
     "cubic, outside excluded": case(
@@ -48,6 +56,20 @@ CASES = {
     "channels to pixels, CRD": case('y = DepthToSpace <blocksize = 2, mode = "CRD"> (t)'),
     "pixels to channels": case("y = SpaceToDepth <blocksize = 3> (t)"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "opset"),
+    [
+        ({}, 17),
+        ({"axes": (2, 3)}, 18),
+        ({"antialias": 0}, 18),
+        ({"keep_aspect_ratio_policy": "not_larger"}, 18),
+        ({MODE: "half_pixel_symmetric"}, 19),
+    ],
+)
+def test_a_resize_is_written_at_the_first_opset_that_has_its_options(said: dict[str, Any], opset: int) -> None:
+    assert ResizeRule().opset(Node("r", "Resize", ("x",), ("y",), freeze_attributes(said))) == opset
 
 
 @pytest.mark.parametrize("name", CASES)
