@@ -14,6 +14,7 @@ import onnx_ir as ir
 from autotailor.compiler.rewrites.expansions import without_needless_expansions
 from autotailor.compiler.rewrites.global_pools import with_global_pools
 from autotailor.compiler.rewrites.slices import slices_as_splits
+from autotailor.compiler.rewrites.strided_views import without_strided_views
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
@@ -64,7 +65,8 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
             )
-        return generalise(slices_as_splits(with_global_pools(without_needless_expansions(graph))))
+        plain = without_needless_expansions(without_strided_views(graph))
+        return generalise(slices_as_splits(with_global_pools(plain)))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""
@@ -132,9 +134,12 @@ def _array(tensor: ir.TensorProtocol) -> Array:
 
 
 def _outputs(node: ir.Node) -> list[ir.Value]:
-    """Outputs of a node without unused optional ones at the end."""
+    """Outputs of a node without unused optional ones at the end. Every part of a Split stays, used or not."""
     outputs = list(node.outputs)
-    required = max(1, onnx.defs.get_schema(node.op_type).min_output)
+    schema = onnx.defs.get_schema(node.op_type)
+    if any(output.option == onnx.defs.OpSchema.FormalParameterOption.Variadic for output in schema.outputs):
+        return outputs
+    required = max(1, schema.min_output)
     while len(outputs) > required and not outputs[-1].uses() and not outputs[-1].is_graph_output():
         outputs.pop()
     return outputs

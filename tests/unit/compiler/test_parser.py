@@ -93,6 +93,15 @@ def test_outputs_that_nobody_reads_are_dropped_where_they_are_optional() -> None
     assert graph.nodes[0].outputs == ("t",)
 
 
+def test_every_part_of_a_split_stays() -> None:
+    """The sizes of all parts add up to the axis, whichever of them are read."""
+    body = f"c = Conv (x, kernel)  a, t, b = Split <axis = 1> (c, sizes)  {HEAD}"
+    weights = {"kernel": KERNEL, "sizes": [1, 2, 1], "fc": FC[:, :2]}
+    split = assert_reads(model_of(body, weights)).nodes[1]
+    assert split.outputs == ("a", "t", "b")
+    assert autotailor.compile(model_of(body, weights)).num_classes == 5
+
+
 def test_an_output_that_onnx_requires_stays_unread() -> None:
     body = f"c = Conv (x, kernel)  t, indices = TopK <axis = 1> (c, k)  {HEAD}"
     assert parsed(body, {"k": np.array([4])}).nodes[1].outputs == ("t", "indices")
