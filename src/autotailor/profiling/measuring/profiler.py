@@ -205,12 +205,17 @@ class _Run:
         self.standard_error[key], self.precision[key] = standard_error, precision
 
     def digest(self, records: Iterable[Record]) -> None:
-        """Notes how precisely records show their operators, by latencies relative to the anchor's of the same batch."""
+        """Notes how precisely records show their operators.
+
+        The latencies that are compared are relative to the anchor's of the same batch, which removes drift. The
+        standard error of these multiples becomes milliseconds again by the anchor's mean latency in these batches.
+        """
         for record in records:
             self.records.setdefault(record.key, []).append(record)
         for key in {record.key for record in records}:
             estimate = estimates(self.records[key], "")[key]
-            self.know(key, estimate.standard_error, estimate.relative_error)
+            anchor_ms = statistics.fmean(record.anchor_ms for record in self.records[key])
+            self.know(key, estimate.standard_error * anchor_ms, estimate.relative_error)
 
     def missing(self) -> list[str]:
         """Ids of operators that nothing is known of, most used first."""

@@ -198,10 +198,11 @@ def test_the_least_time_is_no_more_than_the_budget(
     assert Counter(key for key in keys(tmp_path) if key != ANCHOR) == {feature.id: 3 for feature in operators}
 
 
-@pytest.mark.parametrize(("noise", "each"), [(0.0, 1), (0.8, 2)])
+@pytest.mark.parametrize(("noise", "each"), [(0.0, 1), (0.05, 2), (0.8, 2)])
 def test_measuring_again_ends_where_it_does_not_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport], noise: float, each: int
 ) -> None:
+    """With a noise of 5 %, errors of 0.2 us to 1 us are above the least that counts, though the anchor takes 9 ms."""
     operators = [conv(8 * i, 8) for i in range(1, 21)]
     monkeypatch.setattr(simulated, "noise", noise)
     profile(operators, replace(DEVICE, precision_target=0.01), tmp_path)
