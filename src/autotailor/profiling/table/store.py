@@ -157,9 +157,13 @@ class Store(Database):
     def records(self, fingerprint: str) -> list[Record]:
         """Records of one device, in the order they were measured."""
         query = f"SELECT {', '.join((*VISIT, *EXTRAS))} FROM visits WHERE fingerprint = ? ORDER BY number"
+        return self._visits(self.select(query, fingerprint))
+
+    def _visits(self, rows: Iterable[Sequence[Any]]) -> list[Record]:
+        """The records in rows with the columns VISIT and EXTRAS; rows that somebody has spoilt are left out."""
         return [
             Record(f, key, blocks, *rest)
-            for f, key, text, *rest in self.select(query, fingerprint)
+            for f, key, text, *rest in rows
             if (blocks := self._sense(f"a visit of operator {key}", _read_blocks, text))
         ]
 
@@ -249,18 +253,22 @@ class Store(Database):
 
         Each further value is that of the last visit that has it.
         """
-        extras = ", ".join(EXTRAS)
+        columns = ("feature", *VISIT, *EXTRAS, *ORIGIN)
         query = (
-            f"SELECT operator, feature, {extras}, measured_at, measured_by FROM visits "
-            "JOIN operators ON operator = operators.id WHERE fingerprint = ? ORDER BY number"
+            f"SELECT {', '.join(columns)} FROM visits JOIN operators ON operator = operators.id "
+            "WHERE fingerprint = ? ORDER BY number"
         )
         last: dict[str, tuple[str, dict[str, Any]]] = {}
-        for key, feature, *values in self.select(query, device.id):
+        records = []
+        for values in self.select(query, device.id):  # one query, because other processes append meanwhile
+            row = dict(zip(columns, values, strict=True))
+            key = row["operator"]
             known = last[key][1] if key in last else {}
-            seen = {name: value for name, value in zip((*EXTRAS, *ORIGIN), values, strict=True) if value is not None}
-            last[key] = feature, known | seen
+            seen = {name: row[name] for name in (*EXTRAS, *ORIGIN) if row[name] is not None}
+            last[key] = row["feature"], known | seen
+            records += self._visits([[row[name] for name in (*VISIT, *EXTRAS)]])
         rows, powers = {}, self.powers(device.id)
-        for key, estimate in estimates(self.records(device.id), device.anchor).items():
+        for key, estimate in estimates(records, device.anchor).items():
             feature, further = last[key]
             operator = self._sense("an operator", read_feature, feature)
             if operator is None:

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,3 +218,21 @@ def test_what_somebody_wrote_past_the_constraints_is_left_out(tmp_path: Path, ca
     database.close()
     assert [row.feature for row in store.lut(lut_tables.DEVICE.id)] == [ANCHOR]
     assert "makes no sense, is left out and measured again" in caplog.text
+
+
+class Busy(Store):
+    """Another process stores a visit of a new operator after each query."""
+
+    def select(self, query: str, *arguments: str) -> list[tuple[Any, ...]]:
+        found = super().select(query, *arguments)
+        new = relu(100 + len(Store(self.path.parent).operators()))
+        other = Store(self.path.parent)
+        other.register(DEVICE, [new])
+        other.append([record(new, 1.0)])
+        return found
+
+
+def test_a_lut_is_of_one_moment_while_other_processes_measure(tmp_path: Path) -> None:
+    filled(tmp_path)
+    lut = Busy(tmp_path).lut(DEVICE.id, [relu(2)])
+    assert [row.feature for row in lut] == [relu(2), ANCHOR]
