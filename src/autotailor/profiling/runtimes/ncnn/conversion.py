@@ -37,6 +37,7 @@ from autotailor.profiling.runtimes.ncnn.layers.layer import Fragment, Layer, Par
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from autotailor.profiling.runtimes.ncnn.trial import TrialNet, run_trials
 from autotailor.profiling.runtimes.onnxruntime.replicas import Model
+from autotailor.profiling.runtimes.stopped import StoppedError
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,12 @@ Outcome = Fragment | str
 
 
 def convert_operators(features: Iterable[OperatorFeature]) -> dict[str, Outcome]:
-    """Layers that pnnx writes for operators, by the operators' ids; from the cache where it holds them."""
+    """Layers that pnnx writes for operators, by the operators' ids; from the cache where it holds them.
+
+    Raises:
+        StoppedError: pnnx or ncnn was ended from outside, or files cannot be written (a full disk). Nothing is kept of
+            the operators that it worked on.
+    """
     found: dict[str, Outcome] = {}
     left = []
     for feature in features:
@@ -78,6 +84,13 @@ def _converted(features: Sequence[OperatorFeature]) -> dict[str, Outcome]:
     with tempfile.TemporaryDirectory(prefix="autotailor.pnnx.") as folder:
         try:
             return _Batch(features, Path(folder)).outcomes()
+        except StoppedError:
+            raise
+        except (OSError, MemoryError) as error:  # the machine's fault: the cache must not blame the operators
+            raise StoppedError(
+                f"operators cannot be converted for ncnn ({error or 'no memory is left'}): free space in "
+                f"{tempfile.gettempdir()}, or name another folder in TMPDIR, and run again"
+            ) from error
         except Exception as error:  # errors of onnxruntime have no common class
             if len(features) == 1:
                 return {features[0].id: " ".join(str(error).split())[:MOST_SAID]}

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from autotailor.profiling.errors import DeviceError, ProfilingError
+from autotailor.profiling.runtimes.stopped import check_stopped
 
 SCRATCH = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
 """Files that pnnx writes besides the two that ncnn reads."""
@@ -19,6 +20,7 @@ def run_pnnx(onnx_path: Path, param: Path, weights: Path) -> None:
 
     Raises:
         DeviceError: pnnx is not installed.
+        StoppedError: a signal has ended pnnx that comes from outside.
         ProfilingError: pnnx fails or leaves no files.
     """
     for path in (param, weights):
@@ -31,6 +33,7 @@ def run_pnnx(onnx_path: Path, param: Path, weights: Path) -> None:
         source = _prepared(onnx_path, Path(folder) / onnx_path.name)
         command = [pnnx_binary(), str(source), "fp16=0", *(f"{key}={path}" for key, path in files.items())]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=folder)
+    check_stopped("pnnx", done.returncode)
     if done.returncode != 0 or not param.exists() or not weights.exists():
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
         raise ProfilingError(f"{onnx_path}: pnnx cannot convert it (exit code {done.returncode}):\n{tail}")

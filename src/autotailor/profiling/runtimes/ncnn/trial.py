@@ -50,7 +50,13 @@ class Trial:
 
 
 def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
-    """Tries networks one after the other. After a network that crashes the process, a new process tries the rest."""
+    """Tries networks one after the other. After a network that crashes the process, a new process tries the rest.
+
+    Raises:
+        StoppedError: the process was ended from outside.
+    """
+    from autotailor.profiling.runtimes.stopped import check_stopped  # not in the process that tries
+
     found: list[Trial] = []
     while len(found) < len(nets):
         order = json.dumps([asdict(net) for net in nets[len(found) :]])
@@ -63,6 +69,7 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
                 shapes = {blob: tuple(shape) for blob, shape in answer["shapes"].items()}
                 found.append(Trial(shapes, answer["failure"]))
         if len(found) < len(nets):
+            check_stopped("a process that tries ncnn's layers", done.returncode)
             found.append(Trial({}, f"ncnn ends its process (exit code {done.returncode})"))
     return found
 

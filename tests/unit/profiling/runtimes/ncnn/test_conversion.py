@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,8 @@ from autotailor.ir.feature import OperatorFeature, freeze_attributes
 from autotailor.profiling import DeviceConfig, ProfilingError, missing_operators, open_runtime
 from autotailor.profiling.runtimes.ncnn import conversion as ncnn_conversion
 from autotailor.profiling.runtimes.ncnn import layers as ncnn_layers
+from autotailor.profiling.runtimes.ncnn import pnnx as ncnn_pnnx
+from autotailor.profiling.runtimes.ncnn import trial as ncnn_trial
 from autotailor.profiling.runtimes.ncnn.claims import claims
 from autotailor.profiling.runtimes.ncnn.conversion import convert_operators
 from autotailor.profiling.runtimes.ncnn.fragments import fragment
@@ -86,6 +91,40 @@ def test_what_was_converted_is_not_converted_again(cache: Path, monkeypatch: pyt
     damaged.write_text("{")
     assert convert_operators(ALL) == before
     assert len(calls) == 1
+
+
+def fail(error: OSError | None, code: int) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(command: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if error is not None:
+            raise error
+        return subprocess.CompletedProcess(command, code, "", "")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 0, r"No space left on device.*free space.*run again"),
+        (None, -signal.SIGKILL, r"pnnx was ended by the signal SIGKILL.*more memory"),
+    ],
+    ids=["disk full", "killed"],
+)
+def test_what_the_machine_is_to_blame_for_is_no_refusal_of_an_operator(
+    monkeypatch: pytest.MonkeyPatch, error: OSError | None, code: int, said: str
+) -> None:
+    again = feature("LRN", (IMAGE,), IMAGE, size=5 if error else 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(ncnn_pnnx.subprocess, "run", fail(error, code))
+        with pytest.raises(ProfilingError, match=said):
+            convert_operators([again])
+    assert not isinstance(convert_operators([again])[again.id], str)
+
+
+def test_a_trial_that_is_killed_is_no_failure_of_its_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ncnn_trial.subprocess, "run", fail(None, -signal.SIGTERM))
+    with pytest.raises(ProfilingError, match="was ended by the signal SIGTERM"):
+        run_trials([TrialNet("", None, ())])
 
 
 def test_a_refusal_says_what_the_writer_and_pnnx_say() -> None:
