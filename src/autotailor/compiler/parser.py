@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -45,7 +44,9 @@ class _Parser:
         self._model, self._name = model, name
         self._image, self._output = model.graph.inputs[0], model.graph.outputs[0]
         self._weights: dict[str, Array] = {}
-        self._nodes: Counter[str] = Counter()
+        self._labels: set[str] = set()
+        values = (*model.graph.inputs, *model.graph.initializers.values(), *(v for n in model.graph for v in n.outputs))
+        self._tensors = {str(value.name) for value in values}
 
     def graph(self) -> Graph:
         if self._output.is_initializer() or self._output is self._image or not self._reaches():
@@ -86,10 +87,7 @@ class _Parser:
         return f"{name}.inner" if name in taken and taken[name] is not value else name
 
     def _node(self, node: ir.Node, position: int) -> Node:
-        label = node.name or f"{node.op_type}_{position}"
-        self._nodes[label] += 1
-        if self._nodes[label] > 1:
-            label = f"{label}.{self._nodes[label]}"
+        label = _unused(node.name or f"{node.op_type}_{position}", self._labels)
         rule = rules.find(node.op_type)
         attributes = {name: _attribute(label, attribute) for name, attribute in node.attributes.items()}
         inputs: list[str] = []
@@ -115,10 +113,20 @@ class _Parser:
     def _weight(self, value: ir.Value, tensor: ir.TensorProtocol, copy_name: str) -> str:
         """Name under which a node reads a constant; each reader of a shared vector gets its own copy."""
         shared = len(value.uses()) > 1 and len(tensor.shape) <= 1
-        name = copy_name if shared else self._tensor(value)
+        name = _unused(copy_name, self._tensors) if shared else self._tensor(value)
         if name not in self._weights:
             self._weights[name] = _array(tensor)
         return name
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """The name, with a number behind it where it is used already; notes it as used."""
+    number, found = 1, name
+    while found in used:
+        number += 1
+        found = f"{name}.{number}"
+    used.add(found)
+    return found
 
 
 def _array(tensor: ir.TensorProtocol) -> Array:

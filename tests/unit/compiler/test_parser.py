@@ -34,6 +34,8 @@ def test_nodes_of_one_name_become_two() -> None:
     for node in list(model.graph)[1:3]:
         node.name = "act"
     assert [node.name for node in parse(model, "g").nodes][1:3] == ["act", "act.2"]
+    model.graph[0].name = "act.2"
+    assert [node.name for node in parse(model, "g").nodes][:3] == ["act.2", "act", "act.3"]
 
 
 @pytest.mark.parametrize("name", ["input", "output"])
@@ -77,6 +79,15 @@ def test_vectors_of_two_nodes_are_copied_and_matrices_stay_shared() -> None:
     assert first.inputs[1] == second.inputs[1] == "kernel"
     assert first.inputs[2] != second.inputs[2]
     assert all(np.array_equal(graph.weights[node.inputs[2]], bias) for node in (first, second))
+
+
+def test_a_copy_does_not_take_the_name_of_another_vector() -> None:
+    """The node `gains` reads a copy of `shared` in its slot 1, and another vector is called `gains.1`."""
+    weights = {"kernel": KERNEL, "fc": FC, "shared": [1.0, 2.0, 3.0, 4.0], "gains.1": [-4.0, 3.0, -2.0, 1.0]}
+    body = "c = Conv (x, kernel)  h = Transpose <perm = [0, 2, 3, 1]> (c)  m = Mul (h, shared)  a = Add (m, shared)"
+    model = model_of(f"{body}  l = Add (a, other)  t = Transpose <perm = [0, 3, 1, 2]> (l)  {HEAD}", weights)
+    model.graph.node[2].name, model.graph.node[4].input[1] = "gains", "gains.1"
+    assert_reads(model)
 
 
 def test_weights_do_not_share_memory_with_the_file() -> None:
