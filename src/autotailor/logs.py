@@ -24,7 +24,8 @@ def send_to(path: str | None, mode: str = "w") -> None:
     console.addFilter(is_for_the_console)
     handlers: list[logging.Handler] = [console]
     if path:
-        handlers.append(logging.FileHandler(path, mode=mode, encoding="utf-8"))
+        # names of files may hold bytes that are no UTF-8
+        handlers.append(logging.FileHandler(path, mode=mode, encoding="utf-8", errors="backslashreplace"))
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
     logging.captureWarnings(True)
 
