@@ -160,6 +160,22 @@ def _write_pad(node: ir.Node) -> None:
     node.resize_inputs(3)
 
 
+def _write_gemm(node: ir.Node) -> None:
+    """Multiplies the factors of a Gemm into its constant matrix and bias, because ncnn's converter misreads factors.
+
+    alpha A B + beta C        becomes        A (alpha B) + (beta C)
+    """
+    for name, slot in (("alpha", 1), ("beta", 2)):
+        attribute = node.attributes.get(name)
+        factor = 1.0 if attribute is None else attribute.as_float()
+        value = node.inputs[slot] if len(node.inputs) > slot else None
+        if factor != 1.0 and value is not None:
+            if value.const_value is None:
+                continue
+            _set_constant(node, slot, value.const_value.numpy() * np.float32(factor))
+        node.attributes.pop(name, None)
+
+
 def _write_resize(node: ir.Node) -> None:
     """Removes the region of interest from a Resize that does not crop to it, and options of opset 18 at their defaults.
 
@@ -219,6 +235,7 @@ _CANONICALISERS: dict[str, Canonicaliser] = {
     "Sum": _write_sum,
     "Pad": _write_pad,
     "Resize": _write_resize,
+    "Gemm": _write_gemm,
     "GroupNormalization": _write_group_normalization,
     "BatchNormalization": _check_batch_normalization,
     "Dropout": _check_dropout,

@@ -203,6 +203,34 @@ class TestPad:
         assert len(node.inputs) == 4
 
 
+class TestGemm:
+    ROW = "f = Flatten (x)"
+    WEIGHTS = {"b": [[1.0, -2.0]] * 192, "c": [3.0, 4.0]}
+
+    def product(self, attributes: str, inputs: str = "f, b, c", **more: Any) -> ir.Node:
+        body = f"{self.ROW}  y = Gemm <{attributes}> ({inputs})"
+        return rewritten(body, {**self.WEIGHTS, **more}, outputs="float[n, c] y").graph[-1]
+
+    def test_factors_are_in_the_constants(self) -> None:
+        node = self.product("alpha = 2.0, beta = 0.5")
+        assert not node.attributes
+        assert constant(node.inputs[1])[:2] == [2.0, -4.0]
+        assert constant(node.inputs[2]) == [1.5, 2.0]
+
+    def test_factors_of_one_are_left_out(self) -> None:
+        node = self.product("alpha = 1.0, beta = 1.0, transB = 0")
+        assert set(node.attributes) == {"transB"}
+        assert node.inputs[1] is not None
+        assert node.inputs[1].name == "b"
+
+    def test_the_factor_of_a_missing_bias_goes(self) -> None:
+        assert not self.product("beta = 0.5", "f, b").attributes
+
+    def test_the_factor_of_what_the_image_says_stays(self) -> None:
+        body = f"{self.ROW}  g = Gemm (f, b)  t = Transpose <perm = [1, 0]> (g)  y = Gemm <alpha = 2.0> (g, t)"
+        assert rewritten(body, self.WEIGHTS, outputs="float[n, c] y").graph[-1].attributes["alpha"].as_float() == 2
+
+
 class TestResize:
     def test_a_region_counts_only_where_the_image_is_cropped_to_it(self) -> None:
         weights = {"roi": np.array([0, 0, 0.2, 0.2, 1, 1, 0.8, 0.8], np.float32), "sizes": [1, 3, 4, 4]}
