@@ -127,6 +127,12 @@ def test_a_trial_that_is_killed_is_no_failure_of_its_network(monkeypatch: pytest
         run_trials([TrialNet("", None, ())])
 
 
+def test_a_table_of_positions_is_refused() -> None:
+    positions = OperatorFeature("Gather", (IMAGE,), ((1, 8, 2, 2, 8),), ((2, 2),), freeze_attributes({"axis": 2}))
+    with pytest.raises(ProfilingError, match="cannot gather entries by a table of positions"):
+        fragment(positions)
+
+
 def test_a_refusal_says_what_the_writer_and_pnnx_say() -> None:
     with pytest.raises(ProfilingError, match=r"kind LpNormalization are not written.*pnnx cannot.*no such layer"):
         fragment(UNIT)

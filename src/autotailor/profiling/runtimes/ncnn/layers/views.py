@@ -126,6 +126,10 @@ def gather(feature: OperatorFeature) -> Fragment:
     """Takes one entry of an axis, and drops the axis."""
     alone(feature)
     index, axis = feature.attribute("indices"), _axis(feature, 0)
+    if index is None:
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn cannot gather entries by a table of positions, only a single entry"
+        )
     if isinstance(index, tuple):
         raise ProfilingError(
             f"operator {feature.id}: ncnn cannot gather the entries {list(index)} of an axis, only a single entry"
