@@ -3,6 +3,7 @@
 import autotailor
 from stage import stage
 
+from autotailor.compiler.check import check_space
 from autotailor.ir.description import describe
 from autotailor import artifacts
 
@@ -18,6 +19,7 @@ with stage(snakemake) as this:
         batch_norm=network.get("batch_norm", "auto"),
         num_classes=network["num_classes"],
     )
+    check_space(net)
     with artifacts.atomic(snakemake.output.onnx) as path:
         net.export_onnx(net.largest(), path)
     description = describe(net)

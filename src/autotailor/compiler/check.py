@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from autotailor.compiler.library import reason
-from autotailor.ir.errors import GraphError
+from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import Tensor
@@ -73,6 +73,19 @@ def check_network(net: SuperNet) -> None:
     batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
     if batch.shape[1:] != alone.shape[1:] or len(batch) != 2 or _differ(batch[1:], alone):
         raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
+
+
+def check_space(net: SuperNet) -> None:
+    """Refuses a network of which nothing can change, before it is trained for SubNets that it does not have.
+
+    Raises:
+        SpaceError: the space has no variable.
+    """
+    if not len(net.space):
+        raise SpaceError(
+            f"network {net.name}: nothing of it can change, so that it has no SubNets; ask for modifications in the "
+            f"model's section space, or give another network (`autotailor inspect` shows what each part allows)"
+        )
 
 
 def _check_shapes(net: SuperNet) -> None:

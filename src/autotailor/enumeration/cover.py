@@ -47,6 +47,8 @@ def cover(
         avoid: SubNets that must not be in the result, because predictions are validated on them.
         seed: of the draws.
     """
+    if not len(net.space):  # nothing can be drawn where the network is the only SubNet
+        return tuple(subnet for subnet in (net.largest(),) if subnet not in avoid)
     places = net.places(fusion)
     space = net.operators(fusion=fusion)
     ids = {feature.id: i for i, feature in enumerate(space)}

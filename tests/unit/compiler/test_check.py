@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import autotailor
-from autotailor.ir.errors import AutoTailorError, GraphError
+import networks
+from autotailor.compiler.check import check_space
+from autotailor.ir.errors import AutoTailorError, GraphError, SpaceError
 from onnx_text import HEAD, KERNEL, model_of
 
 rng = np.random.default_rng(0)
@@ -79,3 +81,10 @@ def test_a_network_is_refused_for(case: str) -> None:
     body, message = REFUSED[case]
     with pytest.raises(AutoTailorError, match=message):
         autotailor.compile(model_of(body, {**WEIGHTS, **CONSTANTS}))
+
+
+def test_a_network_without_subnets_is_refused_before_it_is_trained() -> None:
+    net = autotailor.compile(networks.make("resnet"), {}, name="fixed", resolution=32)
+    with pytest.raises(SpaceError, match=r"network fixed: nothing of it can change.*section space"):
+        check_space(net)
+    check_space(autotailor.compile(networks.make("resnet"), name="free", resolution=32))

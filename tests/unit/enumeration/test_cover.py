@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import autotailor
+import networks
 from autotailor.enumeration.cover import cover
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
@@ -50,3 +51,10 @@ def test_operators_named_first_are_held_earlier(resnet_net: autotailor.SuperNet)
         return sum(next(i for i, ids in enumerate(held_by) if feature.id in ids) for feature in last)
 
     assert waiting(operators[::-1]) < waiting(operators)
+
+
+def test_a_network_that_cannot_change_holds_its_operators_itself() -> None:
+    net = autotailor.compile(networks.make("resnet"), {}, name="fixed", resolution=32)
+    assert not len(net.space)
+    assert cover(net, NCNN_FUSION) == (net.largest(),)
+    assert cover(net, NCNN_FUSION, avoid=[net.largest()]) == ()
