@@ -215,14 +215,23 @@ class DepthToSpaceRule(OperatorRule):
 
 @register
 class SpaceToDepthRule(OperatorRule):
-    """Blocks of ``b x b`` pixels to channels ``[b, b, c]``; the resolution is restricted to whole blocks."""
+    """Blocks of ``b x b`` pixels to channels ``[b, b, c]``; the resolution is restricted to whole blocks.
+
+    An axis of pixels that is a width (channels last) keeps its size, because a block has a fixed side.
+    """
 
     kinds = ("SpaceToDepth",)
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         batch, channels, *spatial = deduction.dimensions(node.inputs[0])
         side = node.get("blocksize")
-        parts = (deduction.factor((d,), (d.meta // side, side))[0] for d in spatial)
+        for dimension in spatial:
+            if not dimension.is_spatial:
+                deduction.freeze(dimension)
+        parts = (
+            deduction.factor((d,), (d.meta // side, side))[0] if d.is_spatial else Constant(d.meta // side)
+            for d in spatial
+        )
         return [(batch, product((Constant(side**2), channels)), *parts)]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:

@@ -55,6 +55,11 @@ CASES = {
     "channels to pixels, DCR": case('y = DepthToSpace <blocksize = 2, mode = "DCR"> (t)'),
     "channels to pixels, CRD": case('y = DepthToSpace <blocksize = 2, mode = "CRD"> (t)'),
     "pixels to channels": case("y = SpaceToDepth <blocksize = 3> (t)"),
+    "widths to channels": case(
+        "r = Transpose <perm = [0, 2, 3, 1]> (t)  s = SpaceToDepth <blocksize = 2> (r)  y = Transpose "
+        "<perm = [0, 3, 1, 2]> (s)",
+        shrinks=False,
+    ),
 }  # fmt: skip
 
 
