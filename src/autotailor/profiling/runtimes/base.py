@@ -74,6 +74,11 @@ def journal_of(manifest: str) -> str:
     return f"{manifest}.journal"
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an error's message, or its kind where there is none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
+
+
 class Runtime(ABC):
     """What executes networks on a device.
 
@@ -143,6 +148,8 @@ class Runtime(ABC):
                 self.replicas(feature)
             except AutoTailorError as error:
                 refused[feature.id] = str(error)
+            except Exception as error:  # a library that runs the operator may refuse it in any way
+                refused[feature.id] = f"operator {feature.id}: {first_line(error)}"
         return refused
 
     def in_place(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError, ProfilingError
-from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.base import Program, first_line
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.onnxruntime import runner as onnxruntime_runner
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
@@ -22,6 +22,14 @@ from autotailor.profiling.runtimes.onnxruntime.replicas import harness_program, 
 
 MODEL = "model.onnx"
 LEVEL = "graph_optimization_level"
+
+
+def _sort(feature: OperatorFeature) -> object:
+    """Key of operators that ONNX Runtime loads alike: same kinds, numbers of axes and attributes."""
+    shapes = (feature.inputs, feature.outputs, feature.weights)
+    ranks = tuple(tuple(map(len, each)) for each in shapes)
+    followers = tuple(follower.kind for follower in feature.followers)
+    return feature.kind, followers, ranks, tuple(name for name, _ in feature.attributes)
 
 
 class OnnxRuntime(InPlaceRuntime):
@@ -52,6 +60,30 @@ class OnnxRuntime(InPlaceRuntime):
                 f"device {self.device.name}: the runtime 'onnxruntime' computes in fp32 on processors: "
                 "set device.precision=fp32"
             )
+
+    def refusals(self, features: Sequence[OperatorFeature]) -> dict[str, str]:
+        """Operators without a replica, and operators that ONNX Runtime does not load; one of each sort is tried."""
+        refused = super().refusals(features)
+        failures: dict[object, str] = {}
+        for feature in features:
+            if feature.id not in refused:
+                sort = _sort(feature)
+                if sort not in failures:
+                    failures[sort] = self._failure(feature)
+                if failures[sort]:
+                    refused[feature.id] = f"operator {feature.id}: {failures[sort]}"
+        return refused
+
+    def _failure(self, feature: OperatorFeature) -> str:
+        """Why ONNX Runtime does not load a copy of an operator; empty where it does."""
+        program = self.replicas(feature)
+        try:
+            model = onnxruntime_runner.read_model(str(program.param), program.short or program.long)
+            options = onnxruntime_runner.session_options(self.settings())
+            onnxruntime_runner.open_session(model.SerializeToString(), options, onnxruntime_runner.KEEP)
+        except Exception as error:  # errors of onnxruntime have no common class
+            return first_line(error)
+        return ""
 
     def copied(self, feature: OperatorFeature) -> Program:
         """The replica network of an operator."""
