@@ -12,6 +12,9 @@ from typing import Any
 Shape = tuple[int, ...]
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
 Attributes = tuple[tuple[str, Attribute], ...]
+OPERANDS = "operands"
+"""Attribute of an operator with weights in front of activations: the order of both, ``wx`` for a constant matrix times
+an activation. Where the attribute is missing, all activations come before all weights."""
 
 
 def freeze_attributes(attributes: Mapping[str, Any]) -> Attributes:
@@ -53,6 +56,13 @@ class OperatorFeature:
     def attribute(self, name: str, default: Any = None) -> Any:
         """Value of one attribute, or the default."""
         return dict(self.attributes).get(name, default)
+
+    @property
+    def operands(self) -> tuple[Shape, ...]:
+        """Shapes of activations and weights in the order in which a product reads them."""
+        order = self.attribute(OPERANDS, "x" * len(self.inputs) + "w" * len(self.weights))
+        sources = {"x": iter(self.inputs), "w": iter(self.weights)}
+        return tuple(next(sources[kind]) for kind in order)
 
     def to_json(self) -> str:
         """JSON with the fields in a fixed order: the key of the LUT."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
+from autotailor.ir.feature import OPERANDS, Follower, OperatorFeature, freeze_attributes
 
 SIZES = st.lists(st.integers(1, 999), max_size=5).map(tuple)
 SHAPES = st.lists(SIZES, max_size=3).map(tuple)
@@ -57,3 +57,12 @@ def test_attributes_are_sorted_and_hashable() -> None:
     assert list(json.loads(replace(CONV, attributes=frozen).to_json())["attributes"]) == ["group", "strides"]
     assert CONV.attribute("group") == 1
     assert CONV.attribute("pads", (0, 0)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("order", "operands"),
+    [(None, ((1, 2), (3, 4), (5,))), ("wxw", ((3, 4), (1, 2), (5,))), ("xww", ((1, 2), (3, 4), (5,)))],
+)
+def test_operands_come_in_the_order_in_which_they_are_read(order: str | None, operands: tuple[Any, ...]) -> None:
+    attributes = freeze_attributes({} if order is None else {OPERANDS: order})
+    assert OperatorFeature("MatMul", ((1, 2),), ((1, 4),), ((3, 4), (5,)), attributes).operands == operands

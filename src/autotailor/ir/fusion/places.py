@@ -15,7 +15,7 @@ import numpy.typing as npt
 from autotailor.ir.dimensions.batch_axis import batch_axis, batch_first, renumbered
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.feature import Follower, OperatorFeature, Shape
+from autotailor.ir.feature import OPERANDS, Follower, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
@@ -26,6 +26,9 @@ from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import IntArray, SubNet
+
+ORDERED = frozenset({"Einsum", "Gemm", "MatMul", "Where"})
+"""Kinds whose operands cannot change places. In others, all activations may come before all weights."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,9 @@ def group_feature(
     """
     producer = specialise(group.producer, shapes)
     rule = rules.find(producer.kind) or OperatorRule()
+    attributes = rule.run_time_attributes(producer)
+    if (operands := _operands(graph, producer)) is not None:
+        attributes = freeze_attributes({**dict(attributes), OPERANDS: operands})
     weights = [shapes[name] for name in producer.inputs if name in graph.weights]
     if group.folded and len(weights) == 1:
         weights.append((shapes[group.outputs[0]][1],))
@@ -197,11 +203,17 @@ def group_feature(
         inputs=tuple(batch_first(shapes[name], batch_axes, name) for name in (*reads, *group.added)),
         outputs=tuple(batch_first(shapes[name], batch_axes, name) for name in group.outputs),
         weights=tuple(weights),
-        attributes=renumbered(rule.run_time_attributes(producer), axis, len(shapes[reads[0]]) if reads else 0),
+        attributes=renumbered(attributes, axis, len(shapes[reads[0]]) if reads else 0),
         followers=tuple(
             Follower(n.kind, (rules.find(n.kind) or OperatorRule()).run_time_attributes(n)) for n in group.followers
         ),
     )
+
+
+def _operands(graph: Graph, node: Node) -> str | None:
+    """Where an operator has weights in front of activations: ``w`` for each weight and ``x`` for each activation."""
+    kinds = "".join("w" if name in graph.weights else "x" for name in node.inputs if name)
+    return kinds if node.kind in ORDERED and "wx" in kinds else None
 
 
 def find_place(elastic: ElasticGraph, group: FusedGroup) -> Place:

@@ -8,13 +8,15 @@ Example: ``Conv`` 3 -> 8 with a bias and a fused Relu, reading ``in0``, as copy 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.feature import OPERANDS, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 
+BOOLEAN = 9
+"""ONNX's number of the type of booleans."""
 SHAPED_BY = {"Reshape": "shape", "Expand": "shape", "Resize": "sizes"}
 """Kinds to the attribute that holds their output's shape. A feature may lack the attribute, as it has the shape."""
 
@@ -40,17 +42,32 @@ def feature_nodes(feature: OperatorFeature, activations: Sequence[str], name: st
     sums = sum(follower.kind == "Add" for follower in feature.followers)
     reads, added = activations[: len(activations) - sums], list(activations[len(activations) - sums :])
     outputs = tuple(f"{name}.0.{i}" if i else f"{name}.0" for i in range(len(feature.outputs)))
-    attributes = freeze_attributes(dict(feature.attributes) | _shape_attributes(feature))
-    nodes = _expanded(Node(f"{name}.0", feature.kind, (*reads, *weights), outputs, attributes))
+    said = dict(feature.attributes) | _shape_attributes(feature)
+    operands = _ordered(reads, list(weights), said.pop(OPERANDS, None))
+    nodes = _expanded(Node(f"{name}.0", feature.kind, operands, outputs, freeze_attributes(said)), weights)
     for i, follower in enumerate(feature.followers, 1):
         operands = (nodes[-1].outputs[0], *([added.pop(0)] if follower.kind == "Add" else ()))
         nodes.append(Node(f"{name}.{i}", follower.kind, operands, (f"{name}.{i}",), follower.attributes))
     return FeatureNodes(tuple(nodes), weights, nodes[-1].outputs[0])
 
 
-def _expanded(node: Node) -> list[Node]:
-    """The node itself; for an operator that ONNX lacks, the nodes that a fusion pattern had replaced by it."""
+def _ordered(reads: Sequence[str], weights: Sequence[str], order: str | None) -> tuple[str, ...]:
+    """Activations and weights in the order in which the operator reads them."""
+    if order is None:
+        return (*reads, *weights)
+    sources = {"x": iter(reads), "w": iter(weights)}
+    return tuple(next(sources[kind]) for kind in order)
+
+
+def _expanded(node: Node, weights: Collection[str]) -> list[Node]:
+    """The node itself; for an operator that ONNX lacks, the nodes that a fusion pattern had replaced by it.
+
+    A constant condition is a cast of a weight, because runners draw weights as numbers; runtimes cast a constant once.
+    """
     inner = f"{node.name}.inner"
+    if node.kind == "Where" and node.inputs[0] in weights:
+        cast = Node(inner, "Cast", node.inputs[:1], (inner,), freeze_attributes({"to": BOOLEAN}))
+        return [cast, Node(node.name, "Where", (inner, *node.inputs[1:]), node.outputs)]
     if node.kind == "Swish":
         (x,) = node.inputs
         return [Node(inner, "Sigmoid", (x,), (inner,)), Node(node.name, "Mul", (x, inner), node.outputs)]

@@ -54,7 +54,7 @@ class EinsumRule(OperatorRule):
     def macs(self, feature: OperatorFeature) -> int:
         letters = feature.attribute("equation").replace(" ", "").split("->")[0].split(",")
         sizes: dict[str, int] = {}
-        for operand, shape in zip(letters, (*feature.inputs, *feature.weights), strict=True):
+        for operand, shape in zip(letters, feature.operands, strict=True):
             sizes.update(zip(operand, shape, strict=True))
         return math.prod(sizes.values())
 

@@ -79,5 +79,4 @@ class MatMulRule(OperatorRule):
         return result + bias[0] if bias else result
 
     def macs(self, feature: OperatorFeature) -> int:
-        inner = feature.inputs[0][-1] if not feature.weights or len(feature.inputs) > 1 else feature.weights[0][-2]
-        return math.prod(feature.outputs[0]) * inner
+        return math.prod(feature.outputs[0]) * feature.operands[0][-1]

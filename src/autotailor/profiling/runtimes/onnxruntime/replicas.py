@@ -20,7 +20,7 @@ import onnx.printer
 from onnx import TensorProto, helper
 
 from autotailor.ir.execution.onnx_writer import OPSET, write_node
-from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.feature import OPERANDS, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.profiling.runtimes.base import Program
@@ -30,6 +30,8 @@ from autotailor.profiling.runtimes.onnxruntime.layout import ALIGNMENT, reads_pa
 
 CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization", "BatchNormalization", "MatMul"})
 """Kinds, besides the elementwise ones, whose copies may form a chain: the optimizer never merges two of them."""
+CONDITIONED = frozenset({"Where"})
+"""Kinds whose first operand is a condition, which holds booleans."""
 
 
 class Model:
@@ -90,6 +92,8 @@ def replica_program(feature: OperatorFeature) -> Program:
     for i, shape in enumerate(shapes):
         model.reads(f"in{i}", shape)
     chained, reads = is_chained(feature), [f"in{i}" for i in range(len(shapes))]
+    if feature.kind in CONDITIONED and feature.attribute(OPERANDS, "x")[0] == "x":  # otherwise it is a weight
+        reads[0] = _condition(model, reads[0])
     if chained:
         _chain(model, feature, (short, long))
     else:
@@ -115,7 +119,7 @@ def is_chained(feature: OperatorFeature) -> bool:
     if _adds(feature):
         return True
     rule = rules.find(feature.kind) or OperatorRule()
-    same = bool(feature.inputs) and feature.outputs == feature.inputs[:1]
+    same = bool(feature.inputs) and feature.outputs == feature.inputs[:1] and feature.kind not in CONDITIONED
     unchanged = feature.kind != "Conv" or reads_packed(feature) == writes_packed(feature)
     return same and unchanged and (feature.kind in CHAINED or rule.elementwise)
 
@@ -123,6 +127,13 @@ def is_chained(feature: OperatorFeature) -> bool:
 def _adds(feature: OperatorFeature) -> bool:
     """Whether an operator adds a residual, which is its last input."""
     return any(follower.kind == "Add" for follower in feature.followers)
+
+
+def _condition(model: Model, name: str) -> str:
+    """Turns a tensor into booleans for all copies; returns the booleans' name."""
+    attributes = freeze_attributes({"to": int(TensorProto.BOOL)})
+    model.add(Node(f"{name}.condition", "Cast", (name,), (f"{name}.condition",), attributes))
+    return f"{name}.condition"
 
 
 def _chain(model: Model, feature: OperatorFeature, lengths: tuple[int, int]) -> None:

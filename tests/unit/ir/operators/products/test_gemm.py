@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.feature import OPERANDS, OperatorFeature, freeze_attributes
 from autotailor.ir.operators.rule import rules
 from operator_cases import CHANNELS, assert_all_forms_agree, case
 
@@ -42,3 +42,10 @@ def test_macs_are_rows_times_columns_times_what_is_summed(
     rule = rules.find("MatMul")
     assert rule is not None
     assert rule.macs(OperatorFeature("MatMul", inputs, ((2, 5, 3),), weights)) == 2 * 5 * 3 * 7
+
+
+def test_macs_of_a_constant_on_the_left_sum_over_its_columns() -> None:
+    rule = rules.find("MatMul")
+    assert rule is not None
+    left = OperatorFeature("MatMul", ((1, 7, 3),), ((1, 5, 3),), ((5, 7),), freeze_attributes({OPERANDS: "wx"}))
+    assert rule.macs(left) == 5 * 3 * 7

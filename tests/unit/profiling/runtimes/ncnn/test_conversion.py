@@ -127,6 +127,15 @@ def test_a_trial_that_is_killed_is_no_failure_of_its_network(monkeypatch: pytest
         run_trials([TrialNet("", None, ())])
 
 
+def test_a_constant_matrix_on_the_left_is_converted() -> None:
+    """The layers that are written read the matrix on the right; with shapes for the left, ncnn's process died."""
+    attributes = freeze_attributes({"operands": "wx"})
+    left = OperatorFeature("MatMul", ((1, 8, 6),), ((1, 5, 6),), ((5, 8),), attributes)
+    (trial,) = run_trials([TrialNet(alone_program(left).param or "", None, ((8, 6), (4,)))])
+    assert trial.failure == ""
+    assert {step.layer.type for step in fragment(left)} <= {"Gemm", "MatMul", "MemoryData"}
+
+
 def test_a_table_of_positions_is_refused() -> None:
     positions = OperatorFeature("Gather", (IMAGE,), ((1, 8, 2, 2, 8),), ((2, 2),), freeze_attributes({"axis": 2}))
     with pytest.raises(ProfilingError, match="cannot gather entries by a table of positions"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.feature import OPERANDS, OperatorFeature
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers.activations import activation
 from autotailor.profiling.runtimes.ncnn.layers.layer import Fragment, Layer, Params, Step, alone, ncnn_shape, writes
@@ -21,6 +21,11 @@ def inner_product(feature: OperatorFeature) -> Layer:
 @writes("MatMul")
 def matrix_product(feature: OperatorFeature) -> Layer | Fragment:
     """A product of an activation with a constant matrix, perhaps with a bias, or a product of two activations."""
+    if feature.attribute(OPERANDS) is not None:
+        raise ProfilingError(
+            f"operator {feature.id}: a product of a constant matrix with an activation, in this order, is not written "
+            "yet: extend profiling/runtimes/ncnn/layers"
+        )
     if feature.weights and len(feature.inputs[0]) == 2:
         return inner_product(feature)
     alone(feature)
