@@ -62,7 +62,10 @@ def destination(folder: str | Path, question: Mapping[str, Any]) -> Iterator[Des
     """
     made = Destination(Path(folder).expanduser().resolve())
     _check(made, folder, question)
-    made.work.mkdir(parents=True, exist_ok=True)
+    try:
+        made.work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder}: it cannot be made: {error.strerror}; name a folder where you may write") from error
     with (made.work / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

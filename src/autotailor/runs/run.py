@@ -11,7 +11,7 @@ from autotailor.runs.export import ExportAnswer, export_budget, export_subnet
 from autotailor.runs.folder import open_folder
 from autotailor.runs.fronts.answer import FrontAnswer
 from autotailor.runs.fronts.find import find_front
-from autotailor.runs.fronts.limit import read_limit
+from autotailor.runs.fronts.limit import read_limits
 from autotailor.runs.metrics import metric_name
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
 from autotailor.runs.subnets import Which
@@ -55,22 +55,24 @@ class Run(RunTables):
         return tuple(agreement for agreement in found if agreement is not None)
 
     def front(
-        self, x: str | None = None, y: str = "accuracy", limits: Iterable[str] = (), *, z: str | None = None
+        self, x: str | None = None, y: str = "accuracy", limits: str | Iterable[str] = (), *, z: str | None = None
     ) -> FrontAnswer:
         """The SubNets that no other one beats in all of two or three metrics, as predicted.
 
         Args:
             x: name of a metric of ``run.metrics``; by default the one that the run's budgets limit.
             y: name of another one. Accuracy is maximised, every other metric is minimised.
-            limits: bounds of any metrics in their units, such as ``"peak_memory<=2"`` or ``"accuracy>=90"``.
+            limits: bounds of any metrics in their units, such as ``["peak_memory<=2", "accuracy>=90"]``; one bound may
+                stand alone.
             z: name of a third one.
 
         Raises:
             RunError: a metric or a limit makes no sense, or no SubNet keeps the limits.
         """
         config = SearchConfig.from_section(self.configuration["search"])
-        names = tuple(metric_name(name) for name in (x or self.cost.name, y, z) if name is not None)
-        return find_front(self.metrics, names, tuple(read_limit(text) for text in limits), config)
+        named = [self.cost.name if x is None else x, y, *([] if z is None else [z])]
+        names = tuple(metric_name(name) for name in named)
+        return find_front(self.metrics, names, read_limits(limits), config)
 
     def export(
         self,

@@ -57,6 +57,11 @@ class Subnets:
             return which
         if isinstance(which, Mapping):
             return self._read(which, "assignment")
+        if not isinstance(which, str | os.PathLike):
+            raise RunError(
+                f"SubNet {which!r}: expected a SubNet, a name such as 'largest', an id, a file or an assignment, not "
+                f"{type(which).__name__}; the run {self._folder.path} has the exports {', '.join(self.exported)}"
+            )
         named = {"smallest": smallest(self._space), "largest": largest(self._space), **self.exported}
         if str(which) in named:
             return named[str(which)]

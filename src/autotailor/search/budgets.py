@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 
 from autotailor.artifacts import read_json, write_json
@@ -129,7 +130,7 @@ def read_budget(budget: float | str, largest: float, unit: str) -> float:
             return 1000.0 / float(rate[1])
         if count and unit == "M" and float(count[1]) > 0:
             return float(count[1]) * _MILLIONS[count[2]]
-    elif not isinstance(budget, bool) and math.isfinite(budget) and budget > 0:
+    elif isinstance(budget, Real) and not isinstance(budget, bool) and math.isfinite(budget) and budget > 0:
         return float(budget)
     others = {"ms": ", or a throughput such as '30/s'", "M": ", or a count such as '300M' or '1.2G'"}
     raise SearchError(

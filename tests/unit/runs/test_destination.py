@@ -52,6 +52,14 @@ def test_a_folder_with_other_files_is_refused_and_kept(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_a_folder_that_cannot_be_made_is_refused() -> None:
+    with (
+        pytest.raises(RunError, match=r"/proc/new: it cannot be made: .*; name a folder where you may write"),
+        destination("/proc/new", QUESTION),
+    ):
+        pass
+
+
 def test_two_exports_at_once_are_refused(tmp_path: Path) -> None:
     with (
         destination(tmp_path / "new", QUESTION),

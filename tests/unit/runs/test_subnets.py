@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -69,6 +70,12 @@ def test_an_id_that_does_not_fit_the_assignment_is_refused(run: Run) -> None:
 def test_what_is_no_subnet_is_said_with_what_there_is(which: str, words: str, run: Run) -> None:
     with pytest.raises(RunError, match=words):
         run.subnets.find(which)
+
+
+@pytest.mark.parametrize("which", [None, 1.5, 5, b"largest", ["largest"], object()])
+def test_what_cannot_name_a_subnet_is_refused_with_what_can(which: Any, run: Run) -> None:
+    with pytest.raises(RunError, match=r"expected a SubNet, a name such as 'largest', .* budget_02$"):
+        run.predict(which)
 
 
 def test_a_file_without_an_object_is_refused(run: Run, tmp_path: Path) -> None:

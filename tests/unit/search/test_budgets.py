@@ -36,7 +36,7 @@ def test_budgets_in_ms_and_as_a_share(objectives: Objectives, result: SearchResu
     }
 
 
-@pytest.mark.parametrize("budget", ["half", -1.0, float("nan"), True])
+@pytest.mark.parametrize("budget", ["half", -1.0, float("nan"), True, None, b"50%", [1.0]])
 def test_a_budget_that_is_none(objectives: Objectives, result: SearchResult, budget: object) -> None:
     with pytest.raises(SearchError, match="positive number of ms"):
         budget_limits(objectives, result.front, [budget])  # type: ignore[list-item]

@@ -60,7 +60,7 @@ def find_front(
 
 def _check(metrics: Mapping[str, KnownMetric], names: Sequence[str], limits: Sequence[Limit]) -> None:
     for name in (*names, *(limit.metric for limit in limits)):
-        if name not in metrics:
+        if not isinstance(name, str) or name not in metrics:
             raise RunError(f"metric {name!r}: the run cannot predict it; known are {', '.join(metrics)}")
     if len(set(names)) != len(names):
         raise RunError(f"front of {', '.join(names)}: name different metrics of {', '.join(metrics)}")

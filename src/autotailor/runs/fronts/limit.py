@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,15 +37,31 @@ class Limit:
         return f"{self.metric}{'>=' if self.is_lower else '<='}{self.value:g}"
 
 
+def read_limits(limits: str | Iterable[str] | None) -> tuple[Limit, ...]:
+    """One limit or several, each as ``read_limit`` reads it.
+
+    Raises:
+        RunError: something among them is no limit.
+    """
+    if isinstance(limits, str):
+        return (read_limit(limits),)
+    if limits is not None and not isinstance(limits, Iterable):
+        raise RunError(f"limits {limits!r}: expected a list such as ['peak_memory<=2']")
+    return tuple(read_limit(text) for text in limits or ())
+
+
 def read_limit(text: str) -> Limit:
     """A limit such as ``peak_memory<=2`` or ``accuracy>=90``.
 
     Raises:
         RunError: the text is no limit.
     """
-    found = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
     try:
-        return Limit(metric_name(found[1]), float(found[3]), found[2] == ">=")  # type: ignore[index]
+        found = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
+        value = float(found[3])  # type: ignore[index]
+        if math.isnan(value):
+            raise ValueError("not a number")
+        return Limit(metric_name(found[1]), value, found[2] == ">=")  # type: ignore[index]
     except (TypeError, ValueError) as error:
         raise RunError(
             f"limit {text!r}: expected METRIC<=NUMBER or METRIC>=NUMBER, such as 'peak_memory<=2'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +107,11 @@ def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
         ("latency", "accuracy", ["size<=1"], "metric 'size'"),
         ("latency", "accuracy", ["memory=1"], "expected METRIC<=NUMBER or METRIC>=NUMBER"),
         ("latency", "accuracy", ["peak_memory<=little"], "expected METRIC<=NUMBER"),
+        ("latency", "accuracy", ["peak_memory<=nan"], "expected METRIC<=NUMBER"),
+        ("latency", "accuracy", [5], "limit 5: expected METRIC<=NUMBER"),
+        ("latency", "accuracy", 5, r"limits 5: expected a list such as"),
+        ("latency", None, [], "metric None: the run cannot predict it; known are accuracy, latency"),
+        (["latency"], "accuracy", [], r"metric \['latency'\]: the run cannot predict it"),
         (
             "latency",
             "accuracy",
@@ -114,9 +120,14 @@ def test_a_front_of_three_metrics_holds_subnets_that_no_other_beats(
         ),
     ],
 )
-def test_questions_without_an_answer_are_refused(x: str, y: str, limits: list[str], words: str, run: Run) -> None:
+def test_questions_without_an_answer_are_refused(x: Any, y: Any, limits: Any, words: str, run: Run) -> None:
     with pytest.raises(RunError, match=words):
         run.front(x, y, limits)
+
+
+def test_one_limit_may_stand_without_a_list(run: Run) -> None:
+    assert run.front("latency", limits="latency<=0.1").limits == run.front("latency", limits=["latency<=0.1"]).limits
+    assert run.front("latency", limits=None).limits == ()  # type: ignore[arg-type]
 
 
 def test_limits_bound_from_above_or_below() -> None:
