@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from torch import nn
@@ -51,6 +52,7 @@ def compile_network(
         SpaceError: the space asks for modifications that the network does not allow.
     """
     check_mode(batch_norm)
+    _check_resolution(resolution)
     name = name or _name_of(source)
     model = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
     if not _is_file(source):
@@ -75,6 +77,13 @@ def read_graph(path: Path) -> Graph:
     return parse(normalise(read_onnx(path)), path.stem)
 
 
+def _check_resolution(resolution: object) -> None:
+    """Raises GraphError unless the resolution is None or a number of pixels."""
+    whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
+    if resolution is not None and not (whole and resolution >= 1):  # type: ignore[operator]
+        raise GraphError(f"resolution is {resolution!r}, expected the side of the square images in pixels, such as 224")
+
+
 def _is_file(source: Source) -> bool:
     return isinstance(source, onnx.ModelProto) or (not isinstance(source, nn.Module) and str(source).endswith(".onnx"))
 
@@ -93,7 +102,7 @@ def _compile(
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
-    net = SuperNet.of(graph, None if space is None else dict(space))
+    net = SuperNet.of(graph, dict(space) if isinstance(space, Mapping) else space)
     check_network(net)
     if num_classes is not None and num_classes != net.num_classes:
         raise GraphError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,37 @@ def read(path: Path) -> tuple[Graph, Mapping[str, Any] | None, Sorting]:
     """Reads what ``write`` wrote: the graph with its weights, the configuration of the space, and the sorting.
 
     Raises:
-        GraphError: the file is missing, damaged or of another version.
+        GraphError: the file is missing, damaged or of another version, or holds something else.
     """
+    data = _content(path)
+    if data["schema_version"] != SCHEMA:
+        raise GraphError(
+            f"{path} has schema version {data['schema_version']}, this autotailor reads {SCHEMA}; compile it again"
+        )
+    try:
+        weights = {name: tensor.numpy() for name, tensor in data["weights"].items()}
+        return Graph.restore(data["graph"], weights), data["space"], data["sorting"]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _refusal(path, "its content is not what autotailor writes") from error
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    """What a file of this package holds by name, the version among it."""
     try:
         data = torch.load(str(path), weights_only=True)
-        schema = data["schema_version"]
-    except Exception as error:
-        raise GraphError(f"{path} is no SuperNet that autotailor saved: {error}") from error
-    if schema != SCHEMA:
-        raise GraphError(f"{path} has schema version {schema}, this autotailor reads {SCHEMA}; compile it again")
-    weights = {name: tensor.numpy() for name, tensor in data["weights"].items()}
-    return Graph.restore(data["graph"], weights), data["space"], data["sorting"]
+    except OSError as error:
+        raise _refusal(path, error.strerror or str(error)) from error
+    except pickle.UnpicklingError as error:
+        raise _refusal(path, "it is no file of PyTorch, or holds Python objects besides tensors") from error
+    except Exception as error:  # PyTorch raises errors of many kinds for damaged files
+        raise _refusal(path, "it is no file of PyTorch, or damaged") from error
+    if not isinstance(data, Mapping) or "schema_version" not in data:
+        raise _refusal(path, "it is a file of PyTorch that holds something else")
+    return data
+
+
+def _refusal(path: Path, reason: str) -> GraphError:
+    return GraphError(
+        f"{path} is no SuperNet that autotailor saved: {reason}; name a file such as results/MODEL/supernet.pt. A "
+        "network's own weights go into autotailor.compile(SOURCE, weights=PATH)"
+    )

@@ -22,6 +22,7 @@ from autotailor.ir import storage
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.errors import IllegalSubNetError
 from autotailor.ir.execution.head import Head, find_head
 from autotailor.ir.execution.importance import sort_channels
 from autotailor.ir.execution.modules.elastic import ElasticModule
@@ -158,9 +159,27 @@ class SuperNet:
         Raises:
             IllegalSubNetError: a dimension vanishes.
         """
-        nodes = self.elastic.remainder(subnet).nodes
+        nodes = self.elastic.remainder(self._own(subnet)).nodes
         names = [self.graph.input, *(name for node in nodes for name in node.outputs)]
         return self.elastic.shapes(names, self.elastic.sizes(subnet))
+
+    def _own(self, subnet: SubNet) -> SubNet:
+        """The SubNet, where it is one of this space.
+
+        Raises:
+            IllegalSubNetError: it is something else, or a SubNet of another space.
+        """
+        if not isinstance(subnet, SubNet):
+            raise IllegalSubNetError(
+                f"network {self.name}: expected a SubNet, not {type(subnet).__name__}; largest(), smallest() and "
+                "sample(rng) give one, and SubNet.from_assignment(net.space, {VARIABLE: CHOICE}) makes one"
+            )
+        if subnet.space is not self.space and subnet.space != self.space:
+            raise IllegalSubNetError(
+                f"network {self.name}: SubNet {subnet.id} belongs to another space; take one of this network, which "
+                "SubNet.from_assignment(net.space, subnet.assignment) gives where both have its variables"
+            )
+        return subnet
 
     # Executable forms.
 
@@ -174,7 +193,7 @@ class SuperNet:
 
     def slice(self, subnet: SubNet, statistics: Statistics | None = None) -> Graph:
         """The standalone graph of a SubNet; statistics replace those of its normalisations."""
-        sliced = slice_graph(self.elastic, subnet)
+        sliced = slice_graph(self.elastic, self._own(subnet))
         return sliced if statistics is None else sliced.with_weights(as_weights(sliced, statistics))
 
     def build(self, subnet: SubNet, statistics: Statistics | None = None, *, logits: bool = False) -> nn.Module:
@@ -223,6 +242,8 @@ class SuperNet:
     def operators(self, subnet: SubNet | None = None, fusion: FusionRules = UNFUSED) -> tuple[OperatorFeature, ...]:
         """The unique fused operators of the whole space, or of one SubNet."""
         found: dict[OperatorFeature, None] = {}
+        if subnet is not None:
+            self._own(subnet)
         for place in self.places(fusion):
             active = place.operators if subnet is None else (place.feature(subnet),)
             found.update(dict.fromkeys(feature for feature in active if feature is not None))
@@ -230,7 +251,7 @@ class SuperNet:
 
     def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
         """The fused operators of a SubNet in topological order, with the tensors that each reads and writes."""
-        return operator_sequence(self.elastic, self.places(fusion), fusion, subnet)
+        return operator_sequence(self.elastic, self.places(fusion), fusion, self._own(subnet))
 
     def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
         """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,7 +16,7 @@ from torch import nn
 import autotailor
 import networks
 from autotailor.compiler import read_graph
-from autotailor.ir.errors import AutoTailorError, GraphError
+from autotailor.ir.errors import AutoTailorError, GraphError, SpaceError
 from onnx_text import HEAD, KERNEL, model_of
 from reference import assert_same, run
 
@@ -219,3 +220,22 @@ def test_the_remedy_for_grey_images_works() -> None:
             torch.testing.assert_close(net.build(net.largest())(image), network(image), rtol=1e-4, atol=1e-4)
     with pytest.raises(GraphError, match="averages the three channels"):
         autotailor.compile(network.inner, resolution=16)
+
+
+@pytest.mark.parametrize("resolution", [0, -1, "32", 32.0, (32, 32), True])
+def test_a_resolution_that_is_no_number_of_pixels_is_refused(resolution: Any) -> None:
+    with pytest.raises(GraphError, match="expected the side of the square images in pixels"):
+        autotailor.compile(networks.make("resnet"), resolution=resolution)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ("conf/model/mine.yaml", r"not the name 'conf/model/mine\.yaml'; read the file"),
+        (Path("mine.yaml"), r"not the name 'mine\.yaml'; read the file"),
+        (5, "expected names with their choices, not 5"),
+    ],
+)
+def test_a_space_that_is_no_section_is_refused(space: Any, message: str) -> None:
+    with pytest.raises(SpaceError, match=f"space: .*{message}"):
+        autotailor.compile(networks.make("resnet"), space, resolution=32)

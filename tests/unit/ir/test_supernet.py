@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 import autotailor
 import networks
 from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.supernet import UNFUSED
 
 TOLERANCE = 1e-4
 
@@ -82,5 +84,53 @@ def test_saving_and_loading_keep_everything(any_net: autotailor.SuperNet, tmp_pa
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "net.pt").write_bytes(b"no network")
-    with pytest.raises(autotailor.AutoTailorError, match=r"net\.pt is no SuperNet"):
+    with pytest.raises(autotailor.AutoTailorError, match=r"net\.pt is no SuperNet .* no file of PyTorch.*supernet\.pt"):
         autotailor.load(tmp_path / "net.pt")
+    with pytest.raises(autotailor.AutoTailorError, match=r"none\.pt is no SuperNet .*No such file"):
+        autotailor.load(tmp_path / "none.pt")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (torch.zeros(3), "holds something else"),
+        ({"conv.weight": torch.zeros(3)}, "holds something else"),
+        ({"schema_version": 2}, "schema version 2, this autotailor reads 1"),
+        ({"schema_version": 1}, "not what autotailor writes"),
+        (
+            {"schema_version": 1, "graph": None, "weights": {}, "space": None, "sorting": {}},
+            "not what autotailor writes",
+        ),
+        ({"schema_version": 1, "graph": {}, "weights": 5, "space": None, "sorting": {}}, "not what autotailor writes"),
+    ],
+)
+def test_a_file_of_pytorch_that_is_no_supernet_is_named(content: object, reason: str, tmp_path: Path) -> None:
+    torch.save(content, tmp_path / "net.pt")
+    with pytest.raises(autotailor.AutoTailorError, match=rf"net\.pt .*{reason}"):
+        autotailor.load(tmp_path / "net.pt")
+
+
+FORMS = (
+    lambda net, subnet: net.build(subnet),
+    lambda net, subnet: net.export_onnx(subnet, "never.onnx"),
+    lambda net, subnet: net.shapes(subnet),
+    lambda net, subnet: net.operators(subnet),
+    lambda net, subnet: net.sequence(subnet, UNFUSED),
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_is_made_of_what_is_no_subnet_of_this_space(
+    form: Callable[[autotailor.SuperNet, object], object],
+    resnet_net: autotailor.SuperNet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = autotailor.compile(networks.make("resnet"), {"resolution": [16, 32]}, resolution=32)
+    with pytest.raises(autotailor.AutoTailorError, match="belongs to another space; take one of this network"):
+        form(resnet_net, other.smallest())
+    for wrong in ({"resolution": 24}, "largest", resnet_net.largest().to_array()):
+        with pytest.raises(autotailor.AutoTailorError, match=r"expected a SubNet, not \w+; largest\(\)"):
+            form(resnet_net, wrong)
+    assert not any(tmp_path.iterdir())

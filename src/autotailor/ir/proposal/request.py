@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from autotailor.ir.errors import SpaceError
@@ -83,6 +84,11 @@ class SpaceRequest:
         """
         if config is None:
             return cls()
+        if isinstance(config, str | PurePath):
+            raise SpaceError(
+                f"space: expected the section with its keys {list(_KEYS)}, not the name {str(config)!r}; read the "
+                "file, and give its section model.space"
+            )
         unknown = sorted(set(_mapping("space", config)) - set(_KEYS), key=str)
         if unknown:
             raise SpaceError(f"space: unknown keys {unknown}; known are {list(_KEYS)}")

@@ -51,16 +51,35 @@ class Metric:
                 )
 
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
-        """Value of the metric for each row of choice indices ``[n, variables]``: ``[n]``, in ``unit``."""
+        """Value of the metric for each row of choice indices ``[n, variables]``: ``[n]``, in ``unit``.
+
+        Raises:
+            SpaceError: the array is none of this space's choice indices.
+        """
         return self.link.value(self.linear(subnets))
 
     def linear(self, subnets: npt.ArrayLike) -> FloatArray:
         """Constant and terms added up, before the link, for choice indices ``[n, variables]``: ``[n]``."""
-        array = np.array(subnets, dtype=np.int64, ndmin=2)
+        array = np.array(self._numbers(subnets), dtype=np.int64, ndmin=2)
         if array.shape[1] != len(self.space):
             raise SpaceError(f"metric {self.name}: expected an array [n, {len(self.space)}], got {list(array.shape)}")
         self._check_choices(array)
         return self.constant + self._flat.sums(array)
+
+    def _numbers(self, subnets: npt.ArrayLike) -> npt.ArrayLike:
+        """The choice indices, where they are whole numbers; a fraction cut off would answer for another SubNet."""
+        if isinstance(subnets, np.ndarray) and subnets.dtype.kind in "iu":
+            return subnets
+        try:
+            array = np.asarray(subnets)
+            if array.dtype.kind in "iu" or (array.dtype.kind == "f" and (array == np.rint(array)).all()):
+                return array
+        except ValueError:  # rows of several lengths
+            pass
+        raise SpaceError(
+            f"metric {self.name}: expected choice indices [n, {len(self.space)}], whole numbers as SubNet.to_array() "
+            f"and stack(subnets) give them, not {type(subnets).__name__}"
+        )
 
     def _check_choices(self, array: IntArray) -> None:
         """Refuses indices that are outside the choices; a flat table would answer with another SubNet's value."""

@@ -104,7 +104,14 @@ class SubNet:
 
     @classmethod
     def from_assignment(cls, space: Space, assignment: Mapping[str, Choice]) -> SubNet:
-        """A SubNet from variable names and choices; variables left out stand at their default."""
+        """A SubNet from variable names and choices; variables left out stand at their default.
+
+        Raises:
+            IllegalSubNetError: the assignment is no mapping.
+            SpaceError: a variable or a choice is unknown.
+        """
+        if not isinstance(assignment, Mapping):
+            raise IllegalSubNetError(f"a SubNet is a mapping of variables to choices, not {assignment!r}")
         indices = [v.default for v in space]
         for name, choice in assignment.items():
             variable = space[name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,19 @@ def test_a_term_over_derived_sums_is_looked_up_by_the_sum() -> None:
 def test_an_array_of_another_space_is_refused() -> None:
     with pytest.raises(SpaceError, match=r"metric m: expected an array \[n, 5\], got \[1, 4\]"):
         Metric("m", "ms", SPACE, ()).predict([0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [None, "largest", {"resolution": 16}, all_subnets()[0], all_subnets(), [[0.5] * 5], [[0], [0, 1]], [[True] * 5]],
+    ids=["None", "text", "mapping", "SubNet", "SubNets", "fractions", "ragged", "booleans"],
+)
+def test_what_is_no_array_of_choice_indices_is_refused(rows: Any) -> None:
+    metric = Metric("latency", "ms", SPACE, (Term(("resolution",), np.array([0.0, 1.0])),))
+    with pytest.raises(SpaceError, match=r"metric latency: expected choice indices \[n, 5\].* not \w+$"):
+        metric.predict(rows)
+
+
+def test_choice_indices_may_be_lists_and_whole_floating_point_numbers() -> None:
+    metric = Metric("latency", "ms", SPACE, (Term(("resolution",), np.array([0.0, 1.0])),))
+    assert metric.predict([[1, 0, 0, 0, 0], [0.0, 0, 0, 0, 0]]).tolist() == [1.0, 0.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,12 @@ def test_unknown_choices_and_variables_are_named(assignment: dict[str, int], mes
 def test_json_that_is_no_subnet_is_refused(text: str) -> None:
     with pytest.raises(IllegalSubNetError, match="JSON object"):
         SubNet.from_json(SPACE, text)
+
+
+@pytest.mark.parametrize("assignment", [None, 5, [], "{}"])
+def test_an_assignment_that_is_no_mapping_is_refused(assignment: Any) -> None:
+    with pytest.raises(IllegalSubNetError, match="a mapping of variables to choices, not "):
+        SubNet.from_assignment(SPACE, assignment)
 
 
 def test_indices_out_of_range_are_refused() -> None:
