@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -286,3 +287,31 @@ def test_a_pool_needs_a_device_with_ncnn(snakemake: Planner, tmp_path: Path, dev
     done = snakemake(tmp_path, "-n", "--config", f"device={device}", "--", "pool")
     assert done.code != 0
     assert f"autotailor: ncnn runs on none of the devices {device}" in done.said
+
+
+@pytest.mark.parametrize(
+    ("removed", "expected"),
+    [
+        ("host/exports/budget_01/model.onnx", "export measure report"),
+        ("host/exports/budget_01/model.ncnn.bin", "export measure report"),
+        ("host/lut.csv", "profile validate search confirm export measure report"),
+        ("host/summary.csv", "measure report"),
+        ("sensitivity.csv", "sensitivity search confirm export measure report"),
+        ("supernet.pt", ""),
+    ],
+)
+def test_a_removed_result_is_made_again_and_weights_are_not(
+    snakemake: Planner, finished: Path, removed: str, expected: str
+) -> None:
+    """Snakemake alone asks for the targets: it would leave a run without its exports or its latency table."""
+    path = finished / "results" / "resnet_digits" / removed
+    content, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    path.unlink()
+    try:
+        again = snakemake(finished, "-n")
+    finally:
+        path.write_bytes(content)
+        os.utime(path, ns=times)
+    assert ("Nothing to be done" in again.said) == (not expected)
+    assert set(planned(again)) >= set(expected.split())
+    assert "Nothing to be done" in snakemake(finished, "-n").said

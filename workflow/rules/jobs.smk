@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from autotailor.runs.folder import MEASURED as MEASURED_TABLES
+from autotailor.runs.folder import OF_DEVICE, OF_MODEL
+
 EXPORTED = {
     "subnet": "subnet.json",
     "onnx": "model.onnx",
@@ -200,19 +203,32 @@ workflow.global_resources.update(dict.fromkeys(ON_DEVICE, 1))
 
 
 def finished(pair):
-    """The files that end the jobs of a pair."""
+    """What a finished run of a pair hands back: report, exports, and the tables that questions read.
+
+    Snakemake makes a removed file again only where it is asked for or needed. Files of weights are not asked for, so that
+    they can be removed to save space without another training.
+    """
     folder = f"results/{pair.model}/{pair.device}"
-    is_measured = COSTS[pair.device].is_measured
+    absent = () if COSTS[pair.device].is_measured else MEASURED_TABLES
     return [
         f"{folder}/report.html",
-        f"results/{pair.model}/accuracy_validation.csv",
+        *(f"results/{pair.model}/{name}" for name in OF_MODEL if not is_weights(name)),
+        *(
+            f"{folder}/{name}"
+            for name in OF_DEVICE
+            if not is_weights(name) and name not in absent
+        ),
         *(
             f"{folder}/exports/{name}/{file}"
             for name in exports_of(pair.model)
-            for file in ("verification.json", "README.md")
+            for file in (*EXPORTED.values(), *converted_for(pair.device), "README.md")
         ),
-        *([f"{folder}/validation.csv"] if is_measured else []),
     ]
+
+
+def is_weights(name):
+    """Whether a file holds weights."""
+    return name.endswith(".pt")
 
 
 def compared(file):

@@ -134,11 +134,17 @@ def _unfinished(path: str | Path, folder: Path, missing: list[str], *, is_empty:
         return f"{path}: this is not the folder of a run; name the folder of a finished run, results/MODEL/DEVICE"
     rules = {**OF_MODEL, **OF_DEVICE}
     named = ", ".join(f"{name} (of rule {rules[name]})" for name in missing)
-    return f"{path}: the run is not finished, because {named} is missing; {_finish(folder)}"
+    written = {
+        rules[name] for name in missing if (_place(folder, name).parent / PROVENANCE / f"{rules[name]}.json").exists()
+    }
+    return f"{path}: the run is not finished, because {named} is missing; {_finish(folder, sorted(written))}"
 
 
-def _finish(folder: Path) -> str:
+def _finish(folder: Path, again: Sequence[str] = ()) -> str:
+    """What to do; ``again``: rules that have written files which somebody has removed since."""
     command = f"autotailor run model={folder.parent.name} device={folder.name}"
+    if again:
+        command += f" -- --forcerun {' '.join(again)}"
     return f"run `{command}` in {folder.parents[2]} to the end, with the overrides of the run"
 
 

@@ -24,7 +24,15 @@ def test_a_finished_run_is_opened_from_anywhere(finished_run: Path, monkeypatch:
 def test_a_missing_artifact_is_named_with_its_rule_and_the_command(name: str, copied_run: Path) -> None:
     (copied_run.parent if name in OF_MODEL else copied_run).joinpath(name).unlink()
     rule = {**OF_MODEL, **OF_DEVICE}[name]
-    with pytest.raises(RunError, match=rf"{name} \(of rule {rule}\) .*`autotailor run model=resnet_digits device="):
+    command = rf"`autotailor run model=resnet_digits device=\w+ -- --forcerun {rule}`"
+    with pytest.raises(RunError, match=rf"{name} \(of rule {rule}\) .*{command}"):
+        open_folder(copied_run)
+
+
+def test_a_rule_that_has_not_run_yet_needs_no_force(copied_run: Path) -> None:
+    (copied_run / "summary.csv").unlink()
+    (copied_run / "provenance" / "measure.json").unlink()
+    with pytest.raises(RunError, match=r"`autotailor run model=resnet_digits device=\w+` in "):
         open_folder(copied_run)
 
 
