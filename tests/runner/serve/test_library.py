@@ -167,6 +167,11 @@ def test_what_fails_says_why_and_leaves_the_pool_usable(pool: TinyPool, library:
     ):
         assert infer(*arguments) == 1  # type: ignore[arg-type]
         assert message in said()
+    for wrong in (np.nan, np.inf, -np.inf):
+        spoilt = IMAGE.copy()
+        spoilt[0, 0, 0] = spoilt[-1, -1, -1] = wrong
+        assert infer(3, LARGEST, 0.0, CLASSES, spoilt.ctypes.data) == 1
+        assert f"2 of the picture's {spoilt.size} numbers are NaN or infinite" in said()
     assert library.autotailor_set(opened, b'{"margin": 1}') == 1
     assert "margin is no setting" in said()
     assert library.autotailor_member(opened, 99) is None

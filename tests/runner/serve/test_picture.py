@@ -53,3 +53,27 @@ def test_it_equals_torchs_antialiased_bilinear(program: Path, sizes: tuple[int, 
         torch.from_numpy(picture)[None], tuple(to), mode="bilinear", antialias=True, align_corners=False
     )
     np.testing.assert_allclose(found, expected[0].numpy(), atol=1e-5)
+
+
+COUNTED = r"""
+#include <cstdio>
+#include "engine/picture.h"
+int main() {
+    std::vector<float> numbers(1024);
+    const size_t count = std::fread(numbers.data(), sizeof(float), numbers.size(), stdin);
+    std::printf("%zu", not_finite(numbers.data(), count));
+}
+"""
+
+
+def test_nan_and_both_infinities_are_no_numbers(tmp_path: Path) -> None:
+    limits = np.finfo(np.float32)
+    numbers = np.array([0.0, -0.0, 1.5, limits.max, limits.min, limits.tiny / 2], np.float32)
+    spoilt = np.array([np.nan, -np.nan, np.inf, -np.inf], np.float32)
+    program = compiled(tmp_path, COUNTED)
+
+    def count(content: np.ndarray) -> int:
+        return int(subprocess.run([str(program)], input=content.tobytes(), capture_output=True, check=True).stdout)
+
+    assert count(numbers) == 0
+    assert count(np.concatenate([spoilt, numbers, spoilt])) == 8

@@ -118,7 +118,7 @@ def run_member(
         turns: shared with a thread that prepares members.
 
     Raises:
-        PoolError: the picture has other channels, or ncnn fails.
+        PoolError: the picture has other channels or holds NaN or infinity, or ncnn fails.
     """
     import ncnn
 
@@ -127,7 +127,13 @@ def run_member(
         raise PoolError(f"infer: the picture has the shape {list(picture.shape)}, expected [{channels}, height, width]")
     if picture.shape[0] != channels:
         raise PoolError(f"infer: the picture has {picture.shape[0]} channels, expected {channels}")
-    plain = np.ascontiguousarray(picture, dtype=np.float32)  # ncnn reads the memory as it lies, whatever its type
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        plain = np.ascontiguousarray(picture, dtype=np.float32)  # ncnn reads the memory as it lies, whatever its type
+    if not (finite := np.isfinite(plain)).all():
+        raise PoolError(
+            f"infer: {finite.size - int(finite.sum())} of the picture's {finite.size} numbers are NaN or infinite "
+            "in float32; prepare it as pool.json says"
+        )
     with watch, turns or nullcontext():
         image = resized(plain, height, width)  # a name, because ncnn.Mat refers to the array and does not hold it
         extractor = net.create_extractor()

@@ -60,6 +60,9 @@ public:
     // A deadline of 0 is that of the settings.
     Answer infer(const float* picture, const Size& size, double deadline_ms) {
         if (!is_input(size)) throw PoolError("infer: the picture has the size " + size.text() + ", and members take " + inputs());
+        if (const size_t wrong = not_finite(picture, size.count()))
+            throw PoolError("infer: " + std::to_string(wrong) + " of the picture's " + std::to_string(size.count()) +
+                            " numbers are NaN or infinite: prepare it as pool.json says");
         if (!(deadline_ms >= 0 && std::isfinite(deadline_ms))) throw PoolError("infer: the deadline is no time: expected milliseconds, or 0 for the server's");
         const double deadline = deadline_ms > 0 ? deadline_ms : settings().policy.deadline_ms;
         tidy();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "../files/size.h"
@@ -32,6 +34,18 @@ struct Filter {
         }
     }
 };
+
+// How many of some numbers are NaN or infinite: those whose bits of the exponent are all set. The bits are read because a
+// compiler may take std::isfinite for true under -ffast-math.
+inline size_t not_finite(const float* numbers, size_t count) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; ++i) {
+        uint32_t bits;
+        std::memcpy(&bits, numbers + i, sizeof bits);
+        found += (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return found;
+}
 
 // Resizes CHW pictures between two sizes with the same channels; keeps what is the same for each picture.
 class Resizer {

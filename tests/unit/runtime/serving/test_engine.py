@@ -163,6 +163,18 @@ def test_a_picture_without_rows_is_refused(pool: TinyPool) -> None:
         engine.run(np.zeros((3, 4), np.float32))
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e300])
+def test_a_picture_with_a_number_that_is_none_in_float32_is_refused(pool: TinyPool, wrong: float) -> None:
+    """An answer to it would look like any other."""
+    image = IMAGE.astype(np.float64)
+    image[1, 2, :2] = wrong
+    with (
+        Engine(open_pool(pool.folder)) as engine,
+        pytest.raises(PoolError, match=rf"infer: 2 of the picture's {image.size} numbers are NaN or infinite"),
+    ):
+        engine.run(image)
+
+
 def test_a_number_is_no_picture(pool: TinyPool) -> None:
     with Engine(open_pool(pool.folder)) as engine, pytest.raises(PoolError, match=r"the shape \[\], expected \[3, h"):
         engine.run(np.zeros((), np.float32))
