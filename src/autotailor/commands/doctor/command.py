@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path, PurePosixPath
 
+from autotailor.commands import answer
 from autotailor.ir.errors import AutoTailorError
 
 
@@ -22,12 +23,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--device", required=True, metavar="NAME", help="a file of conf/device")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
     parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration (conf)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--sysfs", type=PurePosixPath, default=PurePosixPath("/sys"), help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Checks the device and prints the table.
+    """Checks the device and prints the findings, as a table or as JSON.
 
     Raises:
         ConfigError: the device is unknown, or an override is invalid.
@@ -42,7 +44,13 @@ def run(options: argparse.Namespace) -> None:
     conf = config.conf_folder(options.conf)
     section = config.compose(conf, None, options.device, options.settings)["device"]
     device = DeviceConfig.from_section(section)
-    findings = print_findings(device.name, examine(device, options.sysfs))
+    if options.json:
+        with answer.only_the_answer(options):
+            findings = list(examine(device, options.sysfs))
+        answer.print_json({"device": device.name, "checks": [finding.to_dict() for finding in findings]})
+    else:
+        findings = print_findings(device.name, examine(device, options.sysfs))
     failed = [finding.check for finding in findings if finding.verdict is Verdict.FAILED]
     if failed:
-        raise DoctorError(f"device {device.name} failed: {', '.join(failed)}; the table names the remedies")
+        where = "the JSON object" if options.json else "the table"
+        raise DoctorError(f"device {device.name} failed: {', '.join(failed)}; {where} names the remedies")

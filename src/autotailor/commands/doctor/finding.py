@@ -30,3 +30,7 @@ class Finding:
     verdict: Verdict
     detail: str
     remedy: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain data for JSON, under the headings of the table."""
+        return {"check": self.check, "verdict": self.verdict.value, "found": self.detail, "remedy": self.remedy}

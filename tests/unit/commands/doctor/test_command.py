@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,18 @@ def test_a_failure_is_exit_code_1_with_its_remedy(capsys: pytest.CaptureFixture[
     assert code == 1
     assert "failed: reachable" in said.err
     assert "device.address right" in " ".join(said.out.split())
+
+
+def test_programs_read_the_findings_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["doctor", "--device", "orin", "--conf", str(CONF), "--json", "device.address=127.0.0.1:1"]
+    assert main(command) == 1
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert (found["schema_version"], found["device"]) == (1, "orin")
+    failed = [check for check in found["checks"] if check["verdict"] == "failed"]
+    assert [check["check"] for check in failed] == ["reachable"]
+    assert "device.address right" in failed[0]["remedy"]
+    assert "failed: reachable" in said.err
 
 
 @pytest.mark.parametrize(
