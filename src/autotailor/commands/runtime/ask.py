@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from autotailor.runtime import Client, Reply
+
 
 class PictureError(AutoTailorError):
     """A file holds no picture that can be sent."""
@@ -80,10 +82,10 @@ def run_infer(options: argparse.Namespace) -> None:
     pictures = [read_picture(path) for path in options.pictures]
     found: list[dict[str, Any]] = []
     with Client(address_of(options)) as client:
-        names = [member["name"] for member in client.status()["members"]]
+        names = _members(client)
         for path, picture in zip(options.pictures, pictures, strict=True):
             try:
-                reply = client.infer(picture, options.deadline_ms)
+                reply, names = _answer(client, picture, options.deadline_ms, names)
             except PoolError as error:
                 raise PoolError(f"{path}: {error}") from error
             found.append(
@@ -102,6 +104,32 @@ def run_infer(options: argparse.Namespace) -> None:
         for row in found:
             late = ", late" if row["late"] else ""
             print(f"{row['picture']}: class {row['class']} in {row['latency_ms']:.3g} ms by {row['member']}{late}")
+
+
+def _members(client: Client) -> list[str]:
+    """The names of a pool's members, in its order."""
+    return [member["name"] for member in client.status()["members"]]
+
+
+def _answer(
+    client: Client, picture: npt.NDArray[np.float32], deadline_ms: float, names: list[str]
+) -> tuple[Reply, list[str]]:
+    """A server's reply with the names of the members that its number refers to.
+
+    A reply holds a member's number in the pool that answered. Where the server has loaded another pool meanwhile,
+    nobody knows which of both answered, and the picture is sent again.
+
+    Args:
+        client: of the server.
+        picture: to be sent.
+        deadline_ms: of the inference.
+        names: of the members before.
+    """
+    while True:
+        reply, after = client.infer(picture, deadline_ms), _members(client)
+        if after == names:
+            return reply, names
+        names = after
 
 
 def run_reload(options: argparse.Namespace) -> None:

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from autotailor.__main__ import main
+from autotailor.runtime import Client
 from pools import TinyPool, tiny_pool
 
 
@@ -44,6 +46,23 @@ def test_a_picture_gets_the_class_that_the_member_says(
     assert found["class"] == int(pool.logits("member_02", picture).argmax())
     assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 0
     assert f"class {found['class']} in " in capsys.readouterr().out
+
+
+def test_a_pool_that_is_loaded_meanwhile_gives_no_member_a_name_of_the_other_pool(
+    pool: TinyPool, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first status is that of a smaller pool, which the server served until just before the picture came."""
+    status, asked = Client.status, []
+
+    def earlier(client: Client) -> dict[str, Any]:
+        found = status(client)
+        asked.append(found)
+        return found | {"members": [{"name": "gone"}]} if len(asked) == 1 else found
+
+    monkeypatch.setattr(Client, "status", earlier)
+    np.save(tmp_path / "p.npy", np.zeros((3, 12, 12), np.float32))
+    assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answers"][0]["member"] == "member_02"
 
 
 def test_the_status_is_there_for_people_and_for_programs(address: str, capsys: pytest.CaptureFixture[str]) -> None:
