@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,10 +110,14 @@ def measure_rounds(
         programs = [
             session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items() if len(found) < rounds
         ]
+        strayed: set[str] = set()
         while len(found) < rounds:
-            found.append(_measure_round(session, programs, seconds_each, usual_ms))
+            records, left = _measure_round(session, programs, seconds_each, usual_ms)
+            found.append(records)
+            strayed |= left
             if files:
                 files.write(len(found) - 1, found[-1])
+        _warn_of(strayed, session.device)
     follows = _followings([record for records in found for record in records], anchor)
     return [_measurements(list(networks), each, follows, anchor, usual_ms, anchor_ms) for each in found]
 
@@ -141,7 +145,7 @@ def _mean(found: Sequence[Measurement]) -> Measurement:
 
 def _measure_round(
     session: Session, programs: Sequence[Program], seconds_each: float, usual_ms: float | None
-) -> list[Record]:
+) -> tuple[list[Record], set[str]]:
     """Times each network in one batch, or in several while the machine drifts. A throttled device may cool down first.
 
     Args:
@@ -149,6 +153,9 @@ def _measure_round(
         programs: the networks.
         seconds_each: seconds of measuring for each network.
         usual_ms: the anchor's latency in the LUT; None where no network is to be measured again.
+
+    Returns:
+        The records, and the names of the networks in all of whose batches the machine had drifted.
 
     Raises:
         ProfilingError: the runtime cannot run a network.
@@ -162,15 +169,19 @@ def _measure_round(
         left = [p for p in programs if usual_ms and closest[p.key].drift(usual_ms) > session.device.drift]
         if not left:
             break
-    else:
+    return records, {program.key for program in left}
+
+
+def _warn_of(strayed: Collection[str], device: DeviceConfig) -> None:
+    """Warns once of all rounds in which the machine had drifted."""
+    if strayed:
         logger.warning(
             "device %s: %d networks were measured while the anchor was off by more than %.0f %% from the LUT's: "
             "is something else running there? End it, and run the rule again",
-            session.device.name,
-            len(left),
-            100 * session.device.drift,
+            device.name,
+            len(strayed),
+            100 * device.drift,
         )
-    return records
 
 
 def _closest(records: Sequence[Record], usual_ms: float | None) -> dict[str, Record]:

@@ -73,6 +73,13 @@ def test_the_batch_nearest_to_the_speed_of_the_lut_counts(
     assert ("2 networks were measured while the anchor was off by more than 20 %" in caplog.text) == (attempts == 3)
 
 
+def test_drift_in_several_rounds_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    folders = {name: (Path(), (1, 3, 8, 8)) for name in ("n0", "n1", "n2")}
+    measure_rounds(folders, Unsteady((1.3, 1.4, 1.5) * 4), 4, lut=LUT)
+    (warning,) = (record.message for record in caplog.records if "while the anchor was off" in record.message)
+    assert warning.startswith("device test: 3 networks were measured")
+
+
 def test_a_device_may_cool_down_before_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Unsteady((1.5, 1.0))
     before: list[int] = []
