@@ -6,7 +6,7 @@ the network looks like. Block templates only name the atoms that propagation fin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from autotailor.ir.dimensions.unifier import Unifier
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.operators.rule import Dimensions, rules
+from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,14 @@ class _Propagator:
         if rule is None:
             return f"no rule for {node.kind}"
         reason = rule.applies(node, self)
+        if not isinstance(reason, str):
+            raise GraphError(
+                f"operator rule {type(rule).__name__}: applies returned {reason!r} for node {node.name}; expected the "
+                "reason why the node stays static, or an empty text where the rule holds"
+            )
         if reason:
             return reason
-        for name, dimensions in zip(node.outputs, rule.deduce(node, self), strict=False):
+        for name, dimensions in zip(node.outputs, _tuples(rule.deduce(node, self), rule, node), strict=False):
             self._known[name] = dimensions
         return ""
 
@@ -187,3 +192,13 @@ class _Propagator:
 
 def _first_factor(dimensions: Dimensions) -> Dimension | None:
     return factors_of(dimensions[0])[0] if dimensions else None
+
+
+def _tuples(deduced: object, rule: OperatorRule, node: Node) -> Sequence[Dimensions]:
+    """What a rule has deduced, where it has the form of ``OperatorRule.deduce``."""
+    if isinstance(deduced, Sequence) and all(isinstance(dimensions, tuple) for dimensions in deduced):
+        return deduced
+    raise GraphError(
+        f"operator rule {type(rule).__name__}: deduce returned {type(deduced).__name__} for node {node.name}; expected "
+        "a list with one tuple of dimensions for each output"
+    )

@@ -8,6 +8,7 @@ choices are legal. A new template is one file under ``templates/``.
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -15,6 +16,7 @@ from typing import ClassVar
 from autotailor.ir.blocks.handle import EXPAND_RATIO, KERNEL_SIZE, Handle
 from autotailor.ir.blocks.region import Item, Region, Row, flat_nodes
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Kernel
+from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation
@@ -154,22 +156,40 @@ def is_view(item: Item) -> bool:
     return rule is not None and rule.view
 
 
-class BlockTemplate:
+class BlockTemplate(ABC):
     """Base of block templates; templates of a low ``order`` are asked first."""
 
     kind: ClassVar[str]
     order: ClassVar[int] = 50
 
+    @abstractmethod
     def recognise(self, view: View, trunk: Row, position: int) -> Outline | None:
         """The outline of a block that starts at a position of the trunk; None where no such block starts there."""
-        raise NotImplementedError
 
 
 _templates: list[BlockTemplate] = []
 
 
 def register_template(template: type[BlockTemplate]) -> type[BlockTemplate]:
-    """Class decorator: makes a template known."""
+    """Class decorator: makes a template known.
+
+    Raises:
+        GraphError: the class is no template, lacks a method, its kind or a number as order, or another template has
+            this kind.
+    """
+    name = f"block template {getattr(template, '__name__', template)!s}"
+    if not (isinstance(template, type) and issubclass(template, BlockTemplate)):
+        raise GraphError(f"{name}: expected a class that derives from BlockTemplate or ResidualTemplate")
+    if missing := sorted(getattr(template, "__abstractmethods__", ())):
+        raise GraphError(f"{name}: it lacks {' and '.join(missing)}; define what is missing")
+    kind, order = getattr(template, "kind", None), template.order
+    if not isinstance(kind, str) or not isinstance(order, int):
+        raise GraphError(f"{name}: kind is {kind!r} and order is {order!r}, expected a text and an integer")
+    for other in _templates:
+        if other.kind == kind:
+            raise GraphError(
+                f"two block templates of kind {kind}: {type(other).__name__} and {template.__name__}; rename one"
+            )
     _templates.append(template())
     _templates.sort(key=lambda known: (known.order, known.kind))
     return template
@@ -192,9 +212,9 @@ def residual_paths(item: Item) -> tuple[Row, Row] | None:
 class ResidualTemplate(BlockTemplate):
     """Base of templates for x + f(x) with the activations behind the sum; ratios are relative to the output width."""
 
+    @abstractmethod
     def fits(self, view: View, inner: tuple[Node, ...]) -> bool:
         """Whether the weighted operators of the main path are those of the template."""
-        raise NotImplementedError
 
     def scaled(self, inner: tuple[Node, ...]) -> tuple[Node, ...]:
         """The weighted operators whose outputs the expand ratio scales."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 
 from autotailor.ir.dimensions.dimension import Batch, Dimension
+from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Attributes, OperatorFeature, Shape
 from autotailor.ir.graph import Node
 
@@ -146,12 +147,17 @@ class Registry:
         self._rules: dict[str, OperatorRule] = {}
 
     def register(self, rule: type[OperatorRule]) -> type[OperatorRule]:
-        """Class decorator: makes a rule known for all its kinds."""
-        instance = rule()
+        """Class decorator: makes a rule known for all its kinds.
+
+        Raises:
+            GraphError: the class is no rule, lacks a method or its kinds, or another rule has one of its kinds.
+        """
+        instance = _made(rule)
         for kind in rule.kinds:
             if kind in self._rules:
-                raise ValueError(f"two operator rules for {kind}: {self._rules[kind]} and {instance}")
-            self._rules[kind] = instance
+                other = type(self._rules[kind]).__name__
+                raise GraphError(f"two operator rules for {kind}: {other} and {rule.__name__}; keep one of them")
+        self._rules.update(dict.fromkeys(rule.kinds, instance))
         return rule
 
     def find(self, kind: str) -> OperatorRule | None:
@@ -162,6 +168,21 @@ class Registry:
     def kinds(self) -> tuple[str, ...]:
         """All kinds that have a rule."""
         return tuple(sorted(self._rules))
+
+
+def _made(rule: type[OperatorRule]) -> OperatorRule:
+    """An instance of a rule that can be used."""
+    name = f"operator rule {getattr(rule, '__name__', rule)!s}"
+    if not (isinstance(rule, type) and issubclass(rule, OperatorRule)):
+        raise GraphError(f"{name}: expected a class that derives from OperatorRule or ElementwiseRule")
+    missing = [] if rule.call is not OperatorRule.call else ["call"]
+    if rule.deduce is OperatorRule.deduce and rule.applies is OperatorRule.applies:  # a rule may keep all nodes static
+        missing.append("deduce")
+    if missing:
+        raise GraphError(f"{name}: it lacks {' and '.join(missing)}; define what is missing")
+    if not (isinstance(rule.kinds, tuple) and rule.kinds and all(isinstance(kind, str) for kind in rule.kinds)):
+        raise GraphError(f'{name}: kinds is {rule.kinds!r}, expected a tuple of ONNX operator types such as ("Atan",)')
+    return rule()
 
 
 rules = Registry()

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
+
+import pytest
 
 import autotailor
-from autotailor.ir.blocks.block import templates
+from autotailor.ir.blocks.block import BlockTemplate, Outline, ResidualTemplate, View, register_template, templates
+from autotailor.ir.blocks.region import Row
+from autotailor.ir.errors import GraphError
 
 
 def kinds(net: autotailor.SuperNet) -> Counter[str]:
@@ -28,3 +33,34 @@ def test_small_networks(any_net: autotailor.SuperNet) -> None:
     assert kinds(any_net) == expected[0]
     assert [len(s.blocks) for s in any_net.stages] == expected[1]
     assert not any_net.static_parts
+
+
+def recognise(self: object, view: View, trunk: Row, position: int) -> Outline | None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (object, "object: expected a class that derives from BlockTemplate"),
+        (type("Mine", (BlockTemplate,), {"kind": "Mine"}), "Mine: it lacks recognise; define what is missing"),
+        (type("Mine", (ResidualTemplate,), {"kind": "Mine"}), "Mine: it lacks fits; define what is missing"),
+        (
+            type("Mine", (BlockTemplate,), {"recognise": recognise}),
+            "Mine: kind is None and order is 50, expected a text",
+        ),
+        (
+            type("Mine", (BlockTemplate,), {"recognise": recognise, "kind": "Mine", "order": "first"}),
+            "order is 'first', expected a text and an integer",
+        ),
+        (
+            type("Mine", (BlockTemplate,), {"recognise": recognise, "kind": "Bottleneck"}),
+            "two block templates of kind Bottleneck: Bottleneck and Mine; rename one",
+        ),
+    ],
+)
+def test_a_template_that_could_not_be_used_is_refused_when_it_is_registered(template: Any, words: str) -> None:
+    before = templates()
+    with pytest.raises(GraphError, match=words):
+        register_template(template)
+    assert templates() == before
