@@ -164,7 +164,7 @@ class WeightSharing:
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets."""
-        subnets = self._strategy.draw(batch.progress, batch.random)
+        subnets = self._strategy.step(batch.progress, batch.random)
         for view in self._views:
             view.look_at(self._module)
         teaching = self._strategy.in_place and subnets[0] == self._largest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -60,6 +61,32 @@ class Strategy(ABC):
             random: generator of the step.
         """
 
+    def step(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
+        """What ``draw`` gives, where a step can train it.
+
+        Raises:
+            TrainingError: ``draw`` has given something else; the message says what was expected.
+        """
+        drawn = self.draw(progress, random)
+        if reason := self._wrong(drawn):
+            raise TrainingError(f"sampling strategy {type(self).__name__}: draw gave {reason}")
+        return drawn
+
+    def _wrong(self, drawn: Any) -> str:
+        """What is wrong about the SubNets of a step, and what was expected; empty where nothing is."""
+        if not isinstance(drawn, tuple | list):
+            return f"{type(drawn).__name__}, expected a tuple of SubNets"
+        if not 1 <= len(drawn) <= self.count:
+            return f"{len(drawn)} SubNets, expected 1 to {self.count} (finetune.subnets)"
+        for subnet in drawn:
+            if not isinstance(subnet, SubNet):
+                return f"a {type(subnet).__name__} among the SubNets, expected SubNets alone"
+            if subnet.space is not self.space and subnet.space != self.space:
+                return f"SubNet {subnet.id} of another space, expected SubNets of self.space"
+        if self.in_place and self.largest() in drawn[1:] and drawn[0] != self.largest():
+            return "the largest SubNet behind another one; with in_place the others learn from it, and it comes first"
+        return ""
+
     def largest(self) -> SubNet:
         """The unmodified network."""
         return largest(self.space)
@@ -108,6 +135,10 @@ def register(name: str) -> Any:
     def add(strategy: Kind) -> Kind:
         if name in STRATEGIES:
             raise TrainingError(f"sampling strategy {name!r} is registered twice; choose another name")
+        if not (isinstance(strategy, type) and issubclass(strategy, Strategy)) or isabstract(strategy):
+            raise TrainingError(
+                f"sampling strategy {name!r}: expected a class that derives from Strategy and defines draw"
+            )
         STRATEGIES[name] = strategy
         return strategy
 
