@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -34,7 +35,11 @@ def take_lock() -> int:
 
 def main() -> int:
     """Takes the lock, and runs Snakemake; ``autotailor status`` hears at once that a run is starting."""
-    descriptor = take_lock()
+    try:
+        descriptor = take_lock()
+    except KeyboardInterrupt:
+        print("autotailor: interrupted while it waited; the other run goes on", file=sys.stderr)
+        return 128 + signal.SIGINT
     if not DRY & set(sys.argv[1:]):
         note_start()
     command = [str(Path(sys.executable).with_name("snakemake")), *sys.argv[1:]]

@@ -1,0 +1,29 @@
+"""The launcher, which waits for another run in the same directory."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+LAUNCH = Path(__file__).parents[2] / "workflow" / "launch.py"
+
+
+def test_ctrl_c_while_it_waits_ends_it_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".snakemake").mkdir()
+    with (tmp_path / ".snakemake" / "launch.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting = subprocess.Popen(
+            [sys.executable, str(LAUNCH), "-n"],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background
+        )
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline() == "autotailor: waiting for the end of another run in this directory\n"
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.communicate(timeout=60)[1] == "autotailor: interrupted while it waited; the other run goes on\n"
+    assert waiting.returncode == 128 + signal.SIGINT
