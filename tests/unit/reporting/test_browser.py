@@ -164,6 +164,20 @@ OVER = """[...document.querySelectorAll('.chart .live svg')].flatMap(svg => {
 }).map(text => text.textContent)"""
 
 
+BESIDE = """[...document.querySelectorAll('.chart .live svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('.role-legend-label text')], end = svg.getBoundingClientRect().right;
+  return texts.filter(text => text.getBoundingClientRect().right > end + 1);
+}).map(text => text.textContent)"""
+
+
+@pytest.mark.parametrize("width", [430, 390, 360, 320])
+def test_no_legend_is_wider_than_its_chart_on_a_phone(width: int, browser: Browser, report: Path) -> None:
+    with opened(browser, report, width) as page:
+        page.wait_for_function(READY)
+        assert page.evaluate(BESIDE) == []
+        assert page.evaluate(OVER) == []
+
+
 @pytest.mark.parametrize("width", [1280, 1200, 1120, 1060, 760, 520])
 def test_no_legend_is_lower_than_its_chart(width: int, browser: Browser, report: Path) -> None:
     with opened(browser, report, width) as page:

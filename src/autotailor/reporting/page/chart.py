@@ -73,7 +73,7 @@ def configured(chart: alt.TopLevelMixin, room: str) -> dict[str, Any]:
                 "symbolOpacity": 1,
             },
             **{
-                "columns": {"expr": f"{room} < 560 ? 2 : {room} < 980 ? 3 : 6"},
+                "columns": {"expr": f"{room} < 350 ? 1 : {room} < 560 ? 2 : {room} < 980 ? 3 : 6"},
                 "labelLimit": 190,
                 "columnPadding": 14,
                 "offset": 8,
