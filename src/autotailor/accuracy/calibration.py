@@ -7,6 +7,7 @@ import torch
 from autotailor.accuracy.config import CalibrationConfig
 from autotailor.accuracy.errors import AccuracyError
 from autotailor.compute.placement import CPU, device_of, put
+from autotailor.data.contract import check_images
 from autotailor.data.splits import DataSplits, sized
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.batch_norm import adopt, placeholders
@@ -28,7 +29,11 @@ def as_input(images: torch.Tensor, device: torch.device, resolution: int = 0) ->
         images: ``[n, 3, h, w]``.
         device: of the network.
         resolution: side to which images are resized, in pixels; 0 leaves their size.
+
+    Raises:
+        DataError: the images have another form.
     """
+    check_images(images, "the data")
     return sized(put(images, device), resolution).contiguous(memory_format=torch.channels_last)
 
 

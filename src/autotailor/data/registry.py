@@ -95,7 +95,10 @@ def _dataset(section: Mapping[str, Any]) -> Dataset:
             f"data.{'kind' if 'kind' in section else 'name'}: unknown dataset {kind!r}; known are "
             f"{', '.join(names())} (images of your own: kind: folder, root: PATH)"
         )
-    return factory({key: value for key, value in section.items() if key != "kind"})
+    made = factory({key: value for key, value in section.items() if key != "kind"})
+    if not isinstance(made, Dataset):
+        raise DataError(f"dataset {kind!r}: its function made {type(made).__name__}, expected a Dataset; return it")
+    return made
 
 
 def load(section: Mapping[str, Any]) -> DataSplits:
@@ -108,9 +111,12 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     Raises:
         DataError: the dataset or a parameter is unknown, a value is out of range, or the data are missing.
     """
+    from autotailor.data.contract import check_splits
+
     dataset = _dataset(section)
     dataset.check()
     splits = dataset.load()
+    check_splits(str(section.get("kind", section["name"])), splits)
     meant = {k: v for k, v in section.items() if k not in WHERE_AND_HOW and not (k in NEUTRAL and v == NEUTRAL[k])}
     identity = json.dumps({**meant, "content": dataset.fingerprint()}, sort_keys=True, default=str)
     return dataclasses.replace(splits, fingerprint=identity)

@@ -170,13 +170,13 @@ class Huggingface(Dataset):
                 f"data {self._config.name}: row {values.index(None)} has no label in the column {self._config.label}; "
                 f"give it one, or leave the row out (Dataset.filter)"
             )
-        found = np.asarray(values)
-        if not np.issubdtype(found.dtype, np.integer):
+        if kinds := sorted({type(value).__name__ for value in values} - {"int"}):
             raise DataError(
-                f"data {self._config.name}: the column {self._config.label} holds {found.dtype} values; labels are "
-                f"whole numbers from 0 on (Dataset.class_encode_column makes them of names)"
+                f"data {self._config.name}: the column {self._config.label} holds values of {', '.join(kinds)}; labels "
+                f"are whole numbers from 0 on (Dataset.class_encode_column makes them of names), and data.label names "
+                f"their column"
             )
-        return found.astype(np.int64)
+        return np.asarray(values, dtype=np.int64)
 
     def _rows(self, part: str, rows: Any) -> Rows:
         from datasets import Image

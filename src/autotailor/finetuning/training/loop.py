@@ -25,6 +25,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import place, put, put_images
 from autotailor.data.augmentation.mixing import Mixing
+from autotailor.data.contract import checked
 from autotailor.data.splits import Batch, TrainStream
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
@@ -162,7 +163,7 @@ class _Loop:
 
     def _batches_from(self, epoch: int, start: int) -> Iterator[Batch]:
         """This process's part of the batches."""
-        return self._stream.shards(epoch, self._config.batch_size, start, self._group.shard)
+        return checked(self._stream.shards(epoch, self._config.batch_size, start, self._group.shard))
 
     def _act_on(self, interruption: Interruption, signal: int) -> None:
         """Writes a checkpoint and ends the process if a signal has arrived in one of the processes."""

@@ -130,6 +130,7 @@ def test_what_cannot_be_used_is_refused_by_name(saved: Path, tmp_path: Path) -> 
         (section(saved, label="class"), r"no column 'class'.*or data\.labels to false"),
         (section(saved, image="label"), r"label is no column of images"),
         (section(tmp_path / "renamed"), r"set data\.image to one of photo"),
+        (section(saved, label="image"), r"the column image holds values of \w+; labels are .* data\.label names"),
         (section(tmp_path / "texts"), r"labels are whole numbers from 0 on"),
         (section(tmp_path / "val"), r"has the splits val, and none of them is train; save a DatasetDict"),
         (section(tmp_path / "missing"), r"the picture of row 0 is missing; leave the row out"),

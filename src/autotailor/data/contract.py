@@ -1,0 +1,70 @@
+"""What every dataset promises (``Dataset``, ``DataSplits``), checked where somebody's own dataset may break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from autotailor.data.errors import DataError
+from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream
+
+IMAGES = "normalised images, a float32 tensor [n, 3, R, R]"
+
+
+def check_splits(name: str, splits: object) -> None:
+    """Refuses what is no ``DataSplits``, lacks a part, or has labels that are none of its classes.
+
+    Args:
+        name: of the dataset, for the message.
+        splits: what ``Dataset.load`` has returned.
+
+    Raises:
+        DataError: the message says what was expected.
+    """
+    if not isinstance(splits, DataSplits):
+        raise DataError(f"dataset {name!r}: load returned {type(splits).__name__}, expected DataSplits")
+    if not isinstance(splits.train, TrainStream):
+        raise DataError(f"dataset {name!r}: train is of {type(splits.train).__name__}, expected a TrainStream")
+    for part, images in (("validation", splits.validation), ("test", splits.test)):
+        if not isinstance(images, EvaluationSet):
+            raise DataError(f"dataset {name!r}: {part} is of {type(images).__name__}, expected an EvaluationSet")
+        if not len(images):
+            raise DataError(f"dataset {name!r}: {part} holds no image, expected one at least")
+        least, most = int(images.labels.min()), int(images.labels.max())
+        if splits.labelled and not 0 <= least <= most < splits.num_classes:
+            raise DataError(
+                f"dataset {name!r}: labels of {part} are from {least} to {most}, expected numbers of classes from 0 to "
+                f"{splits.num_classes - 1} (num_classes is {splits.num_classes})"
+            )
+
+
+def checked(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Batches of training, each of which a network and a loss can read.
+
+    Raises:
+        DataError: images or labels of a batch have another form; the message says which.
+    """
+    for images, labels in batches:
+        check_images(images, "training")
+        whole = isinstance(labels, torch.Tensor) and (labels.dtype == torch.int64 and labels.ndim == 1)
+        shares = isinstance(labels, torch.Tensor) and (labels.is_floating_point() and labels.ndim == 2)
+        if not (whole or shares) or len(labels) != len(images):
+            raise DataError(
+                f"labels of {len(images)} training images are {_said(labels)}, expected an int64 tensor "
+                f"[{len(images)}] with the number of each image's class"
+            )
+        yield images, labels
+
+
+def check_images(images: object, part: str) -> None:
+    """Raises DataError unless images are a tensor that a network can read."""
+    if not (isinstance(images, torch.Tensor) and images.dtype == torch.float32 and images.ndim == 4):
+        raise DataError(f"images of {part} are {_said(images)}, expected {IMAGES}")
+
+
+def _said(value: object) -> str:
+    """What a value is, in words."""
+    if not isinstance(value, torch.Tensor):
+        return f"of {type(value).__name__}"
+    return f"a tensor of {str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
