@@ -54,6 +54,7 @@ const char* autotailor_member(autotailor_pool* pool, uint32_t member);
 int autotailor_sizes(autotailor_pool* pool, int* channels, int* height, int* width, size_t* outputs);
 
 /* Runs the best member on a picture: float32, normalised, channel by channel and row by row, with the size of one member's input.
+ * A picture with NaN or infinity is refused.
  * deadline_ms: 0 for that of the settings. outputs: gets the outputs; count: places in it, at least autotailor_sizes' outputs.
  * result: may be NULL. */
 int autotailor_infer(autotailor_pool* pool, const float* picture, int channels, int height, int width, float deadline_ms,
