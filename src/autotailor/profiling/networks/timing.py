@@ -166,10 +166,28 @@ def _measure_round(
         wait_until_cool(session.transport, session.device.name)
         records += _measured(session, left, seconds_each)
         closest = _closest(records, usual_ms)
-        left = [p for p in programs if usual_ms and closest[p.key].drift(usual_ms) > session.device.drift]
+        left = [p for p in programs if _distance(closest[p.key], usual_ms) > session.device.drift]
         if not left:
             break
+    _check_positive([closest[program.key] for program in left], session.device)
     return records, {program.key for program in left}
+
+
+def _distance(record: Record, usual_ms: float | None) -> float:
+    """How far a batch's anchor is off; infinite where interruptions made the latency, a difference, negative."""
+    if robust(record.blocks, record.passes).latency_ms <= 0:
+        return math.inf
+    return record.drift(usual_ms) if usual_ms else 0.0
+
+
+def _check_positive(records: Sequence[Record], device: DeviceConfig) -> None:
+    """Raises ProfilingError where no batch has given a network a latency above 0."""
+    wrong = [record.key for record in records if math.isinf(_distance(record, None))]
+    if wrong:
+        raise ProfilingError(
+            f"device {device.name}: {', '.join(wrong)}: no latency above 0 in {ATTEMPTS} batches, because something "
+            f"else interrupts the measurement; end it, ask `autotailor doctor --device {device.name}`, and run again"
+        )
 
 
 def _warn_of(strayed: Collection[str], device: DeviceConfig) -> None:
@@ -189,7 +207,7 @@ def _closest(records: Sequence[Record], usual_ms: float | None) -> dict[str, Rec
     closest: dict[str, Record] = {}
     for record in records:
         known = closest.setdefault(record.key, record)
-        if usual_ms and record.drift(usual_ms) < known.drift(usual_ms):
+        if _distance(record, usual_ms) < _distance(known, usual_ms):
             closest[record.key] = record
     return closest
 
@@ -213,8 +231,9 @@ def _followings(records: Sequence[Record], anchor: str) -> dict[str, float]:
     batches: dict[str, list[tuple[float, float]]] = {}
     for record in records:
         if record.key != anchor:
-            batches.setdefault(record.key, []).append((record.anchor_ms, robust(record.blocks, 1).latency_ms))
-    return {key: following(*zip(*found, strict=True)) for key, found in batches.items()}
+            found = (record.anchor_ms, robust(record.blocks, 1).latency_ms)
+            batches.setdefault(record.key, []).extend([found] if found[1] > 0 else [])
+    return {key: following(*zip(*pairs, strict=True)) for key, pairs in batches.items()}
 
 
 def _measurements(

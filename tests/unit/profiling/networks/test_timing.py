@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,6 +79,33 @@ def test_drift_in_several_rounds_is_one_warning(caplog: pytest.LogCaptureFixture
     measure_rounds(folders, Unsteady((1.3, 1.4, 1.5) * 4), 4, lut=LUT)
     (warning,) = (record.message for record in caplog.records if "while the anchor was off" in record.message)
     assert warning.startswith("device test: 3 networks were measured")
+
+
+class Disturbed(Unsteady):
+    """A device on which the first batches of a network come out negative, because latencies are differences."""
+
+    def __init__(self, negative: int) -> None:
+        super().__init__((1.0,) * 9)
+        self.negative = negative
+
+    def measure(self, batches: Sequence[Batch], on_records: Callable[[list[Record]], None]) -> dict[str, str]:
+        def handed_on(records: list[Record]) -> None:
+            is_wrong = len(self.batches) <= self.negative
+            on_records([replace(r, blocks=(-0.1,) * 8) if is_wrong and r.key == "n0" else r for r in records])
+
+        return super().measure(batches, handed_on)
+
+
+@pytest.mark.parametrize("lut", [LUT, None])
+def test_a_latency_that_came_out_negative_is_measured_again(lut: Any) -> None:
+    device = Disturbed(2)
+    assert measured(device, 2, lut) == pytest.approx([1.0, 1.0])
+    assert device.batches == [["n0", "n1"], ["n0"], ["n0"]]
+
+
+def test_where_it_stays_negative_the_interruptions_are_named() -> None:
+    with pytest.raises(ProfilingError, match=r"device test: n0: no latency above 0 in 3 batches.*doctor --device test"):
+        measured(Disturbed(3), 2)
 
 
 def test_a_device_may_cool_down_before_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
