@@ -130,16 +130,17 @@ class Methods:
         run, divisor = self._run, self._divisor
         make = partial(scale_uniformly, run.untrained.graph, divisor=divisor)
         width = narrowest(lambda width: self._share(GraphModule(make(width)), run.data.resolution), polished.macs)
-        return replace(self._scaled(make(width), width), graph=make(width))
+        graph = make(width)
+        return replace(self._scaled(graph, width), graph=graph)
 
     def scaled_as_fast(self, polished: Outcome, folder: Path) -> Control:
         """(4) The network scaled uniformly to the measured latency of the polished SubNet, from scratch."""
         make = partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
-        match = self._match(make, polished, folder)
-        return replace(self._scaled(make(match.width), match.width), match=match)
+        found = self._match(make, polished, folder)
+        return replace(self._scaled(make(found.width), found.width), match=found)
 
     def scaled_briefly(self, polished: Outcome, folder: Path) -> Control:
-        """(4) The same, with only as many images as polishing has shown to the SubNet."""
+        """(4) The network of ``scaled_as_fast``, with only as many images as polishing has shown to the SubNet."""
         return replace(self.scaled_as_fast(polished, folder), images=self._own)
 
     def _scaled(self, graph: Graph, width: float) -> Control:
@@ -148,19 +149,17 @@ class Methods:
 
     def sliced(self, polished: Outcome) -> Control:
         """(5) The original network sliced by importance to the MACs of the polished SubNet, and tuned."""
-        make = self._slicer()
-        return self._sliced(
-            make, narrowest(lambda width: self._share(make(width), self._run.data.resolution), polished.macs)
-        )
+        make, side = self._slicer(), self._run.data.resolution
+        return self._sliced(make, narrowest(lambda width: self._share(make(width), side), polished.macs))
 
     def sliced_as_fast(self, polished: Outcome, folder: Path) -> Control:
         """(5) The original network sliced by importance to the measured latency of the polished SubNet, and tuned."""
         make, side = self._slicer(), self._run.data.resolution
-        match = self._match(lambda width: autotailor.compile(make(width), {}, resolution=side).graph, polished, folder)
-        return replace(self._sliced(make, match.width), match=match)
+        found = self._match(lambda width: autotailor.compile(make(width), {}, resolution=side).graph, polished, folder)
+        return replace(self._sliced(make, found.width), match=found)
 
     def sliced_briefly(self, polished: Outcome, folder: Path) -> Control:
-        """(5) The same, with only as many images as polishing has shown to the SubNet."""
+        """(5) The network of ``sliced_as_fast``, with only as many images as polishing has shown to the SubNet."""
         return replace(self.sliced_as_fast(polished, folder), images=self._own)
 
     def _slicer(self) -> Callable[[float], nn.Module]:
@@ -251,7 +250,7 @@ class Methods:
         return (sum(found) / whole if len(found) == len(ids) else float("nan")), f"{len(found)} of {len(ids)}"
 
     def _control_latency(self, control: Control) -> tuple[float, str, float]:
-        """Latency over the original's, operators that the LUT knows, and the latency of the polished SubNet beside."""
+        """Latency over the original's, operators that the LUT knows, and the polished SubNet's latency over it."""
         if control.match is not None:
             return control.match.latency, "", control.match.polished
         unknown = (float("nan"), "") if control.graph is None else self._latency(SuperNet.of(control.graph))

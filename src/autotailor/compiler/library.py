@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from autotailor.ir.errors import GraphError
+from autotailor.ir.errors import GraphError, first_line
 
 if TYPE_CHECKING:
     import onnx
@@ -41,8 +41,7 @@ def reason(error: BaseException) -> str:
     """First line of the innermost cause of an error."""
     while error.__cause__ is not None:
         error = error.__cause__
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
+    return first_line(error)[:300]
 
 
 @contextmanager

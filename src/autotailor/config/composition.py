@@ -23,9 +23,10 @@ from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from autotailor.agreement import settle_resolution
-from autotailor.config.errors import ConfigError, first_line
+from autotailor.config.errors import ConfigError
 from autotailor.config.names import check_option, files, find_file, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
+from autotailor.ir.errors import first_line
 from autotailor.project import places
 
 Section = dict[str, Any]

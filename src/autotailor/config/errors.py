@@ -1,4 +1,4 @@
-"""The error of the configuration, and what it quotes of others."""
+"""The error of the configuration."""
 
 from __future__ import annotations
 
@@ -7,8 +7,3 @@ from autotailor.ir.errors import AutoTailorError
 
 class ConfigError(AutoTailorError):
     """The configuration names something that does not exist, or has an invalid value."""
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error's message, or the error's type where the message is empty."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,4 +1,4 @@
-"""Errors of autotailor: each message names the object, what was expected, and the remedy."""
+"""Errors of autotailor: each message names the object, what was expected, and the remedy. What they quote of others."""
 
 
 class AutoTailorError(Exception):
@@ -15,3 +15,9 @@ class SpaceError(AutoTailorError):
 
 class IllegalSubNetError(AutoTailorError):
     """An assignment of variables does not describe a network."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or the error's type where the message is empty."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

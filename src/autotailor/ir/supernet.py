@@ -174,7 +174,7 @@ class SuperNet:
                 f"network {self.name}: expected a SubNet, not {type(subnet).__name__}; largest(), smallest() and "
                 "sample(rng) give one, and SubNet.from_assignment(net.space, {VARIABLE: CHOICE}) makes one"
             )
-        if subnet.space is not self.space and subnet.space != self.space:
+        if subnet.space != self.space:
             raise IllegalSubNetError(
                 f"network {self.name}: SubNet {subnet.id} belongs to another space; take one of this network, which "
                 "SubNet.from_assignment(net.space, subnet.assignment) gives where both have its variables"

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock
 
+from autotailor.ir.errors import first_line
 from autotailor.tracking.address import SETTINGS, Address, patient
 from autotailor.tracking.anchors import anchor, artifact_root
 from autotailor.tracking.journal import RunKey, milliseconds
@@ -212,7 +213,7 @@ class Store:
                 if not refused_for_good(error):
                     raise
                 if len(batch) == 1:
-                    self._tell(f"{batch[0].key!r} is left out, because MLflow refuses it: {_first_line(error)}")
+                    self._tell(f"{batch[0].key!r} is left out, because MLflow refuses it: {first_line(error)}")
                 else:
                     self._log(batch, 1, log)
 
@@ -223,10 +224,6 @@ def _source(name: str, commit: str) -> dict[str, str]:
     if commit and commit != "unknown":
         tags |= {"mlflow.source.git.commit": commit.removesuffix("-dirty"), "git_commit": commit}
     return tags
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _create(database: Path) -> None:

@@ -81,7 +81,7 @@ class Strategy(ABC):
         for subnet in drawn:
             if not isinstance(subnet, SubNet):
                 return f"a {type(subnet).__name__} among the SubNets, expected SubNets alone"
-            if subnet.space is not self.space and subnet.space != self.space:
+            if subnet.space != self.space:
                 return f"SubNet {subnet.id} of another space, expected SubNets of self.space"
         if self.in_place and self.largest() in drawn[1:] and drawn[0] != self.largest():
             return "the largest SubNet behind another one; with in_place the others learn from it, and it comes first"

@@ -12,11 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.errors import AutoTailorError, first_line
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.transports.base import Transport
+
+MOST_SAID = 300
+"""Characters of an error of pnnx, ncnn or onnxruntime that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,6 @@ class Program:
 def journal_of(manifest: str) -> str:
     """The path of a manifest's journal. Both files are on the device."""
     return f"{manifest}.journal"
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error's message, or its kind where there is none."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
 
 
 class Runtime(ABC):
@@ -149,7 +147,7 @@ class Runtime(ABC):
             except AutoTailorError as error:
                 refused[feature.id] = str(error)
             except Exception as error:  # a library that runs the operator may refuse it in any way
-                refused[feature.id] = f"operator {feature.id}: {first_line(error)}"
+                refused[feature.id] = f"operator {feature.id}: {first_line(error)[:MOST_SAID]}"
         return refused
 
     def in_place(

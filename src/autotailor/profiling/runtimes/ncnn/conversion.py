@@ -33,6 +33,7 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.graph import Node
 from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.runtimes.base import MOST_SAID
 from autotailor.profiling.runtimes.ncnn.layers.layer import Fragment, Layer, Params, Step, Value, ncnn_shape
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from autotailor.profiling.runtimes.ncnn.trial import TrialNet, run_trials
@@ -45,8 +46,6 @@ TOGETHER = 32
 """Operators that share one call of pnnx."""
 TOLERANCE = 1e-3
 """Largest error, relative to the largest value of the output."""
-MOST_SAID = 300
-"""Characters of an error of pnnx, ncnn or onnxruntime that a message repeats."""
 VERSION = 1
 """Version of the files in the cache."""
 

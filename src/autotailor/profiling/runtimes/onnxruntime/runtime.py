@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.errors import first_line
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError, ProfilingError
-from autotailor.profiling.runtimes.base import Program, first_line
+from autotailor.profiling.runtimes.base import MOST_SAID, Program
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.onnxruntime import runner as onnxruntime_runner
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
@@ -82,7 +83,7 @@ class OnnxRuntime(InPlaceRuntime):
             options = onnxruntime_runner.session_options(self.settings())
             onnxruntime_runner.open_session(model.SerializeToString(), options, onnxruntime_runner.KEEP)
         except Exception as error:  # errors of onnxruntime have no common class
-            return first_line(error)
+            return first_line(error)[:MOST_SAID]
         return ""
 
     def copied(self, feature: OperatorFeature) -> Program:
