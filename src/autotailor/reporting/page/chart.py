@@ -63,6 +63,7 @@ def configured(chart: alt.TopLevelMixin, room: str) -> dict[str, Any]:
             **{"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8},
             **{"labelOverlap": "greedy", "labelSeparation": 8, "labelLimit": 210},
         },
+        "axisXQuantitative": {"labelFlush": False, "tickCount": {"expr": "ceil(width / 80)"}},
         "legend": {
             **{
                 "labelColor": ink,
