@@ -73,9 +73,7 @@ FLEET = name_of_fleet()
 
 def exports_of(model):
     """Names of the exported SubNets of a model."""
-    budgets = of_model(model)["export"]["budgets"]
-    count = budgets if isinstance(budgets, int) else len(budgets)
-    return ("largest", *(f"budget_{number:02d}" for number in range(1, count + 1)))
+    return ("largest", *search.budget_names(of_model(model)["export"]["budgets"]))
 
 
 def converted_for(device):
