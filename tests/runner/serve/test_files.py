@@ -176,6 +176,16 @@ def test_slices_that_do_not_match_the_layers_are_refused(command: tuple[str, ...
     assert "member_00: ncnn cannot load its weights" in refusal(command, str(pool.folder))
 
 
+@pytest.mark.parametrize("values", [{"accuracy": -3.5}, {"energy_mj": -0.02}], ids=str)
+def test_a_predicted_accuracy_or_a_measured_energy_may_be_below_zero(
+    command: tuple[str, ...], pool: TinyPool, values: dict[str, float]
+) -> None:
+    """The rule writes such a pool, and the server in Python reads it."""
+    reseal(pool.folder, lambda index: replace(index, members=(replace(index.members[0], **values), *index.members[1:])))
+    done = subprocess.run([*command, "--check", str(pool.folder)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -88,7 +88,8 @@ inline Member member(Words& words, const std::string& folder) {
     Member found;
     found.name = safe_name(words, "a member's name");
     auto number = [&](const char* name, double& value) { words.expect(name); value = words.number(name); };
-    number("accuracy", found.accuracy);
+    words.expect("accuracy");
+    found.accuracy = words.finite("accuracy");  // a predicted one is a sum of drops, and may be below 0
     number("latency_ms", found.latency_ms);
     number("compute_ms", found.split_ms[0]);
     number("memory_ms", found.split_ms[1]);
@@ -100,7 +101,7 @@ inline Member member(Words& words, const std::string& folder) {
     found.peak_bytes = words.count("peak_bytes", size_t{1} << 40);
     words.expect("energy_mj");
     const std::string energy = words.word("energy_mj");
-    if (energy != "-") found.energy_mj = Words(energy, "energy_mj").number("energy_mj");
+    if (energy != "-") found.energy_mj = Words(energy, "energy_mj").finite("energy_mj");  // above idle, measured with noise
     words.expect("input");
     found.input_blob = words.word("a blob");
     const std::vector<std::string> sizes = split(words.word("the size of the input"), 'x');

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <locale>
 #include <sstream>
 #include <string>
@@ -34,16 +35,11 @@ public:
         if (found != name) refuse("expected " + std::string(name) + ", not " + found);
     }
 
+    // A number that is finite.
+    double finite(const char* what) { return within(what, -std::numeric_limits<double>::max(), "expected a number"); }
+
     // A number that is finite and not negative.
-    double number(const char* what) {
-        const std::string text = word(what);
-        std::istringstream stream(text);
-        stream.imbue(std::locale::classic());
-        double value = 0.0;
-        if (!(stream >> value) || !stream.eof() || !std::isfinite(value) || value < 0)
-            refuse(std::string(what) + " is " + text + ", expected a number that is not negative");
-        return value;
-    }
+    double number(const char* what) { return within(what, 0.0, "expected a number that is not negative"); }
 
     // A count of at most some value.
     size_t count(const char* what, size_t most) { return parsed(word(what), what, most); }
@@ -65,6 +61,15 @@ public:
     }
 
 private:
+    double within(const char* what, double least, const char* expected) {
+        const std::string text = word(what);
+        std::istringstream stream(text);
+        stream.imbue(std::locale::classic());
+        double value = 0.0;
+        if (!(stream >> value) || !stream.eof() || !std::isfinite(value) || value < least) refuse(std::string(what) + " is " + text + ", " + expected);
+        return value;
+    }
+
     std::string place_;
     std::istringstream stream_;
 };
