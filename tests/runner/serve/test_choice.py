@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from autotailor.runtime import Entry, Monitor, Policy, Table, decide
+from autotailor.runtime.controller import best_of
 from autotailor.runtime.waits import Quota
 from compiled import compiled
 
@@ -66,6 +67,10 @@ int main() {
         } else if (what == "quota") {
             const double cores = number(words), period_ms = number(words);
             monitor.waits.move_to_quota({cores, period_ms}, {number(words), period_ms});
+        } else if (what == "best") {
+            std::vector<size_t> rows;
+            for (std::string row; words >> row;) rows.push_back(static_cast<size_t>(std::stod(row)));
+            std::printf("%zu\n", chooser->best_of(rows));
         } else if (what == "decide") {
             const size_t active = static_cast<size_t>(number(words));
             const Decision found = chooser->decide(monitor, policy, active, number(words));
@@ -84,6 +89,7 @@ class Twins:
 
     lines: list[str] = field(default_factory=list)
     expected: list[tuple[int, str, list[float]]] = field(default_factory=list)
+    best: list[int] = field(default_factory=list)
     forgotten: int = 0
     stepped: int = 0
     moved: int = 0
@@ -152,6 +158,9 @@ def replayed(twins: Twins, seed: int) -> None:
         twins.say("decide", active, since)
         known = [*monitor.load.slowdown, monitor.load.waiting, monitor.forecast.factor(policy.horizon)]
         twins.expected.append((decision.row, decision.event, [decision.latency_ms, *known]))
+        loaded = sorted(rng.choice(len(table), min(3, len(table)), replace=False).tolist())
+        twins.say("best", *loaded)
+        twins.best.append(best_of(loaded, table, monitor, policy, battery))
         active = decision.row if rng.random() < 0.8 else int(rng.integers(len(table)))
 
 
@@ -169,8 +178,9 @@ def test_decisions_and_what_is_known_of_the_load_are_the_same(program: Path) -> 
     assert twins.moved > 10  # how often waits were moved to another quota
     text = "".join(f"{line}\n" for line in twins.lines)
     said = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert len(said) == len(twins.expected) == 60 * 70
-    for line, (row, event, values) in zip(said, twins.expected, strict=True):
+    assert len(said) == 2 * len(twins.expected) == 2 * 60 * 70
+    assert [int(line) for line in said[1::2]] == twins.best
+    for line, (row, event, values) in zip(said[::2], twins.expected, strict=True):
         found_row, found_event, *found = line.split("|")
         assert (int(found_row), found_event) == (row, event)
         np.testing.assert_allclose([float(each) for each in found], values, rtol=1e-7)

@@ -90,14 +90,14 @@ public:
         return {active, Event::stay, bound(active)};
     }
 
-    // The best of some rows that fits after decide; of those that do not fit, the fastest.
+    // The best of some rows that fits after decide; of those that do not fit, the fastest under the load of now.
     template <class Rows>
     size_t best_of(const Rows& rows) const {
         size_t found = *rows.begin();
         auto is_better = [&](size_t a, size_t b) {
             const bool a_fits = demand_[a] <= limit_, b_fits = demand_[b] <= limit_;
             if (a_fits != b_fits) return a_fits;
-            return a_fits ? ranking_[a] > ranking_[b] : table.latency_ms[a] < table.latency_ms[b];
+            return a_fits ? ranking_[a] > ranking_[b] : bound(a) < bound(b);
         };
         for (size_t row : rows)
             if (is_better(row, found)) found = row;
