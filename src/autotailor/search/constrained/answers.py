@@ -8,7 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
+from autotailor.search.constrained.question import WITHIN
 from autotailor.search.constrained.solver import Best, Solver
+
+APART = 1e-8
+"""Values that differ by this share of the range of their metric count as equal."""
 
 
 class Answers:
@@ -26,6 +30,8 @@ class Answers:
         least: a value of each swept constraint that no SubNet is below ``[swept]``.
         highest: a limit of each swept constraint that lets all SubNets through, or the fixed limit ``[swept]``.
         range: the difference of both without the fixed limit, above 0 ``[swept]``.
+        apart: values that differ by this count as equal ``[swept]``. It is above what the solver takes for rounding,
+            which a SubNet may exceed its limit by: at a limit that is lower by this, the same SubNet is no answer.
         worst: the lowest objective of the space, before its link.
         found: the answers.
         corners: ``[n, swept]``, where each answer was asked for.
@@ -42,6 +48,8 @@ class Answers:
         highest = np.array([program.highest[rows].max() for rows in owned])
         self.range = np.maximum(highest - self.least, 1e-300)
         self.highest = np.minimum(highest, limits[self.swept])
+        size = np.maximum(np.abs(self.least), np.abs(self.highest))
+        self.apart = np.maximum(APART * self.range, 4 * WITHIN * size)
         self.worst = program.constant - float(program.reduced_loss.least[0]) - program.range_of_loss
         self.found: list[Best] = []
         self.linear = np.empty(0)

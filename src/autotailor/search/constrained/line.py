@@ -17,9 +17,6 @@ import numpy as np
 from autotailor.ir.space.metric import FloatArray
 from autotailor.search.constrained.answers import Answers
 
-APART = 1e-8
-"""Values that differ by this share of the range of their metric count as equal."""
-
 
 @dataclass(frozen=True)
 class Interval:
@@ -53,7 +50,7 @@ class Line:
         return max((self._gap(answers, interval) for interval in self.open), default=0.0)
 
     def _gap(self, answers: Answers, interval: Interval) -> float:
-        end = answers.spent[interval.number, 0] - APART * answers.range[0]
+        end = answers.spent[interval.number, 0] - answers.apart[0]
         below = answers.within(np.array([interval.low, *self.rest]))
         inside = answers.within(np.array([end, *self.rest]))
         if not inside.any():
@@ -81,7 +78,7 @@ class _Tracer:
         self._open(float(answers.least[0]), float(answers.highest[0]))
         while self.heap and len(self.asked) < points:
             _, _, interval = heapq.heappop(self.heap)
-            high = float(answers.spent[interval.number, 0] - APART * answers.range[0])
+            high = float(answers.spent[interval.number, 0] - answers.apart[0])
             if high > interval.low:
                 middle = (interval.low + high) / 2
                 self._open(interval.low, middle)

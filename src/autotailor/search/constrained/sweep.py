@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.constrained.answers import Answers
+from autotailor.search.constrained.answers import APART, Answers
 from autotailor.search.constrained.constraint import Amount, Constraint
-from autotailor.search.constrained.line import APART, Line, trace
+from autotailor.search.constrained.line import Line, trace
 from autotailor.search.constrained.solve import check, limits_of
 from autotailor.search.constrained.solver import Solver
 from autotailor.search.errors import SearchError
@@ -127,7 +127,7 @@ def _lines(answers: Answers, points: int, levels: int) -> list[Line]:
         widest = int(np.argmax(gaps))
         below, above = lines[widest], lines[widest + 1]
         top = max((answers.spent[n, 1] for n in above.asked.values() if n is not None), default=-np.inf)
-        if gaps[widest] == 0.0 or top <= below.rest[0] + 2 * APART * answers.range[1]:
+        if gaps[widest] == 0.0 or top <= below.rest[0] + 2 * answers.apart[1]:
             break
         level = (below.rest[0] + top) / 2
         lines.insert(widest + 1, trace(answers, np.array([level]), points))
@@ -147,7 +147,7 @@ def _between(answers: Answers, below: Line, above: Line) -> float:
         number = numbers[int(np.searchsorted(ends, limit))]
         inside = answers.within(np.array([limit, above.rest[0]]))
         if number is not None and inside.any():
-            allowed = answers.within(np.array([start, below.rest[0]]) + APART * answers.range)
+            allowed = answers.within(np.array([start, below.rest[0]]) + answers.apart)
             lower = answers.linear[allowed].max() if allowed.any() else answers.linear[inside].min()
             worst = max(worst, answers.difference(lower, answers.found[number].bound))
         start = limit
@@ -157,7 +157,7 @@ def _between(answers: Answers, below: Line, above: Line) -> float:
 def _non_dominated(answers: Answers) -> IntArray:
     """Numbers of the answers that no other one beats, by rising first constraint; of equal ones the first."""
     costs = np.column_stack([answers.spent, -answers.linear])
-    tolerance = APART * np.append(answers.range, answers.solver.program.range_of_loss)
+    tolerance = np.append(answers.apart, APART * answers.solver.program.range_of_loss)
     kept = []
     for number, own in enumerate(costs):
         as_good = (costs <= own + tolerance).all(axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, canonical
 from autotailor.search import Constraint, Objectives, SearchError, constrained_front
+from autotailor.search.constrained.answers import Answers
 from autotailor.search.constrained.sweep import ConstrainedFront
 from autotailor.search.front import non_dominated
 
@@ -94,6 +96,37 @@ def test_a_front_of_three_metrics_holds_proven_subnets_and_its_gaps(
     assert (front.gap == 0.0) == (points == 10_000)
     assert missed(front, costs, accuracy, at_levels) <= front.gap + 1e-7
     assert 0 < missed(front, costs, accuracy, anywhere) <= front.gap_between + 1e-7
+
+
+@pytest.mark.parametrize("offset", [0.0, 20.0, 1e4, -1e4])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_a_cost_that_hardly_varies_has_a_complete_front(
+    offset: float,
+    axes: int,
+    objectives: Objectives,
+    constraints: dict[str, Constraint],
+    everything: IntArray,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the solver takes for rounding is a share of the limit, and exceeds a share of what the cost varies by."""
+    asked, at = [], Answers.at
+
+    def counted(answers: Answers, corner: FloatArray) -> int | None:
+        asked.append(corner)
+        assert len(asked) < 5000, "it asks without end"
+        return at(answers, corner)
+
+    monkeypatch.setattr(Answers, "at", counted)
+    cost = replace(objectives.cost, constant=objectives.cost.constant + offset)
+    swept = [Constraint(cost), constraints["parameters"]][:axes]
+    front = constrained_front(objectives.accuracy, swept, points=500, levels=3)
+    assert front is not None
+    costs = np.stack([each.metric.predict(everything) for each in swept], axis=1)
+    accuracy = objectives.accuracy.predict(everything)
+    best = [accuracy[(costs <= spent + 1e-9 * (1 + abs(offset))).all(axis=1)].max() for spent in front.spent]
+    assert front.values == pytest.approx(best)
+    if axes == 1:
+        assert len(front.rows) == len(non_dominated(costs[:, 0], accuracy))
 
 
 def test_budgets_that_nothing_meets_have_no_front(objectives: Objectives, constraints: dict[str, Constraint]) -> None:
