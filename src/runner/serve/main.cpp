@@ -96,6 +96,7 @@ static void serve(const CommandLine& line) {
     action.sa_handler = [](int) { is_over = 1; };
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);  // who reads standard output may have gone: the socket is removed all the same
     std::cout << "serving " << server.engine().pool().model << " with " << server.engine().pool().members.size() << " members at " << server.listener().text() << std::endl;
     server.run(is_over);
     if (server.is_abandoned()) std::cerr << "no request has come for " << lease_s << " s (--lease-s), so that the server has ended" << std::endl;

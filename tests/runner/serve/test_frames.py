@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import struct
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -13,8 +14,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compiled import compiled
 from pools import SIDES, TinyPool, tiny_pool
-from served import ERROR, HEADER, INFER, MAGIC, METRICS, REPLY, SET, STATUS, STOP, Client, Refused, Serving, infer_body
+from served import (
+    ERROR,
+    HEADER,
+    INFER,
+    MAGIC,
+    METRICS,
+    REPLY,
+    SET,
+    STATUS,
+    STOP,
+    Client,
+    Refused,
+    Serving,
+    infer_body,
+    ncnn_headers,
+)
 
 LARGEST = max(SIDES)
 IMAGE = np.random.default_rng(5).normal(size=(3, LARGEST, LARGEST)).astype(np.float32)
@@ -105,6 +122,55 @@ def test_a_client_that_sends_its_last_request_gets_an_answer(command: tuple[str,
         assert client.receive()[:2] == (INFER + REPLY, sent)
         with pytest.raises(EOFError):
             client.receive()
+
+
+PATIENCE = r"""
+#include <time.h>
+
+static time_t ahead = 0;
+static int moved(clockid_t clock, timespec* time) {
+    const int code = clock_gettime(clock, time);
+    time->tv_sec += ahead;
+    return code;
+}
+
+#include <condition_variable>
+#include <future>
+#include <thread>
+#define clock_gettime moved
+#include "engine/clock.h"
+#undef clock_gettime
+#include "wire/server.h"
+
+int main() {
+    int ends[2];
+    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends);
+    Connection client(ends[0]);
+    const std::string request = packed_frame(kind_status, 7, ""), part = request.substr(0, 9);
+    Frame frame;
+    send(ends[1], request.data(), request.size(), 0);
+    client.read(100);
+    client.is_queued = client.next(100, frame);
+    ahead = 60;
+    std::printf("%d%d", client.is_queued, client.is_stuck());
+    client.is_queued = false;
+    client.drop(frame);
+    send(ends[1], part.data(), part.size(), 0);
+    client.read(100);
+    std::printf("%d", client.is_stuck());
+    ahead = 120;
+    std::printf("%d", client.is_stuck());
+}
+"""
+
+
+def test_a_client_that_waits_for_its_turn_is_not_taken_for_a_stuck_one(tmp_path: Path) -> None:
+    """Eight clients of a network that takes five seconds wait for longer than a client may pause within a frame."""
+    program = compiled(tmp_path, PATIENCE, *ncnn_headers(), "-fopenmp")
+    said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    assert (
+        said == "1001"
+    )  # queued, not stuck; a part of a frame, not stuck; stuck when the part has been there for long
 
 
 def test_the_ninth_client_is_told_that_there_are_eight(command: tuple[str, ...], pool: TinyPool) -> None:
@@ -250,6 +316,16 @@ def test_sigterm_ends_it_with_its_status(command: tuple[str, ...], pool: TinyPoo
         said, _ = server.process.communicate(timeout=60)
         assert json.loads(said)["counters"]["inferences"] == 1
         assert not server.path.exists()
+
+
+def test_it_ends_in_order_where_nobody_reads_what_it_says(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+        assert not server.path.exists()
+        server.process.stdout = None
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -122,6 +123,15 @@ def test_a_client_that_goes_while_its_pool_is_opened_costs_nothing(command: tupl
                 client.ask(RELOAD)
             assert server.descriptors() <= before
             assert is_of(pool, client.infer_with(2, IMAGE).outputs)
+
+
+def test_a_client_that_sends_nothing_more_hears_that_the_pool_is_open(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server, server.client() as client:
+        sent = client.send(RELOAD)
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.receive()[:2] == (RELOAD + REPLY, sent)
+        with pytest.raises(EOFError):
+            client.receive()
 
 
 def test_what_a_client_sets_while_the_pool_is_opened_stays(command: tuple[str, ...], pool: TinyPool) -> None:

@@ -26,12 +26,14 @@ public:
     static constexpr size_t most_unread = 1 << 20;  // bytes of answers; a client with more of them waits for its turn
 
     int descriptor() const { return socket_.get(); }
-    bool is_over() const { return (is_over_ || (has_ended_ && !is_queued)) && !wants_write(); }
+    bool is_over() const { return (is_over_ || (has_ended_ && !is_queued && !is_owed)) && !wants_write(); }
     bool wants_write() const { return out_.size() > sent_; }
     bool may_ask() const { return !is_over_ && out_.size() - sent_ < most_unread; }
     bool may_read() const { return may_ask() && !has_ended_ && !is_queued; }
-    bool is_stuck() const { return (used_ < in_.size() || wants_write()) && wall_ms() - seen_ms_ > patience_ms; }
+    // A client that waits for its turn has done its part, however long the inferences of others take.
+    bool is_stuck() const { return !is_queued && (used_ < in_.size() || wants_write()) && wall_ms() - seen_ms_ > patience_ms; }
     bool is_queued = false;  // waits for its turn with a whole frame
+    bool is_owed = false;    // waits until the pool is opened anew
 
     // Takes what has come, up to what one frame may have; the rest stays with the system.
     void read(size_t most) {
@@ -58,7 +60,10 @@ public:
     bool next(size_t most, Frame& frame) {
         return first_frame(in_.data() + used_, in_.size() - used_, most, frame);
     }
-    void drop(const Frame& frame) { used_ += header_bytes + frame.length; }
+    void drop(const Frame& frame) {
+        used_ += header_bytes + frame.length;
+        seen_ms_ = wall_ms();
+    }
 
     void answer(uint16_t kind, uint64_t id, const std::string& body) {
         out_ += packed_frame(kind, id, body);
@@ -220,12 +225,14 @@ private:
             check_successor(before->pool(), pool);
             return std::make_unique<Engine>(std::move(pool), settings, sensors_);
         });
+        client.is_owed = true;
     }
 
     // Lets an engine of the new pool take the old one's place, between two requests, once it is there.
     void succeed() {
         if (!successor_.valid() || successor_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
         Connection* const client = std::exchange(reloader_, nullptr);
+        if (client) client->is_owed = false;
         asked_ms_ = wall_ms();
         try {
             std::unique_ptr<Engine> after = successor_.get();
