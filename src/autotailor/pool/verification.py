@@ -63,7 +63,7 @@ def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: floa
 def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: float) -> Verified:
     error = _weight_error(pool, member, own)
     found = compare(member.name, "ncnn", "", lambda images: run_member(pool, member, images), own.images, own.logits)
-    if found.max_relative_error > tolerance:
+    if not found.max_relative_error <= tolerance:  # nor NaN, where one of both answers no numbers
         raise PoolError(
             f"member {member.name} (SubNet {own.subnet.id}) differs from the SuperNet by a relative error of "
             f"{found.max_relative_error:.2e}, {tolerance:.0e} is allowed: raise pool.tolerance where pool.precision is "

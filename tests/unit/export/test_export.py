@@ -58,10 +58,11 @@ def test_the_pytorch_file_takes_any_batch(exported: Path) -> None:
     assert module(torch.randn(5, 3, 20, 20)).shape == (5, 5)
 
 
+@pytest.mark.parametrize("answer", [0.0, np.nan])
 def test_a_runtime_that_computes_something_else_is_caught(
-    resnet_net: autotailor.SuperNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answer: float, resnet_net: autotailor.SuperNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RUNTIME, "run", lambda directory, x: np.zeros((len(x), 5), dtype=np.float32))
+    monkeypatch.setattr(RUNTIME, "run", lambda directory, x: np.full((len(x), 5), answer, dtype=np.float32))
     splits, subnet = tiny_data.splits(), resnet_net.largest()
     statistics = calibrate(resnet_net.module().eval(), subnet, splits, CALIBRATION)
     with pytest.raises(ExportError, match=r"model\.ncnn differs from the SuperNet"):

@@ -49,6 +49,14 @@ def test_every_member_answers_as_the_supernet(tmp_path: Path, name: str) -> None
     assert shared < sum(own.weights.stat().st_size for own in found)
 
 
+def test_a_member_is_refused_where_the_supernet_answers_no_numbers(members: Members, tmp_path: Path) -> None:
+    net, [(own, known), *others] = members
+    spoilt = replace(own, logits=own.logits * np.float32(np.nan))
+    with pytest.raises(PoolError, match=r"member_00 .*differs from the SuperNet by a relative error of nan"):
+        write_pool(tmp_path / "pool", net, [(spoilt, known), *others], ORIGIN)
+    assert not (tmp_path / "pool").exists()
+
+
 def test_the_document_and_the_index_say_the_same(members: Members, tmp_path: Path) -> None:
     net, found = members
     origin = replace(ORIGIN, further={"front": {"subnets": 3}})
