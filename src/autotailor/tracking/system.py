@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 
 import psutil
 
@@ -49,7 +50,7 @@ def _interval() -> float:
     """Seconds between two samples; what is no number above zero is the default."""
     with suppress(ValueError):
         seconds = float(os.environ.get(INTERVAL, SECONDS))
-        return seconds if seconds > 0 else SECONDS
+        return min(seconds, threading.TIMEOUT_MAX) if seconds > 0 else SECONDS
     return SECONDS
 
 
@@ -57,27 +58,61 @@ class _Machine:
     """This machine, from its creation on."""
 
     def __init__(self) -> None:
-        psutil.cpu_percent()  # the share is that since the last call
+        _processors()  # the share is that since the last call
         self._network = _transferred()
         self._gpus = _gpus()
 
     def metrics(self) -> dict[str, float]:
         """The share of the processors since the last call, and what memory, disk, network and GPUs say now."""
-        memory, disk = psutil.virtual_memory(), psutil.disk_usage(os.curdir)
-        received, sent = (now - begin for now, begin in zip(_transferred(), self._network, strict=True))
-        found = {
-            "cpu_utilization_percentage": psutil.cpu_percent(),
-            "system_memory_usage_megabytes": memory.used / MEGABYTE,
-            "system_memory_usage_percentage": 100 * memory.used / memory.total,
-            "disk_usage_megabytes": disk.used / MEGABYTE,
-            "disk_usage_percentage": disk.percent,
-            "disk_available_megabytes": disk.free / MEGABYTE,
-            "network_receive_megabytes": received,
-            "network_transmit_megabytes": sent,
-        }
+        found = _processors() | _memory() | _disk()
+        found |= {key: now - self._network.get(key, 0.0) for key, now in _transferred().items()}
         for number, gpu in enumerate(self._gpus):
             found |= {f"gpu_{number}_{key}": value for key, value in gpu.metrics().items()}
         return {f"system/{key}": round(float(value), 1) for key, value in found.items()}
+
+
+def _readable(read: Callable[[], dict[str, float]]) -> Callable[[], dict[str, float]]:
+    """The same function, which finds nothing where the machine hides what it reads, as phones and containers may."""
+
+    @wraps(read)
+    def found() -> dict[str, float]:
+        with suppress(OSError, psutil.Error):
+            return read()
+        return {}
+
+    return found
+
+
+@_readable
+def _processors() -> dict[str, float]:
+    return {"cpu_utilization_percentage": psutil.cpu_percent()}
+
+
+@_readable
+def _memory() -> dict[str, float]:
+    memory = psutil.virtual_memory()
+    return {
+        "system_memory_usage_megabytes": memory.used / MEGABYTE,
+        "system_memory_usage_percentage": 100 * memory.used / memory.total,
+    }
+
+
+@_readable
+def _disk() -> dict[str, float]:
+    disk = psutil.disk_usage(os.curdir)
+    return {
+        "disk_usage_megabytes": disk.used / MEGABYTE,
+        "disk_usage_percentage": disk.percent,
+        "disk_available_megabytes": disk.free / MEGABYTE,
+    }
+
+
+@_readable
+def _transferred() -> dict[str, float]:
+    """Megabytes received and sent since the machine has started; none where the machine has no network."""
+    counted = psutil.net_io_counters()
+    received, sent = (counted.bytes_recv, counted.bytes_sent) if counted else (0, 0)
+    return {"network_receive_megabytes": received / MEGABYTE, "network_transmit_megabytes": sent / MEGABYTE}
 
 
 class _Gpu:
@@ -108,9 +143,3 @@ def _gpus() -> list[_Gpu]:
         return [_Gpu(pynvml, pynvml.nvmlDeviceGetHandleByIndex(k)) for k in range(pynvml.nvmlDeviceGetCount())]
     except Exception:  # ImportError, or an error of the library: there is no driver
         return []
-
-
-def _transferred() -> tuple[float, float]:
-    """Megabytes received and sent since the machine has started."""
-    counted = psutil.net_io_counters()
-    return (counted.bytes_recv / MEGABYTE, counted.bytes_sent / MEGABYTE) if counted else (0.0, 0.0)

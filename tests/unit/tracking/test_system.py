@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from autotailor import tracking
@@ -41,6 +42,27 @@ def test_the_machine_is_sampled_while_a_rule_runs_and_at_its_end(
         assert all(key.startswith("system/") for key in sample)
     monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false")
     assert sampled(tmp_path / "off", 0.0) == []
+
+
+@pytest.mark.parametrize("hidden", ["cpu_percent", "net_io_counters", "disk_usage", "virtual_memory"])
+def test_what_the_machine_hides_is_left_out(hidden: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phones and hardened containers hide files of ``/proc``; a rule must not fail for its page of metrics."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/proc/stat")
+
+    (whole,) = sampled(tmp_path / "whole", 0.0)
+    monkeypatch.setattr(psutil, hidden, refuse)
+    (sample,) = sampled(tmp_path / "hidden", 0.0)
+    assert {} != sample.keys() < whole.keys()
+
+
+@pytest.mark.parametrize("interval", ["inf", "1e300", "nan", "-1", "often"])
+def test_with_an_interval_that_makes_no_sense_the_end_is_sampled(
+    interval: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", interval)
+    assert len(sampled(tmp_path, 0.0)) == 1
 
 
 def test_gpus_are_sampled_where_their_library_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
