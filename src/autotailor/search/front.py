@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,11 @@ def non_dominated(cost: FloatArray, accuracy: FloatArray) -> IntArray:
     return np.asarray(order[sorted_accuracy > best_before], dtype=np.int64)
 
 
+def rounded_up(value: float) -> str:
+    """A cost with four significant digits that is not below the cost, so that a budget of it can be kept."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(value)):.4g}"
+
+
 @dataclass(frozen=True, eq=False)
 class Front:
     """SubNets that no other known SubNet dominates, by rising cost, which is also rising accuracy.
@@ -117,8 +123,8 @@ class Front:
             title, unit = self.kind.title, self.kind.unit
             raise SearchError(
                 f"{name} of {budget:.4g} {unit}: every SubNet of this space has {title} of at least "
-                f"{self.cost[0]:.4g} {unit}, as predicted; raise the budget to this, or offer smaller choices in "
-                "model.space"
+                f"{rounded_up(float(self.cost[0]))} {unit}, as predicted; raise the budget to this, or offer smaller "
+                "choices in model.space"
             )
         return row
 

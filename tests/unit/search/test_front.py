@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +52,18 @@ def test_a_budget_below_reach(objectives: Objectives, result: SearchResult) -> N
         SearchError, match=r"budget_01 of 0.001 ms: every SubNet .* latency of at least .* raise the budget"
     ):
         result.front.at(0.001, "budget_01")
+
+
+@settings(max_examples=200, deadline=None)
+@given(cheapest=st.floats(1e-6, 1e6))
+def test_the_budget_that_a_refusal_names_can_be_kept(result: SearchResult, cheapest: float) -> None:
+    front = replace(result.front, cost=result.front.cost - result.front.cost[0] + cheapest)
+    with pytest.raises(SearchError) as refused:
+        front.at(0.5 * cheapest)
+    said = re.search(r"of at least (\S+) ms", str(refused.value))
+    assert said is not None
+    assert front.position(float(said[1])) >= 0
+    assert float(said[1]) <= 1.001001 * cheapest
 
 
 @settings(max_examples=100, deadline=None)
