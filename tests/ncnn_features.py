@@ -25,7 +25,22 @@ def resized(height: int, width: int, **attributes: object) -> OperatorFeature:
     return feature("Resize", IMAGE, (1, 8, height, width), **attributes)
 
 
+def pooled(kind: str, height: int, width: int, **attributes: object) -> OperatorFeature:
+    values = {"kernel_shape": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0), **attributes}
+    return feature(kind, IMAGE, (1, 8, height, width), **values)
+
+
 CASES = {
+    "largest of windows": pooled("MaxPool", 3, 4, kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
+    "largest of windows, rounded up": pooled("MaxPool", 3, 4, ceil_mode=1),
+    "means": pooled("AveragePool", 3, 4, kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
+    "means that count pads": pooled("AveragePool", 3, 4, kernel_shape=(3, 3), pads=(1, 1, 1, 1), count_include_pad=1),
+    "means, rounded up": pooled("AveragePool", 3, 4, ceil_mode=1),
+    "means of whole windows": pooled(
+        "AveragePool", 3, 7, strides=(2, 1), kernel_shape=(2, 1), ceil_mode=1, count_include_pad=1
+    ),
+    "layer norm": feature("LayerNormalization", TOKENS, TOKENS, (8,), (8,), axis=-1, epsilon=1e-5),
+    "layer norm of pixels": feature("LayerNormalization", IMAGE, IMAGE, (6, 7), (6, 7), axis=2, epsilon=1e-5),
     "pad, zeros": pads(0, 0, 1, 2, 0, 0, 0, 3),
     "pad, reflection": pads(0, 0, 1, 2, 0, 0, 2, 1, mode="reflect"),
     "pad, edges": pads(0, 0, 1, 0, 0, 0, 2, 1, mode="edge"),

@@ -17,7 +17,7 @@ from autotailor.profiling import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers import fragment, ncnn_shape
 from autotailor.profiling.runtimes.ncnn.param import operator_lines, param_text
 from autotailor.profiling.runtimes.onnxruntime.replicas import Model
-from ncnn_features import CASES, IMAGE, LINEAR, TOKENS, feature, pads, resized
+from ncnn_features import CASES, IMAGE, LINEAR, TOKENS, feature, pads, pooled, resized
 
 Array = npt.NDArray[np.float32]
 
@@ -78,6 +78,14 @@ REFUSED = {
     "batch": (feature("ReduceSum", IMAGE, (1, 8, 6, 7), axes=(0,), keepdims=1), "reduce the batch"),
     "coordinates": (resized(9, 5, **LINEAR, coordinate_transformation_mode="asymmetric"), "at asymmetric coordinates"),
     "vectors": (feature("InstanceNormalization", TOKENS, TOKENS, (5,), (5,), epsilon=1e-5), "channels of images"),
+    "one pixel": (resized(1, 1, **LINEAR, coordinate_transformation_mode="pytorch_half_pixel"), "cannot resize"),
+    "all tokens": (feature("LayerNormalization", TOKENS, TOKENS, (5, 8), (5, 8), axis=1), "all axes"),
+    "all of an image": (feature("LayerNormalization", IMAGE, IMAGE, (8, 6, 7), (8, 6, 7), axis=-3), "all axes"),
+    "pads at one end": (pooled("MaxPool", 3, 3, kernel_shape=(3, 3), pads=(0, 0, 1, 1)), "equal pads at both ends"),
+    "pads at two corners": (pooled("AveragePool", 3, 4, pads=(1, 0, 0, 1)), "equal pads at both ends"),
+    "dilated": (pooled("MaxPool", 5, 6, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(3, 3)), "no dilation"),
+    "a window behind the image": (pooled("MaxPool", 4, 4, pads=(1, 1, 1, 1), ceil_mode=1), "begin within the image"),
+    "a mean beyond the pads": (pooled("AveragePool", 3, 4, ceil_mode=1, count_include_pad=1), "begin within the image"),
     "three operands": (OperatorFeature("Max", (IMAGE, IMAGE, IMAGE), (IMAGE,)), "two operands"),
 }
 

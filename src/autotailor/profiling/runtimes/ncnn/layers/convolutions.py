@@ -44,7 +44,13 @@ def pooling(feature: OperatorFeature) -> Layer:
     """Pooling over a window."""
     alone(feature)
     kernel = tuple(feature.attribute("kernel_shape"))
-    strides, _, pads = window(feature, kernel)
+    strides, dilations, pads = window(feature, kernel)
+    if not _pools_alike(feature, kernel):
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn cannot compute {feature.kind} with the kernel {list(kernel)}, strides "
+            f"{list(strides)}, pads {list(pads)} and dilations {list(dilations)} as ONNX does; expected equal pads at "
+            "both ends, no dilation, and windows that all begin within the image"
+        )
     average = feature.kind == "AveragePool"
     params: list[tuple[int, Value]] = [(0, int(average)), (1, kernel[1]), (11, kernel[0])]
     params += [(12, strides[0]), (13, pads[0]), (2, strides[1]), (3, pads[1])]
@@ -52,6 +58,24 @@ def pooling(feature: OperatorFeature) -> Layer:
     if average:
         params += [(6, int(feature.attribute("count_include_pad", 0)))]
     return Layer("Pooling", tuple(params))
+
+
+def _pools_alike(feature: OperatorFeature, kernel: Shape) -> bool:
+    """Whether ncnn has the same windows as ONNX, and divides their sums by the same numbers.
+
+    With ``ceil_mode``, ONNX leaves out a last window that begins behind the image, and a mean that counts pads does not
+    count what such a window exceeds the pads by. ncnn does neither.
+    """
+    strides, dilations, pads = window(feature, kernel)
+    if set(dilations) != {1} or pads[:2] != pads[2:]:
+        return False
+    sides = zip(feature.inputs[0][2:], kernel, strides, pads[:2], strict=True)
+    rests = [(side + 2 * pad - size, stride) for side, size, stride, pad in sides]
+    is_ceil = bool(feature.attribute("ceil_mode", 0))
+    found = tuple((-(-rest // stride) if is_ceil else rest // stride) + 1 for rest, stride in rests)
+    counts_pads = feature.kind == "AveragePool" and bool(feature.attribute("count_include_pad", 0))
+    is_exceeded = is_ceil and any(rest % stride for rest, stride in rests)
+    return found == tuple(feature.outputs[0][2:]) and not (counts_pads and is_exceeded)
 
 
 @writes("GlobalAveragePool", "GlobalMaxPool")

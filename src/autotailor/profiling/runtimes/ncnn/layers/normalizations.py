@@ -25,7 +25,13 @@ def layer_norm(feature: OperatorFeature) -> Layer:
     """Layer normalisation over the last axes, with gain and shift."""
     alone(feature)
     shape = feature.inputs[0]
-    size = math.prod(shape[int(feature.attribute("axis", -1)) % len(shape) :])
+    first = int(feature.attribute("axis", -1)) % len(shape)
+    if first == 0 or (first == 1 and len(shape) > 2):
+        raise ProfilingError(
+            f"operator {feature.id}: ncnn cannot normalise all axes of an activation of shape {list(shape)} together; "
+            "expected fewer axes, the last ones"
+        )
+    size = math.prod(shape[first:])
     epsilon = float(feature.attribute("epsilon", EPSILON))
     return Layer("LayerNorm", ((0, size), (1, epsilon), (2, int(bool(feature.weights)))), in_place=True)
 

@@ -31,9 +31,13 @@ def resize(feature: OperatorFeature) -> Layer:
 
 
 def _is_known(feature: OperatorFeature, mode: str, at: str) -> bool:
-    """Whether ncnn computes the same as ONNX; ncnn's nearest pixel is the one at floor(x / scale)."""
+    """Whether ncnn computes the same as ONNX; ncnn's nearest pixel is the one at floor(x / scale).
+
+    A side of one pixel is the first pixel at ``pytorch_half_pixel`` coordinates, and the middle one in ncnn.
+    """
     if mode != "nearest":
-        return mode in TYPES and at in ALIGNED
+        is_first = at == "pytorch_half_pixel" and 1 in feature.outputs[0][2:]
+        return mode in TYPES and at in ALIGNED and not is_first
     if at == "asymmetric" and feature.attribute("nearest_mode") == "floor":
         return True
     grows = all(t % s == 0 for s, t in zip(feature.inputs[0][2:], feature.outputs[0][2:], strict=True))
