@@ -8,6 +8,7 @@ waiting. Nothing of a frame is unpickled, and nothing names a file.
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import threading
@@ -29,6 +30,8 @@ PATIENCE_S = 30.0
 """Seconds that a client may pause within a frame, or leave an answer untaken."""
 TOO_LARGE = ": resize pictures to the largest member's input before they are sent, and connect again"
 WAKE_S = 0.2
+PASSING = (errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPERM, errno.EPROTO)
+"""Why a client cannot be accepted now, though the next one or a later moment may be better (man 2 accept)."""
 FAREWELL_S = 1.0
 
 
@@ -98,10 +101,14 @@ class Server:
                 connection, _ = self._listening.accept()
             except TimeoutError:
                 continue
-            except OSError:
+            except OSError as error:
                 if self.stopped.is_set():  # ``close`` ends the waiting
                     return
-                raise
+                if error.errno not in PASSING:
+                    raise
+                logger.warning("a client cannot be accepted (%s); it waits", error.strerror)
+                self.stopped.wait(WAKE_S)
+                continue
             self._welcome(connection)
 
     def start(self) -> threading.Thread:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,28 @@ def test_a_client_gets_what_it_asks_for(running: Served) -> None:
         assert client.metrics() == "pictures 1\n"
         assert client.set(rate=2.0, pin=None) == {"deadline_ms": 5.0, "rate": 2.0, "pin": None}
     assert recorder.settings["rate"] == 2.0
+
+
+def test_a_process_without_descriptors_to_spare_accepts_its_client_later(local: Served) -> None:
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    with socket.socket(socket.AF_UNIX) as client:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(before, 256), most))
+        try:
+            with suppress(OSError):  # too many open files
+                while True:
+                    taken.append(os.dup(client.fileno()))
+            client.connect(str(local[0].address.path))
+            time.sleep(2 * server.WAKE_S)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+            for number in taken:
+                os.close(number)
+        client.sendall(Frame(Kind.METRICS, 5).pack())
+        answer = receive(client, 1000, 10.0, 10.0)
+    assert answer is not None
+    assert answer.body == b"pictures 0\n"
+    answers(local[0].address)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
