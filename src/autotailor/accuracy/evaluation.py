@@ -27,6 +27,7 @@ WORST = 100.0
 numbers, counts as this, so that a few images do not decide about a mean."""
 
 
+@torch.no_grad()
 def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> BoolArray:
     """Whether each image of an evaluation set is classified correctly, ``[n]``, computed where the network is.
 
@@ -40,7 +41,13 @@ def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
         DataError: an image has no label.
     """
     check_labels(images)
-    return np.asarray(predictions(network, images, resolution, batch_size) == images.labels)
+    network.eval()
+    device = device_of(network)
+    found = [
+        answered(_logits(network, batch, resolution), put(labels, device))
+        for batch, labels in images.batches(batch_size)
+    ]
+    return np.asarray(torch.cat(found).cpu().numpy())
 
 
 @torch.no_grad()
@@ -59,8 +66,25 @@ def classify(network: nn.Module, images: torch.Tensor, resolution: int = 0) -> I
 
 def _classes(network: nn.Module, images: torch.Tensor, resolution: int) -> torch.Tensor:
     """Classes ``[n]`` where the network is: an accelerator computes on while the next images are prepared."""
+    return _logits(network, images, resolution).argmax(dim=1)
+
+
+def _logits(network: nn.Module, images: torch.Tensor, resolution: int) -> torch.Tensor:
     logits: torch.Tensor = network(as_input(images, device_of(network), resolution))
-    return logits.argmax(dim=1)
+    return logits
+
+
+def answered(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Whether the largest logit is the label's, bool ``[n]``.
+
+    NaN is no answer, though PyTorch counts it as the largest number: a network that has diverged would be right on all
+    images of the first class.
+
+    Args:
+        logits: ``[n, classes]``.
+        labels: ``[n]``, on the same device.
+    """
+    return (logits.argmax(dim=1) == labels) & ~logits.isnan().any(dim=1)
 
 
 @torch.no_grad()
@@ -98,10 +122,10 @@ def judged(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, to
         labels: ``[n]``, on the same device.
 
     Returns:
-        Answers bool ``[n]``; losses in nats, at most ``WORST``, float32 ``[n]``.
+        Answers bool ``[n]``, see ``answered``; losses in nats, at most ``WORST``, float32 ``[n]``.
     """
     losses = functional.cross_entropy(logits.float(), labels, reduction="none")
-    return logits.argmax(dim=1) == labels, losses.nan_to_num(nan=WORST).clamp(max=WORST)
+    return answered(logits, labels), losses.nan_to_num(nan=WORST).clamp(max=WORST)
 
 
 def outcome(batches: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Outcome:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from autotailor.accuracy.evaluation import answered
 from autotailor.data import EvaluationSet, resize
 from autotailor.data.splits import check_labels
 from autotailor.export.verification import run_onnx
@@ -22,7 +24,7 @@ def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> npt.NDArray[np.bo
 
     side = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[-1]
     correct = [
-        run(np.ascontiguousarray(resize(images, side).numpy())).argmax(1) == labels.numpy()
+        answered(torch.from_numpy(run(np.ascontiguousarray(resize(images, side).numpy()))), labels)
         for images, labels in evaluation.batches(BATCH)
     ]
-    return np.concatenate(correct)
+    return np.asarray(torch.cat(correct).numpy())

@@ -84,6 +84,28 @@ def test_outputs_that_are_no_numbers_have_the_worst_loss(logit: float) -> None:
     assert losses[1] == pytest.approx(-np.log(np.exp(3) / (np.exp(3) + 2)), rel=1e-5)
 
 
+class Diverged(nn.Module):
+    """Answers NaN, for the first class or for all."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classes = classes
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits = x.new_zeros(x.shape[0], 5)
+        logits[:, : self.classes] = torch.nan
+        return logits
+
+
+@pytest.mark.parametrize("classes", [1, 5])
+def test_a_network_that_answers_nan_is_right_on_no_image(classes: int, tiny: DataSplits) -> None:
+    images, labels = everything(tiny)
+    assert (labels == 0).any()
+    network = Diverged(classes)
+    assert not correctness(network, tiny.validation).any()
+    assert not judged(network(images), labels)[0].any()
+
+
 def test_images_without_labels_are_refused(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
     images = next(tiny.validation.batches(40))[0]
     unlabelled = TensorEvaluationSet(images, np.full(40, -1), np.arange(40))
