@@ -39,6 +39,7 @@ from autotailor.runtime.controller import MILLISECONDS, Policy
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.table import CLASSES
 from autotailor.search import Objectives, SearchConfig, search
+from autotailor.search.front import rounded_up
 
 SEARCHED = "searched_under_load"
 """Key of ``pool.json``: the loads for which members were added, each with the members' SubNets."""
@@ -106,10 +107,11 @@ def find_members(
     front = search(Objectives(run.accuracy.metric, cost), config).front
     fitting = np.flatnonzero(front.cost <= load.limit_ms)
     if not len(fitting):
+        enough = rounded_up(float(front.cost[0]) * (1 + Policy.margin))
         raise PoolError(
             f"no SubNet of the space is expected to take at most {load.limit_ms:.3g} ms under this load; the fastest "
-            f"takes {front.cost[0]:.3g} ms: raise the deadline to {front.cost[0] * (1 + Policy.margin):.3g} ms, or "
-            "offer smaller choices in model.space"
+            f"takes {front.cost[0]:.3g} ms: raise the deadline to {enough} ms, or offer "
+            "smaller choices in model.space"
         )
     found = front.take(fitting)
     return found.take(choose_members(found.cost, found.accuracy, count, slowdown).rows).subnets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -120,11 +121,15 @@ def test_another_load_has_another_front(run: making.Run) -> None:
 
 
 def test_a_deadline_that_no_subnet_meets_is_said_with_one_that_is_met(run: making.Run) -> None:
-    fastest = float(latencies(run, (run.net.smallest(),), Load((2.0, 2.0, 2.0), 1.0, 1.0))[0])
-    with pytest.raises(
-        PoolError, match=f"the fastest takes {fastest:.3g} ms: raise the deadline to {1.1 * fastest:.3g} ms"
-    ):
-        find_members(run, Load((2.0, 2.0, 2.0), 1.0, fastest * 0.9), SEARCH, count=4)
+    for slowdown in (2.0, 2.3, 2.7, 3.1):
+        load = Load((slowdown,) * 3, 1.0, 1.0)
+        fastest = float(latencies(run, (run.net.smallest(),), load)[0])
+        with pytest.raises(PoolError, match=f"the fastest takes {fastest:.3g} ms: raise the deadline to") as refused:
+            find_members(run, replace(load, limit_ms=fastest * 0.9), SEARCH, count=4)
+        said = re.search(r"the deadline to (\S+) ms", str(refused.value))
+        assert said is not None
+        assert 1.1 * fastest <= float(said[1]) <= 1.102 * fastest
+        assert find_members(run, replace(load, limit_ms=float(said[1]) / 1.1), SEARCH, count=1)
 
 
 @pytest.mark.sweep  # tests/unit/commands/runtime/test_search.py walks the same within a command
