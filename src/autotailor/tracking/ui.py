@@ -51,6 +51,8 @@ def pages() -> FastAPI:
 
 def main() -> None:
     """Corrects the store's addresses, and replaces this process by MLflow's server."""
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m autotailor.tracking.ui mlflow.db [arguments of mlflow ui]")
     database = Path(sys.argv[1])
     if not database.is_file():
         sys.exit(f"autotailor: there is no store {database.resolve()}; the first run of the workflow writes it")

@@ -33,6 +33,12 @@ def _get(address: str, server: subprocess.Popen[bytes]) -> str:
     raise AssertionError(f"{address} does not answer")
 
 
+def test_without_a_store_the_usage_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["ui"])
+    with pytest.raises(SystemExit, match=r"usage: .* mlflow\.db"):
+        ui.main()
+
+
 def test_the_pages_open_where_the_store_is_now_and_send_nothing(
     tmp_path: Path, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
