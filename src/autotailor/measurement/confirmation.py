@@ -36,6 +36,10 @@ from autotailor.search.robust.whole import Timing
 if TYPE_CHECKING:
     import pandas as pd
 
+LATENCIES = "latencies.measured"
+"""File of a work folder. A finished rule does not keep its suffix (``work.KEPT``): a rule that a user forces to run
+again, for instance on a machine that is quiet by now, measures again."""
+
 
 @dataclass(frozen=True, eq=False)
 class Confirmation:
@@ -131,7 +135,7 @@ def timing(net: SuperNet, device: DeviceConfig, lut: LUT, effort: ConfirmEffort,
             found |= timed(measured, whole.id)
         return [found[subnet.id] for subnet in subnets]
 
-    return remembered(time, folder / "latencies.json")
+    return remembered(time, folder / LATENCIES)
 
 
 def remembered(time: Time, path: Path) -> Time:

@@ -35,6 +35,7 @@ from autotailor.search.choice import columns
 from autotailor.search.joint.limits import Limits
 from autotailor.search.robust.sessions import Sessions
 from autotailor.search.robust.whole import Whole
+from autotailor.work import Work
 
 FORECAST = LatencyForecast(0.95, spread=0.03, noise=0.005, degrees=20.0)
 CONFIG = SearchConfig(candidates=3)
@@ -228,6 +229,27 @@ def test_the_largest_subnet_is_in_every_batch_and_shares_are_those_of_the_same_r
     assert [each.share for each in found] == pytest.approx([0.25] * len(subnets) + [1.0])
     assert [each.share_error for each in found] == pytest.approx([0.0] * len(found), abs=1e-12)
     assert found[0].standard_error > 0.1
+
+
+def test_a_rule_that_is_interrupted_does_not_measure_again_and_one_that_has_finished_does(
+    resnet_net: autotailor.SuperNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever forces the rule to run again, on a machine that is quiet by now, wants latencies of now."""
+    measured: list[Sequence[SubNet]] = []
+
+    def rounds(_: object, subnets: Sequence[SubNet], *args: object, **options: object) -> list[list[Measurement]]:
+        measured.append(subnets)
+        return [[Measurement(subnet.id, 2.0, 0.1, 5, 2.0) for subnet in subnets]] * 2
+
+    monkeypatch.setattr(confirmation, "measure_subnets", rounds)
+    work = Work.of(tmp_path, "confirm", ("net", "host"), {"seed": 1}, {}, is_training=False)
+    for times, is_over in ((1, False), (1, True), (2, False)):
+        work.begin()
+        device = DeviceConfig("host"), None, confirmation.ConfirmEffort(), work.folder
+        confirmation.timing(resnet_net, *device)([resnet_net.largest()])  # type: ignore[arg-type]
+        assert len(measured) == times
+        if is_over:
+            work.finish()
 
 
 def test_the_next_candidate_takes_the_place_of_one_that_misses(
