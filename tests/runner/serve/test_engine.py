@@ -173,6 +173,7 @@ def test_settings_are_checked_and_taken_together(command: tuple[str, ...], pool:
             ({"quantile": 2}, "quantile is 2"),
             ({"deadline_ms": "1"}, "deadline_ms is no number"),
             ({"pin": "member_77"}, "no member member_77"),
+            ({"pin": ""}, "pin is the name of a member"),
             ({"pin": "../../etc/passwd"}, "no member"),
             ({"rate": 5, "folder": "x"}, "folder is no setting"),
             ({"battery": 1.5}, "battery"),

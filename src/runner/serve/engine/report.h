@@ -34,7 +34,8 @@ inline Settings changed(Settings settings, const std::string& json, bool opens =
         else if (name == "keep_s" && opens) settings.keep_s = number();
         else if (name == "memory_mb" && opens) settings.most_memory_bytes = megabytes(number());
         else if (name == "pin") {
-            if (value.kind == JsonValue::number) throw PoolError("set: pin is the name of a member, or null");
+            if (value.kind == JsonValue::number || (value.kind == JsonValue::string && value.text.empty()))
+                throw PoolError("set: pin is the name of a member, or null");
             settings.pin = value.text;
         } else {
             throw PoolError("set: " + name + " is no setting; there are deadline_ms, quantile, rate, battery, quota, pin");
