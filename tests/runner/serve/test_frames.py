@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from compiled import compiled
@@ -184,6 +186,22 @@ def test_the_ninth_client_is_told_that_there_are_eight(command: tuple[str, ...],
         for client in clients:
             client.socket.close()
         assert_alive(server, pool)
+
+
+def test_without_a_descriptor_to_spare_it_is_idle_and_accepts_its_client_later(
+    command: tuple[str, ...], pool: TinyPool
+) -> None:
+    with Serving(command, pool.folder, *OPTIONS) as server:
+        assert_alive(server, pool)
+        process = psutil.Process(server.process.pid)
+        limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (process.num_fds(), limits[1]))
+        with server.client() as client:
+            before = sum(process.cpu_times()[:2])
+            time.sleep(1.0)
+            assert sum(process.cpu_times()[:2]) - before < 0.3
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits)
+            np.testing.assert_allclose(client.infer(IMAGE).outputs, pool.logits(NAME, IMAGE), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -150,13 +150,15 @@ private:
 
     // Waits for something to do, for a second at most, and takes what has come; returns whether somebody wants to connect.
     bool wait() {
-        std::vector<pollfd> polled = {{listener_.descriptor(), POLLIN, 0}};
+        const bool is_short = std::exchange(is_short_, false);
+        std::vector<pollfd> polled = {{listener_.descriptor(), static_cast<short>(is_short ? 0 : POLLIN), 0}};
         for (const Connection& each : clients_) {
             short events = static_cast<short>(each.wants_write() ? POLLOUT : 0);
             if (each.may_read()) events = static_cast<short>(events | POLLIN);
             polled.push_back({each.descriptor(), events, 0});
         }
-        const int found = poll(polled.data(), polled.size(), !queue_.empty() ? 0 : successor_.valid() ? reload_look_ms : 1000);
+        const int patience_ms = !queue_.empty() ? 0 : successor_.valid() ? reload_look_ms : is_short ? short_ms : 1000;
+        const int found = poll(polled.data(), polled.size(), patience_ms);
         engine_->tidy();
         if (found <= 0) return false;
         size_t place = 1;
@@ -171,6 +173,7 @@ private:
 
     void welcome() {
         const int made = listener_.accept_one();
+        is_short_ = made < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
         if (made < 0) return;
         clients_.emplace_back(made);
         if (clients_.size() <= most_clients) return;
@@ -285,6 +288,7 @@ private:
     }
 
     static constexpr int reload_look_ms = 20;  // between two looks whether a new pool is open
+    static constexpr int short_ms = 200;       // for which nobody is accepted where the process has no descriptor to spare
 
     std::unique_ptr<Engine> engine_;
     const Sensors& sensors_;
@@ -296,6 +300,7 @@ private:
     std::deque<Connection*> queue_;  // those with a whole frame, in the order of its coming
     std::vector<float> picture_;
     bool is_stopped_ = false;
+    bool is_short_ = false;  // the last visitor could not be accepted, and still waits: to look at once again would take a whole core
     std::future<std::unique_ptr<Engine>> successor_;  // that is being made; the last: its thread ends before what it reads
     Connection* reloader_ = nullptr;  // who has asked for it; none where that client is gone
     uint64_t reload_id_ = 0;
