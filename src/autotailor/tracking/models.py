@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from mlflow.models.signature import ModelSignature
 from mlflow.tracking import MlflowClient
 from mlflow.types import Schema, TensorSpec
 
+from autotailor.artifacts import digest as digest_of
 from autotailor.artifacts import file_digest
 from autotailor.tracking.address import patient
 from autotailor.tracking.journal import ExportedModel, RunKey
@@ -71,10 +72,9 @@ def publish(client: MlflowClient, owner: Owner, exported: ExportedModel, time: i
     Returns:
         The registered version's address, ``models:/NAME/VERSION``.
     """
-    name = registered_name(owner.run, exported.name)
     key, digest = f"{owner.journal}/{exported.name}", file_digest(exported.onnx)
     tags = _tags(owner, exported) | {KEY: key, DIGEST: digest}
-    _register(client, owner.run, exported.name)
+    name = _register(client, owner.run, exported.name)
     versions = _versions(client, name)
     found = next((each for each in versions if each.tags.get(KEY) == key), None)
     if found is None and versions and versions[0].tags.get(DIGEST) == digest:
@@ -133,15 +133,32 @@ def _versions(client: MlflowClient, name: str) -> list[ModelVersion]:
     return sorted(found, key=lambda version: int(version.version), reverse=True)
 
 
-def _register(client: MlflowClient, run: RunKey, export: str) -> None:
-    """Adds a name to the registry, unless the registry has it."""
-    name, tags = registered_name(run, export), {"model": run.model, "device": run.device, "export": export}
-    description = f"{export} of {run.model} for {run.device}. `models:/{name}@best` is its most accurate version."
+def _register(client: MlflowClient, run: RunKey, export: str) -> str:
+    """Adds an export to the registry, unless the registry has it; returns its name there.
+
+    Where another export has the same name, as `a-b` for `c` has that of `a` for `b-c`, a digest makes the name its own.
+    """
+    tags = {"model": run.model, "device": run.device, "export": export}
+    name = registered_name(run, export)
+    if not _is_ours(client, name, tags):
+        name = f"{name}-{digest_of(tags)}"
+        _is_ours(client, name, tags)
+    return name
+
+
+def _is_ours(client: MlflowClient, name: str, tags: Mapping[str, str]) -> bool:
+    """Whether the registry has a name with these tags; it is registered with them where nobody has it."""
+    export = f"{tags['export']} of {tags['model']} for {tags['device']}"
     try:
-        client.create_registered_model(name, tags, description)
+        client.create_registered_model(
+            name, dict(tags), f"{export}. `models:/{name}@best` is its most accurate version."
+        )
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
+        known = client.get_registered_model(name).tags
+        return all(known.get(key, value) == value for key, value in tags.items())
+    return True
 
 
 def _tags(owner: Owner, exported: ExportedModel) -> dict[str, str]:

@@ -193,10 +193,14 @@ class Store:
         self.client.set_terminated(run_id, status=status, end_time=time or milliseconds())
 
     def _find(self, experiment: str, tags: Mapping[str, str]) -> str | None:
-        """Identifier of the first run that carries all tags."""
-        condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-        runs = self.client.search_runs([experiment], condition, max_results=1)
-        return str(runs[0].info.run_id) if runs else None
+        """Identifier of the first run that carries all tags.
+
+        MLflow's conditions have no way to write an apostrophe, so that such a value is compared here.
+        """
+        condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items() if "'" not in value)
+        runs = self.client.search_runs([experiment], condition)
+        found = (run.info.run_id for run in runs if tags.items() <= run.data.tags.items())
+        return next(map(str, found), None)
 
     def _log_params(self, run_id: str, params: Mapping[str, Any]) -> None:
         """Writes the parameters of a run, without private ones."""

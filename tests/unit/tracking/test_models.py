@@ -112,6 +112,22 @@ def test_an_equal_file_is_the_same_version_with_the_new_values(store: Store, tmp
     assert versions(store.client) == {1: 91.0, 2: 80.0, 3: 91.0}  # the newest version is always the last export
 
 
+@pytest.mark.parametrize(("one", "other"), [(("a", "b-c"), ("a-b", "c")), (("a/b", "c"), ("a_b", "c"))])
+def test_exports_whose_names_would_be_equal_are_registered_apart(
+    store: Store, tmp_path: Path, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    model = exported(tmp_path / "export", accuracy=90.0)
+    for model_of, device in (one, other, one, other):
+        with tracking.child(tmp_path, tracking.RunKey(model_of, device, "abc123"), {"rule": "measure"}, {}) as run:
+            run.model(model)
+        assert Reader(store, tmp_path / JOURNALS).read()
+    registered = store.client.search_registered_models()
+    assert sorted((found.tags["model"], found.tags["device"]) for found in registered) == sorted([one, other])
+    for found in registered:
+        (version,) = store.client.search_model_versions(f"name = '{found.name}'")
+        assert (version.tags["model"], version.tags["device"]) == (found.tags["model"], found.tags["device"])
+
+
 class Killed(BaseException):
     """A publisher that ends here."""
 

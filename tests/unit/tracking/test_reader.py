@@ -135,6 +135,17 @@ def test_a_rule_becomes_a_child_run_and_its_metrics_reach_the_parent(store: Stor
     assert child.info.status == "FINISHED"
 
 
+@pytest.mark.parametrize("device", ["bob's phone", "bob's \"phone\""])
+def test_a_device_with_an_apostrophe_in_its_name_is_recorded_once(store: Store, tmp_path: Path, device: str) -> None:
+    run, other = tracking.RunKey("net", device, "abc123"), tracking.RunKey("net", "bob's board", "abc123")
+    for rule in ("compile", "profile"):
+        with tracking.child(tmp_path, run, {"rule": rule}, {}):
+            pass
+        assert Reader(store, tmp_path / JOURNALS).read()
+        assert child_run(store, rule).data.tags["mlflow.parentRunId"] == store.parent(run)
+    assert store.parent(run) == store.parent(run) != store.parent(other)
+
+
 def test_a_failing_rule_is_recorded_as_failed(store: Store, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), tracking.child(tmp_path, RUN, {"rule": "search"}, {}):
         raise RuntimeError
