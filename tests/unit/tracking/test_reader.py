@@ -135,7 +135,7 @@ def test_a_rule_becomes_a_child_run_and_its_metrics_reach_the_parent(store: Stor
     assert child.info.status == "FINISHED"
 
 
-@pytest.mark.parametrize("device", ["bob's phone", "bob's \"phone\""])
+@pytest.mark.parametrize("device", ["bob's phone", 'bob\'s "phone"'])
 def test_a_device_with_an_apostrophe_in_its_name_is_recorded_once(store: Store, tmp_path: Path, device: str) -> None:
     run, other = tracking.RunKey("net", device, "abc123"), tracking.RunKey("net", "bob's board", "abc123")
     for rule in ("compile", "profile"):

@@ -88,8 +88,10 @@ def make_optimizer(
             factor as ``lr_scale``.
 
     Raises:
-        TrainingError: the module has no trainable parameters.
+        TrainingError: the module has no trainable parameters, or what is registered under the name makes no optimizer.
     """
+    import torch
+
     parameters = [(own, p) for own, p in module.named_parameters() if p.requires_grad]
     if not parameters:
         raise TrainingError(f"{type(module).__name__} has no trainable parameters; set requires_grad of its weights")
@@ -98,4 +100,10 @@ def make_optimizer(
         scale, is_vector = (scales or {}).get(parameter_name, 1.0), parameter.ndim <= 1
         group = {"params": [], "weight_decay": 0.0 if is_vector else weight_decay, "lr_scale": scale}
         groups.setdefault((-scale, is_vector), group)["params"].append(parameter)
-    return _OPTIMIZERS[name]([groups[key] for key in sorted(groups)], lr)
+    optimizer = _OPTIMIZERS[name]([groups[key] for key in sorted(groups)], lr)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TrainingError(
+            f"optimizer {name!r}: its function returned {type(optimizer).__name__}, expected a torch.optim.Optimizer; "
+            f"return one that is made from the groups and the learning rate"
+        )
+    return optimizer

@@ -61,9 +61,9 @@ def open_runtime(device: DeviceConfig) -> Runtime:
     """The runtime of a device.
 
     Raises:
-        DeviceError: the configuration names an unknown runtime.
+        DeviceError: the configuration names an unknown runtime, or what is registered under the name makes none.
     """
-    return open_part("runtime", device.runtime, RUNTIMES, device)
+    return open_part("runtime", device.runtime, RUNTIMES, device, Runtime)
 
 
 def exporting_runtime() -> Runtime:

@@ -34,9 +34,9 @@ def open_transport(device: DeviceConfig) -> Transport:
     """The transport of a device.
 
     Raises:
-        DeviceError: the configuration names an unknown transport.
+        DeviceError: the configuration names an unknown transport, or what is registered under the name makes none.
     """
-    return open_part("transport", device.transport, TRANSPORTS, device)
+    return open_part("transport", device.transport, TRANSPORTS, device, Transport)
 
 
 __all__ = ["TRANSPORTS", "LocalTransport", "Transport", "open_transport"]

@@ -37,6 +37,15 @@ def test_weights_with_one_axis_do_not_decay_and_factors_scale_the_rate(name: str
     assert {group["lr"] for group in made.param_groups} == {0.1}
 
 
+@pytest.mark.parametrize("made", [None, torch.optim.SGD], ids=["nothing", "a class"])
+def test_a_function_that_returns_no_optimizer_is_named(made: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(optimizers._OPTIMIZERS, "own", lambda groups, lr: made)  # type: ignore[arg-type, return-value]
+    with pytest.raises(
+        TrainingError, match=r"optimizer 'own': its function returned \w+, expected a torch\.optim\.Opt"
+    ):
+        make_optimizer(Network(), "own", 0.1, 0.02)
+
+
 @pytest.mark.parametrize("name", optimizers.names())
 def test_every_optimizer_learns(name: str, tiny: DataSplits, tmp_path: Path) -> None:
     config = replace(PRETRAIN, epochs=4, optimizer=name, lr={"sgd": 0.05, "lamb": 0.02}.get(name, 4e-3))
