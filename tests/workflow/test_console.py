@@ -133,6 +133,27 @@ def test_a_stage_whose_process_was_killed_is_said_to_be(handled: Any) -> None:
     assert "its log, logs/m/pretrain.log, ends with:\n    epoch 1\n" in said
 
 
+def test_a_failed_stage_with_an_empty_log_shows_nothing_that_stages_before_it_printed(
+    console: Any, handled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, emit = Path("output.txt"), handled.handler.emit
+    monkeypatch.setattr(console.handler, "OUTPUT", output)
+    emit(event("run_info"))
+    emit(begun(0))
+    output.write_text("108 SubNets\n")
+    emit(event("job_finished", job_id=0))
+    emit(begun(1))
+    emit(event("job_error", jobid=1))
+    emit(begun(1))
+    output.write_text("108 SubNets\nIllegal instruction\n")
+    emit(event("job_error", jobid=1))
+    handled.handler.close()
+    said = handled.text.getvalue()
+    assert said.count("finetune failed after 0:00; its log, logs/m/finetune.log, is empty") == 2
+    assert "is empty; what was printed since it began ends with:\n    Illegal instruction\n" in said
+    assert "108 SubNets" not in said
+
+
 def test_a_failed_stage_shows_what_a_cluster_says_of_its_job(handled: Any) -> None:
     emit = handled.handler.emit
     emit(event("run_info"))

@@ -76,6 +76,7 @@ class Handler(logging.Handler):
         self._view: View = Lines(self._stream)
         self._plan: Plan | None = None
         self._kept: list[tuple[int, int]] = []
+        self._printed: dict[int, int] = {}  # bytes that all jobs had printed when a job began
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -111,6 +112,7 @@ class Handler(logging.Handler):
             if not self._kept:
                 self._open()
             self._jobs[about["jobid"]] = job
+            self._printed[about["jobid"]] = OUTPUT.stat().st_size if OUTPUT.exists() else 0
             job.state, job.begun = RUNNING, time.time()
             self._view.begun(job, about["rule_msg"] or "")
             self._write()
@@ -127,7 +129,8 @@ class Handler(logging.Handler):
         """A job has failed; ``why`` is what a cluster says: its log says nothing of a time limit or a refused job."""
         if number in self._jobs:
             job = self._jobs[number]
-            lines = last_lines(Path(job.log)) or last_lines(OUTPUT)
+            logged = last_lines(Path(job.log))
+            lines = logged or last_lines(OUTPUT, self._printed[number])
             # The job may end before this process's own handler of the signal has had its turn.
             is_told = termination.was_told_to_end() or [line.strip() for line in lines[-1:]] == ["KeyboardInterrupt"]
             is_stopped = job.is_stopped or (job.is_silent and is_told)
@@ -138,7 +141,7 @@ class Handler(logging.Handler):
             if is_stopped:
                 self._view.stopped(job)
             else:
-                self._view.failed(job, lines)
+                self._view.failed(job, lines, is_logged=bool(logged))
             self._write()
 
     def _warn(self, job: Job) -> None:
@@ -208,10 +211,10 @@ def all_done(stages: int, spent: str) -> str:
     return f"All {stages} stages are done in {spent}." if stages > 1 else f"The stage is done in {spent}."
 
 
-def last_lines(path: Path) -> list[str]:
-    """The end of a text file, without empty lines; nothing where there is none."""
+def last_lines(path: Path, start: int = 0) -> list[str]:
+    """The end of a text file, without empty lines and what stands before a byte; nothing where there is none."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = path.read_bytes()[start:].decode(errors="replace").splitlines()
     except OSError:
         return []
     return [line for line in lines if line.strip()][-TAIL:]

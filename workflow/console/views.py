@@ -35,9 +35,11 @@ class View(ABC):
     def done(self, job: Job, result: str) -> None:
         """A job is done."""
 
-    def failed(self, job: Job, lines: list[str]) -> None:
-        """A job has failed; ``lines`` are the last ones of its log."""
-        where = f"its log, {job.log}, ends with:" if lines else f"its log, {job.log}, is empty"
+    def failed(self, job: Job, lines: list[str], is_logged: bool = True) -> None:
+        """A job has failed; ``lines`` are the last ones of its log, or else of what was printed since it began."""
+        where = f"its log, {job.log}, ends with:" if lines and is_logged else f"its log, {job.log}, is empty"
+        if lines and not is_logged:
+            where += "; what was printed since it began ends with:"
         if job.is_killed:
             where = f"its process was killed, {KILLERS}; {where}"
         self.say(f"✗ {self.plan.label(job)} failed after {duration(job.seconds)}; {where}", "bold red")
