@@ -46,6 +46,7 @@ def test_a_network_to_be_trained_is_asked_about_with_random_weights() -> None:
     ("override", "message"),
     [
         ("model.space.blocks.Bottleneck.expand_ratio=[2.0]", "holds weights for expand ratio 0.25 at most"),
+        ("model.space.skip=['*']", "nothing of it can change"),
         ("model.num_classes=7", ""),
     ],
 )

@@ -4,6 +4,7 @@ import autotailor
 from stage import stage
 
 from autotailor.compiler.check import check_space
+from autotailor.compiler.numbers import check_numbers
 from autotailor.ir.description import describe
 from autotailor import artifacts
 
@@ -20,6 +21,7 @@ with stage(snakemake) as this:
         num_classes=network["num_classes"],
     )
     check_space(net)
+    check_numbers(net)
     with artifacts.atomic(snakemake.output.onnx) as path:
         net.export_onnx(net.largest(), path)
     description = describe(net)

@@ -112,12 +112,16 @@ def refusal(question: Mapping[str, Any]) -> str:
     """
     import autotailor
     from autotailor import profiling
+    from autotailor.compiler import check, numbers
 
     compiled = question["compiled"]
     try:
         net = autotailor.load(Path(compiled)) if compiled else structure(question["model"])
         if question["device"] is not None:
             profiling.check_writable(net, profiling.DeviceConfig.from_section(question["device"]))
+        else:
+            check.check_space(net)
+            numbers.check_numbers(net)
     except AutoTailorError as error:
         return str(error)
     return ""

@@ -1,0 +1,86 @@
+"""Compares every operator of a compiled network with ONNX Runtime, before anything is trained with it.
+
+An operator rule that computes other numbers than ONNX asks for would train a network that no export can be: the first
+comparison of an export with its SuperNet would be after the training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+
+from autotailor.ir.errors import GraphError, first_line
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT, to_onnx
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.operators.rule import Tensor
+from autotailor.ir.supernet import SuperNet
+
+TOLERANCE = 1e-3
+"""Largest difference of an operator's result, relative to its largest number. Rounding makes some 1e-6."""
+
+Values = Mapping[str, npt.NDArray[np.generic]]
+
+
+def check_numbers(net: SuperNet) -> None:
+    """Runs the original network in ONNX Runtime, and each operator in PyTorch on the values that it reads there.
+
+    Each operator is given ONNX Runtime's values, so that differences of operators do not add up.
+
+    Raises:
+        GraphError: ONNX Runtime cannot run the network, or an operator computes something else in PyTorch.
+    """
+    module = GraphModule(net.graph).eval()
+    images = torch.randn(net.input_shape, generator=torch.Generator().manual_seed(0))
+    expected = _reference(net.graph, module.schedule.nodes, images)
+    values = {name: torch.from_numpy(np.array(value)) for name, value in expected.items()}
+    for position, node in enumerate(module.schedule.nodes):
+        found = {name: values[name] for name in net.graph.activations(node)}
+        with torch.inference_mode():
+            module.advance(found, position, position + 1, hold=node.outputs)
+        for name in node.outputs:
+            if name in values and (difference := _difference(found[name], values[name])) > TOLERANCE:
+                raise GraphError(
+                    f"graph {net.name}: {node.kind} {node.name} computes other numbers in PyTorch than in ONNX "
+                    f"Runtime: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; correct "
+                    f"`call` of the rule for {node.kind}"
+                )
+
+
+def _reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor) -> Values:
+    """What ONNX Runtime computes for images: every result of some nodes, by the graph's names, with the images."""
+    import onnxruntime
+
+    model = to_onnx(graph)
+    wanted = [name for node in nodes for name in node.outputs if name and name != graph.output]
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in wanted)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        results = session.run([OUTPUT, *wanted], {INPUT: images.numpy()})
+    except Exception as error:  # ONNX Runtime raises errors of many kinds
+        raise GraphError(
+            f"graph {graph.name}: ONNX Runtime, which verifies exports, cannot run it: {first_line(error)}; replace "
+            f"the operator that it names"
+        ) from error
+    return dict(zip([graph.output, *wanted], results, strict=True)) | {graph.input: images.numpy()}
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    """Largest difference relative to the largest finite number; infinite where shapes or infinite numbers differ."""
+    if found.shape != expected.shape:
+        return float("inf")
+    found, expected = found.double(), expected.double()
+    same = (found == expected) | (found.isnan() & expected.isnan())
+    if bool(same.all()):
+        return 0.0
+    finite = expected[expected.isfinite()].abs()
+    scale = max(float(finite.max()) if finite.numel() else 0.0, 1e-30)
+    return float(((found - expected)[~same].abs() / scale).nan_to_num(float("inf"), float("inf")).max())

@@ -1,0 +1,71 @@
+"""Operators of a compiled network against ONNX Runtime: rules that compute other numbers are named, rounding is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import autotailor
+import networks
+from autotailor.compiler.numbers import check_numbers
+from autotailor.ir.errors import GraphError
+from autotailor.ir.graph import Node
+from autotailor.ir.operators.pointwise.elementwise import ElementwiseRule
+from autotailor.ir.operators.rule import register, rules
+
+
+class Waves(nn.Module):
+    """Two convolutions around the arc tangent, which has no rule here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.second(torch.atan(self.first(x)))))
+
+
+def registered(monkeypatch: pytest.MonkeyPatch, factor: float, offset: float = 0.0) -> None:
+    """A rule for the arc tangent, which is forgotten after the test."""
+    monkeypatch.setattr(rules, "_rules", dict(rules._rules))
+
+    class AtanRule(ElementwiseRule):
+        kinds = ("Atan",)
+
+        def call(self, node: Node, arguments: Sequence[Any]) -> torch.Tensor:
+            return factor * torch.atan(arguments[0]) + offset
+
+    register(AtanRule)
+
+
+@pytest.mark.parametrize("name", [*networks.NETWORKS, *networks.MORE_NETWORKS])
+def test_the_rules_of_this_package_compute_what_onnx_runtime_computes(name: str) -> None:
+    check_numbers(autotailor.compile(networks.make(name), resolution=32))
+
+
+def test_an_operator_without_a_rule_is_compared_too() -> None:
+    check_numbers(autotailor.compile(Waves(), resolution=16))
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1.5, 0.0), (-1.0, 0.0), (1.0, 0.01), (float("nan"), 0.0)])
+def test_a_rule_that_computes_other_numbers_is_named(
+    factor: float, offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered(monkeypatch, 1.0)
+    net = autotailor.compile(Waves(), resolution=16)
+    check_numbers(net)
+    monkeypatch.undo()
+    registered(monkeypatch, factor, offset)
+    said = r"graph waves: Atan /\w+ computes other numbers in PyTorch .* correct `call` of the rule for Atan"
+    with pytest.raises(GraphError, match=said):
+        check_numbers(net)
+
+
+def test_rounding_is_no_other_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered(monkeypatch, 1 + 1e-5)
+    check_numbers(autotailor.compile(Waves(), resolution=16))
