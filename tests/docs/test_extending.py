@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from omegaconf import OmegaConf
 from torch import nn
 
 import autotailor
@@ -185,7 +186,10 @@ def test_a_sensor_is_found_on_a_board_that_has_it(tmp_path: Path) -> None:
 
 def test_a_dataset_is_loaded_by_its_name() -> None:
     run("dataset.md")
-    splits = data.load({"name": "mine", "kind": "colours", "resolution": 24})
+    text = (PAGES / "dataset.md").read_text(encoding="utf-8")
+    (file,) = re.findall(r'```yaml title="conf/data/colours.yaml"\n(.*?)```', text, re.DOTALL)
+    written = OmegaConf.create({"model": {"resolution": 24}, "seed": 0, "data": yaml.safe_load(file)})
+    splits = data.load(OmegaConf.to_container(written, resolve=True)["data"])
     images, labels = next(splits.train.batches(epoch=0, batch_size=8))
     assert images.shape == (8, 3, 24, 24)
     assert labels.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]

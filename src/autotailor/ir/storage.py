@@ -19,8 +19,15 @@ Sorting = Mapping[str, Sequence[int]]
 """Maps the name of an atom to the permutation of its channels that was applied to the original weights."""
 
 
+def check_folder(path: Path) -> None:
+    """Raises GraphError where the folder of a file to be written is missing."""
+    if not path.parent.is_dir():
+        raise GraphError(f"{path}: there is no folder {path.parent}; make it, or name a file in another one")
+
+
 def write(path: Path, graph: Graph, space_config: Mapping[str, Any] | None, sorting: Sorting) -> None:
-    """Writes a file that ``torch.load(weights_only=True)`` reads."""
+    """Writes a file that ``torch.load(weights_only=True)`` reads; raises GraphError where its folder is missing."""
+    check_folder(path)
     torch.save(
         {
             "schema_version": SCHEMA,

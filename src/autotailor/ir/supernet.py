@@ -207,8 +207,14 @@ class SuperNet:
         return GraphModule(self.slice(subnet, statistics), logits).eval()
 
     def export_onnx(self, subnet: SubNet, path: str | Path, statistics: Statistics | None = None) -> None:
-        """Writes a SubNet as ONNX, opset 17, batch 1; input and output are called as in the original network."""
-        onnx.save(to_onnx(self.slice(subnet, statistics), names=self.names), str(path))
+        """Writes a SubNet as ONNX, opset 17, batch 1; input and output are called as in the original network.
+
+        Raises:
+            GraphError: there is no such folder.
+        """
+        model = to_onnx(self.slice(subnet, statistics), names=self.names)
+        storage.check_folder(Path(path))
+        onnx.save(model, str(path))
 
     # Weights.
 
@@ -322,7 +328,11 @@ class SuperNet:
     # Files.
 
     def save(self, path: str | Path) -> None:
-        """Writes graph, weights, space and sorting into one file (``torch.load(weights_only=True)`` reads it)."""
+        """Writes graph, weights, space and sorting into one file (``torch.load(weights_only=True)`` reads it).
+
+        Raises:
+            GraphError: there is no such folder.
+        """
         storage.write(Path(path), self.graph, self.space_config, self.sorting)
 
     @classmethod

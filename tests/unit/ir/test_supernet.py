@@ -110,6 +110,17 @@ def test_a_file_of_pytorch_that_is_no_supernet_is_named(content: object, reason:
         autotailor.load(tmp_path / "net.pt")
 
 
+@pytest.mark.parametrize(
+    "write", [lambda net, path: net.export_onnx(net.smallest(), path), lambda net, path: net.save(path)]
+)
+def test_a_file_in_a_missing_folder_is_refused_by_name(
+    write: Callable[[autotailor.SuperNet, Path], None], resnet_net: autotailor.SuperNet, tmp_path: Path
+) -> None:
+    with pytest.raises(autotailor.AutoTailorError, match=r"small\.file: there is no folder .*nowhere; make it"):
+        write(resnet_net, tmp_path / "nowhere" / "small.file")
+    assert not any(tmp_path.iterdir())
+
+
 FORMS = (
     lambda net, subnet: net.build(subnet),
     lambda net, subnet: net.export_onnx(subnet, "never.onnx"),
