@@ -64,16 +64,22 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
     Raises:
         ArtifactError: the block has not written the temporary file.
+        OSError: the disk is full; ``filename`` says where, also where the block's error does not.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent, target.name, FORGOTTEN_SECONDS)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         temporary = Path(folder) / target.name
-        yield temporary
-        if not temporary.exists():
-            raise ArtifactError(f"{target}: nothing was written")
-        _flush(temporary)
+        try:
+            yield temporary
+            if not temporary.exists():
+                raise ArtifactError(f"{target}: nothing was written")
+            _flush(temporary)
+        except (OSError, RuntimeError) as error:
+            if not _is_full(error) or getattr(error, "filename", None):
+                raise
+            raise OSError(errno.ENOSPC, str(error), f"{target} or {tempfile.gettempdir()}") from error
         temporary.replace(target)
 
 
@@ -247,15 +253,18 @@ class Provenance:
         )
 
 
+def _is_full(error: BaseException) -> bool:
+    """Whether an error says that a disk or a quota is full; PyTorch says so by a RuntimeError."""
+    if isinstance(error, RuntimeError):
+        return any(said in str(error) for said in _UNFINISHED)
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def disk_trouble(error: BaseException) -> str:
     """What a person can do about a disk that is full or that refuses a file; "" for every other error."""
-    if isinstance(error, RuntimeError) and any(said in str(error) for said in _UNFINISHED):  # from a full disk
-        error = OSError(errno.ENOSPC, str(error))
-    if not isinstance(error, OSError):
-        return ""
-    where = error.filename or f"{Path.cwd()} or {tempfile.gettempdir()}"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    where = getattr(error, "filename", None) or f"{Path.cwd()} or {tempfile.gettempdir()}"
+    if _is_full(error):
         return f"{where}: no space is left there; free some, and give the same command again: what is done is kept"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{where}: cannot be used ({error.strerror}); give access to it, and give the same command again"
     return ""

@@ -126,6 +126,28 @@ def test_a_disk_that_takes_no_file_is_named_with_the_remedy(error: Exception, to
     assert "give the same command again" in artifacts.disk_trouble(error)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("[enforce fail at inline_container.cc:671] . unexpected pos 116416 vs 116304"),
+    ],
+)
+def test_a_file_that_a_full_disk_cuts_off_is_named_and_leaves_the_old_one(error: Exception, tmp_path: Path) -> None:
+    (tmp_path / "net.pt").write_text("old")
+
+    def write() -> None:
+        with artifacts.atomic(tmp_path / "net.pt") as temporary:
+            temporary.write_text("ne")
+            raise error
+
+    with pytest.raises(OSError, match=r"net\.pt or ") as raised:
+        write()
+    assert f"{tmp_path / 'net.pt'} or " in artifacts.disk_trouble(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["net.pt"]
+    assert (tmp_path / "net.pt").read_text() == "old"
+
+
 @pytest.mark.parametrize("error", [ValueError("No space left on device"), FileNotFoundError(errno.ENOENT, "no", "x")])
 def test_other_errors_are_none_of_the_disks(error: Exception) -> None:
     assert artifacts.disk_trouble(error) == ""
