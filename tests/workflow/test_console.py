@@ -133,6 +133,15 @@ def test_a_stage_whose_process_was_killed_is_said_to_be(handled: Any) -> None:
     assert "its log, logs/m/pretrain.log, ends with:\n    epoch 1\n" in said
 
 
+def test_results_that_may_not_be_written_are_a_sentence_with_the_remedy(handled: Any) -> None:
+    said = "Write-protected output files for rule export:\n    output: a, b\n    affected files:\n        a\n        b"
+    handled.handler.emit(event("error", said, logging.ERROR, exception="ProtectedOutputException"))
+    assert handled.text.getvalue() == (
+        "autotailor: a and 1 more may not be written, because the file, its folder or the disk is read-only; "
+        "give access to it, and give the same command again\n"
+    )
+
+
 def test_a_failed_stage_with_an_empty_log_shows_nothing_that_stages_before_it_printed(
     console: Any, handled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

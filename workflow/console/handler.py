@@ -95,6 +95,8 @@ class Handler(logging.Handler):
             self._plan = Plan(planned(self._workflow))
         elif event == "error" and vars(record).get("exception") == "RuleException" and self._jobs:
             pass  # that a rule's process ended with an error, which the rule's log says better
+        elif event == "error" and vars(record).get("exception") == "ProtectedOutputException":
+            self._view.say(write_protected(self.format(record)), "red")
         elif event not in {*SILENT, "run_info"} and not str(record.msg).startswith(NOISE):
             self._say(record)
 
@@ -218,6 +220,16 @@ def last_lines(path: Path, start: int = 0) -> list[str]:
     except OSError:
         return []
     return [line for line in lines if line.strip()][-TAIL:]
+
+
+def write_protected(said: str) -> str:
+    """Snakemake's list of files that may not be written, as a sentence with the remedy."""
+    files = [line.strip() for line in said.partition("affected files:")[2].splitlines() if line.strip()]
+    others = f" and {len(files) - 1} more" if files[1:] else ""
+    return (
+        f"autotailor: {files[0] if files else 'a result'}{others} may not be written, because the file, its folder or "
+        "the disk is read-only; give access to it, and give the same command again"
+    )
 
 
 def _text(descriptor: int) -> TextIO:

@@ -145,8 +145,8 @@ def start_tracking():
     runs = [run_of(pair) for pair in MATRIX.pairs]
     try:
         started = tracking.start(Path("mlflow.db"), TRACKING, *runs)
-    except AutoTailorError as error:
-        sys.exit(f"autotailor: {error}")
+    except (AutoTailorError, OSError) as error:
+        refuse(error)
     if not started:
         logger.warning(
             f"MLflow does not record this run yet; the next run will. See {TRACKING / 'recorder.log'}"
