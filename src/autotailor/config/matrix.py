@@ -120,9 +120,14 @@ class Matrix:
         from autotailor.config.schema import validate
 
         overrides, lut, cluster = self._asked
-        composed = compose(self._conf, *pair, overrides, cluster)
-        composed["profile"]["lut"] = lut or composed["profile"]["lut"]
-        validate(composed, self._schema, "conf")
+        try:
+            composed = compose(self._conf, *pair, overrides, cluster)
+            composed["profile"]["lut"] = lut or composed["profile"]["lut"]
+            validate(composed, self._schema, "conf")
+        except ConfigError as error:
+            if len(self.pairs) == 1:
+                raise
+            raise ConfigError(f"model {pair.model} on device {pair.device}: {error}") from error
         return composed
 
     def check(self) -> None:

@@ -97,6 +97,14 @@ def test_every_pair_is_checked_before_any_work(tmp_path: Path) -> None:
         matrix(tmp_path, ["resnet_digits"], ["macs", "parameters"], lut="lut.csv").check()
 
 
+def test_a_setting_that_one_pair_of_several_lacks_is_refused_with_the_pair(tmp_path: Path) -> None:
+    overrides, key = ["device.min_minutes=0"], "unknown key 'device.min_minutes'"
+    with pytest.raises(ConfigError, match=rf"^model resnet_digits on device macs: override .* {key}"):
+        matrix(tmp_path, devices=("host", "macs"), overrides=overrides).check()
+    with pytest.raises(ConfigError, match=rf"^override .* {key}"):
+        matrix(tmp_path, ["resnet_digits"], ["macs"], overrides=overrides).check()
+
+
 def test_two_files_of_one_board_are_one_board(tmp_path: Path) -> None:
     devices = ["host_onnxruntime", "orin", "orin_torch", "android", "host"]
     boards = matrix(tmp_path, devices=devices).boards(devices)
