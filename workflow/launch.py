@@ -14,6 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
+from autotailor import artifacts
 from autotailor.progress.starting import note_start
 from autotailor.project import foreground
 
@@ -40,6 +41,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("autotailor: interrupted while it waited; the other run goes on", file=sys.stderr)
         return 128 + signal.SIGINT
+    except OSError as error:
+        sys.exit(f"autotailor: {artifacts.disk_trouble(error) or error}")
     if not DRY & set(sys.argv[1:]):
         note_start()
     command = [str(Path(sys.executable).with_name("snakemake")), *sys.argv[1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
@@ -140,6 +141,25 @@ def test_results_that_may_not_be_written_are_a_sentence_with_the_remedy(handled:
         "autotailor: a and 1 more may not be written, because the file, its folder or the disk is read-only; "
         "give access to it, and give the same command again\n"
     )
+
+
+def test_a_disk_that_is_full_leaves_the_console_to_the_message_of_the_rule(
+    console: Any, handled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(console.plan.Plan, "write", full)
+    emit = handled.handler.emit
+    emit(event("run_info"))
+    emit(begun(0))
+    Path(log("pretrain")).parent.mkdir(parents=True, exist_ok=True)
+    Path(log("pretrain")).write_text("Error in rule pretrain: no space is left there\n")
+    emit(event("job_error", jobid=0))
+    handled.handler.close()
+    said = handled.text.getvalue()
+    assert "    Error in rule pretrain: no space is left there\nThe run failed after" in said
+    assert "Traceback" not in said
 
 
 def test_a_failed_stage_with_an_empty_log_shows_nothing_that_stages_before_it_printed(

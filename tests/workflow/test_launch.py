@@ -27,3 +27,18 @@ def test_ctrl_c_while_it_waits_ends_it_in_one_sentence(tmp_path: Path) -> None:
         waiting.send_signal(signal.SIGINT)
         assert waiting.communicate(timeout=60)[1] == "autotailor: interrupted while it waited; the other run goes on\n"
     assert waiting.returncode == 128 + signal.SIGINT
+
+
+def test_a_folder_that_takes_no_files_is_named_with_the_remedy() -> None:
+    done = subprocess.run(
+        [sys.executable, str(LAUNCH), "-n"],
+        cwd="/sys/kernel",  # which lets nobody make a folder, not even root
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("autotailor: .snakemake: cannot be used (")
+    assert "give access to it" in done.stderr
+    assert "Traceback" not in done.stderr

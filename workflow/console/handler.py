@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -154,7 +155,7 @@ class Handler(logging.Handler):
 
     def _write(self) -> None:
         if self._plan is not None:
-            self._plan.write()
+            _keep(self._plan)
 
     def _open(self) -> None:
         """Takes the console from the jobs, which print into a file from now on, and opens the view."""
@@ -188,7 +189,7 @@ class Handler(logging.Handler):
         outcome = FAILED if plan.count(FAILED) else DONE if plan.count(DONE) == len(plan.jobs) else STOPPED
         for job in plan.jobs:
             job.state = WAITING if job.state == RUNNING else job.state
-        plan.write(outcome)
+        _keep(plan, outcome)
         spent = duration(time.time() - plan.begun)
         if outcome == DONE:
             self._view.say(all_done(len(plan.jobs), spent), "green")
@@ -220,6 +221,12 @@ def last_lines(path: Path, start: int = 0) -> list[str]:
     except OSError:
         return []
     return [line for line in lines if line.strip()][-TAIL:]
+
+
+def _keep(plan: Plan, outcome: str = "") -> None:
+    """Writes how the run stands; a full or read-only disk ends the run elsewhere, with a better message."""
+    with suppress(OSError):
+        plan.write(outcome)
 
 
 def write_protected(said: str) -> str:
