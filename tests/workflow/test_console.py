@@ -153,12 +153,13 @@ def test_a_disk_that_is_full_leaves_the_console_to_the_message_of_the_rule(
     emit = handled.handler.emit
     emit(event("run_info"))
     emit(begun(0))
-    Path(log("pretrain")).parent.mkdir(parents=True, exist_ok=True)
+    write_note(record_of(log("pretrain")), Record("pretrain", begun=time.time(), said="epoch 1"))
     Path(log("pretrain")).write_text("Error in rule pretrain: no space is left there\n")
     emit(event("job_error", jobid=0))
     handled.handler.close()
     said = handled.text.getvalue()
     assert "    Error in rule pretrain: no space is left there\nThe run failed after" in said
+    assert "was killed" not in said
     assert "Traceback" not in said
 
 

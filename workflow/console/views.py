@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from autotailor.progress.record import KILLERS
+from autotailor.progress.record import KILLERS, has_told
 from console.plan import DONE, FAILED, RUNNING, Job, Plan, duration
 
 
@@ -40,7 +40,7 @@ class View(ABC):
         where = f"its log, {job.log}, ends with:" if lines and is_logged else f"its log, {job.log}, is empty"
         if lines and not is_logged:
             where += "; what was printed since it began ends with:"
-        if job.is_killed:
+        if job.is_killed and not has_told(job.rule, lines):
             where = f"its process was killed, {KILLERS}; {where}"
         self.say(f"✗ {self.plan.label(job)} failed after {duration(job.seconds)}; {where}", "bold red")
         for line in lines:

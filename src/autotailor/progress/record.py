@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -13,6 +14,11 @@ DONE, FAILED, STOPPED = "done", "failed", "stopped"
 
 KILLERS = "by somebody, by a time limit, or because memory ran out"
 """Who ends a process that cannot say so: its record has no outcome."""
+
+
+def has_told(rule: str, lines: Iterable[str]) -> bool:
+    """Whether the end of a log says why a rule has failed; on a full disk its record cannot say that it ended."""
+    return any(line.lstrip().startswith(f"Error in rule {rule}") for line in lines)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
 from autotailor.progress.alive import is_alive
-from autotailor.progress.record import KILLERS, read_record, record_of
+from autotailor.progress.record import KILLERS, has_told, read_record, record_of
 from autotailor.progress.starting import Starting, starting
 
 RUN = Path("logs/run.json")
@@ -151,7 +151,7 @@ def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
         state = STOPPED
     elif state == RUNNING or (state == WAITING and job["begun"]):
         state = ended or (RUNNING if alive and state == RUNNING else KILLED)
-    elif state == FAILED and record and not ended:
+    elif state == FAILED and record and not ended and not has_told(job["rule"], _last_lines(folder / job["log"])):
         state = KILLED
     seconds = None if job["begun"] is None or (record is None and state != RUNNING) else _seconds(job, record)
     failed = state in (FAILED, KILLED)

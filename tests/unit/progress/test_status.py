@@ -88,6 +88,14 @@ def test_a_stage_that_was_killed_is_told_from_one_that_says_why_it_failed(tmp_pa
     )
 
 
+def test_a_stage_that_could_not_record_its_end_on_a_full_disk_is_not_called_killed(tmp_path: Path) -> None:
+    write(tmp_path, "failed", {"finetune": "failed", "search": "waiting"}, ended=time.time())
+    record(tmp_path, "finetune", said="epoch 1 of 9")
+    (tmp_path / "logs" / "m" / "finetune.log").write_text("epoch 1\nError in rule finetune: no space is left there\n")
+    assert states(tmp_path) == {"finetune": "failed", "search": "waiting"}
+    assert read_status(tmp_path).remedy.startswith("Do what the message says")
+
+
 def test_a_killed_run_is_not_at_work(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 
 import fleets
 from autotailor.fleet.page.write import write_page
+from autotailor.fleet.runs import Fleet
 from browsers import chromium, nothing_hinders, opened
 
 
@@ -39,6 +40,23 @@ def test_nothing_hinders_people_in_any_colours_and_on_a_phone(
         nothing_hinders(page, width, "svg")
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, ground.strip("rgb()").split(","))) < 3 * 128) == (scheme == "dark")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_stay_within_the_page(width: int, browser: Browser, tmp_path: Path) -> None:
+    models = ("mine", "tf_mobilenetv3_large_minimal_100_in21k_ft_in1k_of_mine")
+    devices = ("kitchen panel, 2nd floor", "a_board_behind_the_second_door_on_the_left")
+    runs = {
+        (model, device): fleets.known(tmp_path / "results", model, device, number).run
+        for number, model in enumerate(models)
+        for device in devices
+    }
+    path = tmp_path / "results" / "fleet" / "all" / "index.html"
+    write_page(Fleet(runs), path)
+    with opened(browser, path, width) as page:
+        nothing_hinders(page, width, "svg")
+        wide = "[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth)"
+        assert max(page.evaluate(wide)) <= (0 if width > 1000 else 320)  # tables on a phone scroll a little
 
 
 def test_the_marked_network_of_each_budget_is_the_best_one_of_the_table(browser: Browser, path: Path) -> None:
