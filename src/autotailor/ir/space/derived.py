@@ -55,20 +55,46 @@ class Derived:
         total = np.zeros((len(subnets), self.values.shape[1]), dtype=np.int64)
         for part in self.parts:
             total += part.table[tuple(subnets[:, space.positions[name]] for name in part.variables)]
-        codes = self._code(total)
-        return np.asarray(np.searchsorted(self._codes, codes), dtype=np.int64)
-
-    def _code(self, rows: IntArray) -> IntArray:
-        """One integer for each row, in the order of the rows."""
-        base = int(self.values.max(initial=0)) + 1
-        code = np.zeros(len(rows), dtype=np.int64)
-        for column in rows.T:
-            code = code * base + column
-        return code
+        found = np.zeros(len(subnets), dtype=np.int64)
+        for column, level in zip(total.T, self._levels, strict=True):
+            found = level.find(found, column)
+        return found
 
     @cached_property
-    def _codes(self) -> IntArray:
-        return self._code(self.values)
+    def _levels(self) -> tuple[_Level, ...]:
+        """For each sum what tells rows apart by this sum and all sums before it."""
+        levels, rows = list[_Level](), np.zeros(len(self.values), dtype=np.int64)
+        for column in self.values.T:
+            levels.append(level := _Level.of(rows, column))
+            rows = level.find(rows, column)
+        return tuple(levels)
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Numbers pairs of a number and a value, in rising order.
+
+    One integer for all sums of a row would be the product of their ranges, which does not fit 64 bits where there are
+    many sums. The pairs that occur are at most as many as the rows.
+
+    Attributes:
+        values: that occur, rising.
+        codes: number times ``len(values)`` plus the place of the value, of each pair that occurs, rising.
+    """
+
+    values: IntArray
+    codes: IntArray
+
+    @classmethod
+    def of(cls, numbers: IntArray, values: IntArray) -> _Level:
+        """The level of some pairs."""
+        occurring, places = np.unique(values, return_inverse=True)
+        return cls(occurring, np.unique(numbers * len(occurring) + places.ravel()))
+
+    def find(self, numbers: IntArray, values: IntArray) -> IntArray:
+        """The number of each of some pairs that occur."""
+        codes = numbers * len(self.values) + np.searchsorted(self.values, values)
+        return np.asarray(np.searchsorted(self.codes, codes), dtype=np.int64)
 
 
 def entries(variables: Sequence[str], derived: Derived | None, space: Space, subnets: IntArray) -> tuple[IntArray, ...]:

@@ -70,3 +70,19 @@ def test_what_is_no_sum_is_refused_where_it_is_too_large(monkeypatch: pytest.Mon
     monkeypatch.setattr(joint_sizes, "HARD_LIMIT", 100)
     with pytest.raises(SpaceError, match=r"6 variables jointly .* 729 choices"):
         joint_sizes.joint_sizes(architecture(), GROWTHS)
+
+
+def test_many_sums_of_wide_layers_are_told_apart() -> None:
+    """The product of the ranges of seven sums does not fit 64 bits."""
+    groups = [tuple(Atom(f"layer{group}.{i}", 256) for i in range(3)) for group in range(6)]
+    atoms = [atom for group in groups for atom in group]
+    space = Space(tuple(Variable(f"{atom.name}.width", "width", (0.5, 1.0), 1) for atom in atoms))
+    net = Architecture(space, {atom: Scaled(f"{atom.name}.width", None, 8, 1, 1.0) for atom in atoms})
+    dimensions: list[Dimension] = [*(Sum(group) for group in groups), Sum(tuple(atoms))]
+    found = joint_sizes.joint_sizes(net, dimensions)
+    assert found.derived is not None
+    rows = np.random.default_rng(0).integers(0, 2, (40, len(atoms)))
+    at = found.rows[entries(found.variables, found.derived, space, rows)]
+    for row, number in zip(rows, at, strict=True):
+        sizes = net.sizes({v.name: v.choices[i] for v, i in zip(space, row, strict=True)})
+        assert found.sizes[number].tolist() == [dimension.size(sizes) for dimension in dimensions]
