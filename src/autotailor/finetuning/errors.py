@@ -5,3 +5,7 @@ from autotailor.ir.errors import AutoTailorError
 
 class TrainingError(AutoTailorError):
     """Training cannot start as configured, or cannot go on."""
+
+
+class DivergenceError(TrainingError):
+    """The loss of a training is no finite number any more, or has jumped further than the configuration allows."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +19,14 @@ from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss, teacher_alone
+from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class ScaledResult:
     Attributes:
         state_dict: weights, contiguous.
         metrics: ``validation_accuracy``, ``test_accuracy`` (percent), ``lr``, ``loss``, ``images`` seen by each trial.
-        trials: one row for each learning rate: lr, validation_accuracy, loss.
+        trials: one row for each learning rate: lr, validation_accuracy, loss; the latter two are NaN where the training
+            diverged.
     """
 
     state_dict: StateDict
@@ -49,6 +55,8 @@ def train_scaled(
 ) -> ScaledResult:
     """Trains one network for each learning rate, and keeps the most accurate one on the validation set.
 
+    A rate with which the training diverges is no candidate, because the grid is there to find out which rates work.
+
     Args:
         factory: the uniformly scaled network (images to logits), untrained; it is called once for each learning rate
             and draws its weights under ``config.seed``.
@@ -59,7 +67,7 @@ def train_scaled(
         independent: whether each class has its own Sigmoid (``distillation_loss``).
 
     Raises:
-        TrainingError: a network does not fit the data, or training cannot go on.
+        TrainingError: a network does not fit the data, training cannot go on, or it diverges with every learning rate.
     """
     config = teacher_alone(config, data)
     check_network(teacher, data)
@@ -69,15 +77,22 @@ def train_scaled(
     trials: list[Row] = []
     best: tuple[dict[str, float], nn.Module] | None = None
     for lr in config.lrs:
-        network, history = _train_one(
-            factory, teacher, data, replace(config, lr=lr, epochs=epochs), Path(workdir), independent
-        )
+        one = replace(config, lr=lr, epochs=epochs)
+        try:
+            network, history = _train_one(factory, teacher, data, one, Path(workdir), independent)
+        except DivergenceError as error:
+            logger.warning("%s; the comparison leaves this rate of compare.lrs out", error)
+            trials.append({"lr": lr, "validation_accuracy": math.nan, "loss": math.nan})
+            continue
         found = accuracies(network, data, config.threads, config.resolution)
         metrics = found | training_metrics(history, data, config.batch_size) | {"lr": lr}
         trials.append({key: metrics[key] for key in ("lr", "validation_accuracy", "loss")})
         if best is None or metrics["validation_accuracy"] > best[0]["validation_accuracy"]:
             best = metrics, network
-    assert best is not None  # ScaledConfig refuses an empty grid
+    if best is None:
+        raise DivergenceError(
+            f"scaled: the training diverged with each of the rates {list(config.lrs)}; name lower ones in compare.lrs"
+        )
     return ScaledResult(weights_of(best[1]), best[0], trials)
 
 

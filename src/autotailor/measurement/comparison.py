@@ -10,10 +10,13 @@ from typing import Any
 
 import onnx
 import pandas as pd
+from torch import nn
 
 from autotailor.accuracy.evaluation import correctness
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
+from autotailor.finetuning.config import LARGEST
+from autotailor.finetuning.external_teacher import load_teacher
 from autotailor.finetuning.initialisation import initialise
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -90,10 +93,11 @@ def compare(
     """Scales the network to the latencies, or other costs, of exported SubNets, trains it alone, and measures it.
 
     Args:
-        original: the SuperNet as compiled; its largest SubNet, the original network, is the teacher.
+        original: the SuperNet as compiled; its largest SubNet is the original network.
         data: the splits.
         config: section ``compare`` of the configuration.
-        training: of the SuperNet; the scaled networks are trained with the same parameters and the same teacher.
+        training: of the SuperNet; the scaled networks are trained with the same parameters and the same teacher, which
+            is the original network unless ``training.teacher`` names another one.
         summary: ``summary.csv``: the exported SubNets with their measured latency, or what else budgets limit.
         images: number of images that the SuperNet saw in pretraining and finetuning; each scaled network sees at least
             as many.
@@ -110,7 +114,7 @@ def compare(
     divisor = int((original.space_config or {}).get("divisor", 8))
     graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
     costs = _latencies(graphs, device, workdir) if device is not None else _counts(graphs, cost)
-    teacher = original.build(original.largest(), logits=True)
+    teacher = _teacher(original, data, training)
     rows = []
     matches = matched_widths(summary.set_index("name")[cost.reached], costs, config.names)
     for width in sorted(set(matches.values())):
@@ -158,6 +162,13 @@ def _match(costs: Mapping[float, float], target: float) -> float:
     return max(width for width, cost in costs.items() if min(target, limit) <= cost <= limit)
 
 
+def _teacher(original: SuperNet, data: DataSplits, training: FinetuneConfig) -> nn.Module:
+    """What taught the SuperNet, on images as the data give them."""
+    if training.teacher is None or training.teacher == LARGEST:
+        return original.build(original.largest(), logits=True)
+    return load_teacher(training.teacher, data).module()
+
+
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:
     """The parameters of the SuperNet's training, for one scaled network."""
     shared = (
@@ -167,6 +178,7 @@ def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int,
         "weight_decay",
         "label_smoothing",
         "gradient_norm",
+        "ema",
         "threads",
         "precision",
         "accelerator",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +53,17 @@ class TestScaled:
         ]
         assert close(results[0].state_dict, results[1].state_dict)
         assert not equal(results[0].state_dict, results[1].state_dict)
+
+    def test_a_rate_with_which_the_training_diverges_is_left_out(
+        self, tiny: DataSplits, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        config = replace(self.CONFIG, lrs=(1e6, 4e-3), optimizer="sgd")
+        result = finetuning.train_scaled(networks.TinyResNet, fresh(), tiny, config, tmp_path)
+        assert result.metrics["lr"] == 4e-3
+        assert [math.isnan(row["loss"]) for row in result.trials] == [True, False]
+        assert "lr 1e+06: the loss became" in caplog.text
+        with pytest.raises(TrainingError, match=r"diverged with each of the rates \[1000000\.0\].*compare\.lrs"):
+            finetuning.train_scaled(networks.TinyResNet, fresh(), tiny, replace(config, lrs=(1e6,)), tmp_path)
 
     def test_a_teacher_of_other_classes_is_refused(self, tiny: DataSplits, tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match="num_classes"):

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
+from torch import nn
 
 import autotailor
 import tiny_data
-from autotailor.finetuning import FinetuneConfig
+from autotailor.finetuning import FinetuneConfig, ScaledConfig
+from autotailor.measurement import comparison
 from autotailor.measurement.comparison import CompareConfig, ComparisonError, columns, compare, matched_widths
 from autotailor.profiling import DeviceConfig
 from autotailor.search import COSTS, LATENCY
+from oracles import Oracle
 
 SUMMARY = pd.DataFrame(
     {"name": ["largest", "budget_01", "budget_02", "original"], "latency_ms_measured": [2.0, 0.5, 1.1, 2.0]}
@@ -85,3 +89,37 @@ def test_without_a_device_networks_meet_subnets_of_equal_macs(resnet_net: autota
     (row,) = table.to_dict("records")
     assert row["width"] == 0.5, "half the width has a quarter of the MACs"
     assert 0.2 * whole < row["macs_m"] < 0.35 * whole
+
+
+@pytest.mark.parametrize(("teacher", "is_oracle"), [(None, False), ("largest", False), ("oracles:Oracle", True)])
+def test_scaled_networks_learn_from_the_supernets_teacher_with_its_parameters(
+    teacher: str | None,
+    is_oracle: bool,
+    resnet_net: autotailor.SuperNet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Asked(Exception):
+        """What the comparison asks for is known; nothing needs to be trained."""
+
+    def ask(factory: object, found: nn.Module, data: object, config: ScaledConfig, *rest: object) -> None:
+        images = tiny_data.splits().validation.images[:4]
+        own = resnet_net.build(resnet_net.largest(), logits=True)
+        assert torch.equal(found(images), Oracle()(images) if is_oracle else own(images))
+        assert config.ema == 0.9
+        raise Asked
+
+    monkeypatch.setattr(comparison, "train_scaled", ask)
+    summary = pd.DataFrame({"name": ["largest", "budget_01"], "macs_m": [2.0, 1.0]})
+    with pytest.raises(Asked):
+        compare(
+            resnet_net,
+            tiny_data.splits(),
+            CompareConfig(names=(), widths=(0.5,), seeds=(0,), lrs=(1e-3,)),
+            FinetuneConfig(epochs=1, batch_size=16, ema=0.9, teacher=teacher),
+            summary=summary,
+            images=16,
+            cost=COSTS["macs"],
+            device=None,
+            workdir=tmp_path,
+        )

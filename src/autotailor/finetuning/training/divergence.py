@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from itertools import chain
 from pathlib import Path
 
-from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.training.config import LoopConfig
 from autotailor.finetuning.training.steps import StepFunction, description, kind
 
@@ -54,18 +54,18 @@ class Guard:
             checkpoint: from which the training can go on; None where there is none.
 
         Raises:
-            TrainingError: the loss is no finite number, or exceeds ``config.spike`` times the usual one.
+            DivergenceError: the loss is no finite number, or exceeds ``config.spike`` times the usual one.
         """
         where = f"in epoch {at[0] + 1}, step {at[1] + 1}"
         if not math.isfinite(loss):
-            raise TrainingError(self._complaint(f"the loss became {loss} {where}", checkpoint))
+            raise DivergenceError(self._complaint(f"the loss became {loss} {where}", checkpoint))
         usual = self._usual()
         self._losses[kind(self._step)].append(loss)
         if usual is None or usual <= 0:
             return
         said = f"the loss jumped from {usual:.4g} to {loss:.4g} {where}"
         if self._config.spike and loss > self._config.spike * usual:
-            raise TrainingError(self._complaint(said, checkpoint))
+            raise DivergenceError(self._complaint(said, checkpoint))
         if loss > SUSPICIOUS * usual and self._warned != at[0]:
             self._warned = at[0]
             logger.warning(
