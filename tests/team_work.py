@@ -6,11 +6,13 @@ import copy
 import math
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -34,6 +36,7 @@ from autotailor.finetuning.training.processes.batch_norm import Synchronised
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.processes.messages import Messages
 from autotailor.finetuning.training.processes.team import Team
+from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.ir.errors import AutoTailorError
 
@@ -157,6 +160,20 @@ def polished(net: Path, workdir: Path, processes: int, given: DataSplits | None 
         return SimpleNamespace(state_dict=own, history=[], metrics=table.to_dict("list"))
 
     return attempt(race)
+
+
+def left_by_terminated(workdir: Path, processes: int) -> bool:
+    """Whether a checkpoint is there when a process ends because of SIGTERM; the first one takes a second to write it."""
+    write = Checkpoint.write
+
+    def slowly(checkpoint: Checkpoint, state: Mapping[str, Any]) -> None:
+        time.sleep(1.0)
+        write(checkpoint, state)
+
+    with mock.patch.object(Checkpoint, "write", slowly):
+        ended = pretrained(workdir, processes, data((1, 1), 0, signal.SIGTERM), checkpoint_seconds=1000.0)
+    assert ended == ("SystemExit", str(128 + signal.SIGTERM))
+    return (workdir / "pretrain.ckpt").is_file()
 
 
 class Breaking(nn.Module):

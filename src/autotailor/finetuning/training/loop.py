@@ -166,10 +166,14 @@ class _Loop:
         return checked(self._stream.shards(epoch, self._config.batch_size, start, self._group.shard))
 
     def _act_on(self, interruption: Interruption, signal: int) -> None:
-        """Writes a checkpoint and ends the process if a signal has arrived in one of the processes."""
+        """Writes a checkpoint and ends the process if a signal has arrived in one of the processes.
+
+        No process ends before the first one has written: torchrun ends all others as soon as one has ended.
+        """
         if signal:
             interruption.number = signal
             self._save()
+            self._team.signal(0)
             logger.warning("%s was interrupted; the next run continues at this step", self._title)
             interruption.act()
 

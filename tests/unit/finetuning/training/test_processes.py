@@ -94,6 +94,10 @@ def test_a_terminated_process_stops_both_at_one_step(both: Any, train: Train, tm
     assert equal(again[1][0], both[0])
 
 
+def test_no_terminated_process_ends_before_the_checkpoint_is_written(tmp_path: Path) -> None:
+    assert together.results(team_work.left_by_terminated, tmp_path, 2) == [True, True]
+
+
 def test_another_number_of_processes_begins_anew(tmp_path: Path) -> None:
     first, _ = together.results(team_work.pretrained, tmp_path, 2)
     assert equal(first[0], together.results(team_work.pretrained, tmp_path, 2)[1][0])
