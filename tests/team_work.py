@@ -163,7 +163,7 @@ def polished(net: Path, workdir: Path, processes: int, given: DataSplits | None 
 
 
 def left_by_terminated(workdir: Path, processes: int) -> bool:
-    """Whether a checkpoint is there when a process ends because of SIGTERM; the first one takes a second to write it."""
+    """Whether a checkpoint is there when a process ends because of SIGTERM; to write it takes a second."""
     write = Checkpoint.write
 
     def slowly(checkpoint: Checkpoint, state: Mapping[str, Any]) -> None:

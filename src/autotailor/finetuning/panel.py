@@ -25,6 +25,7 @@ from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, smalles
 logger = logging.getLogger(__name__)
 PANEL = 1  # seed word that keeps the draw of the panel apart from other draws
 MEAN = "panel_accuracy"
+LEAST = 2  # images of a calibration
 
 
 def watch_subnets(
@@ -51,7 +52,8 @@ def watch_subnets(
     members = {"largest": largest(space), "smallest": smallest(space)}
     members |= {f"panel_{number}": subnet for number, subnet in enumerate(drawn, 1)}
     logger.info("finetune: the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
-    calibrator = Calibrator(data, replace(config.calibration, images=min(config.calibration.images, panel.images)))
+    few = max(LEAST, min(config.calibration.images, panel.images))
+    calibrator = Calibrator(data, replace(config.calibration, images=few))
     asked = known[spread(len(known), panel.images)]
     early = EarlyWarning(record, asked, data.num_classes, config.lr, labelled=data.labelled)
     evaluator = Evaluator(module, calibrator, excerpt(data.validation, panel.images), config.workers)

@@ -78,6 +78,14 @@ def test_every_accuracy_is_that_of_the_recalibrated_subnet_on_part_of_the_valida
     assert row["panel_accuracy"] == pytest.approx(sum(row[f"panel_{n}_accuracy"] for n in (1, 2, 3)) / 3)
 
 
+def test_a_panel_may_have_one_image(
+    plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
+) -> None:
+    config = replace(finetune_config, epochs=1, panel=PanelConfig(every=1, images=1, subnets=1))
+    (row,) = finetuning.finetune(plain_net, tiny, config, tmp_path).history
+    assert row["largest_accuracy"] in (0.0, 100.0)
+
+
 def test_the_number_of_workers_changes_no_accuracy(
     plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
 ) -> None:

@@ -156,10 +156,22 @@ class _Loop:
                 self._act_on(interruption, self._team.signal(interruption.arrived()))
         self._save()
         self._team.signal(0)  # all processes wait here until the first one has written its files
-        is_best = self._watch.keeps_best and self._best.load(self._module, self._title)
-        if self._average and not is_best:
+        if not self._is_in_best_state() and self._average:
             self._average.apply()
         return at.history
+
+    def _is_in_best_state(self) -> bool:
+        """Gives the module its best state, where that is asked for and known."""
+        if not self._watch.keeps_best:
+            return False
+        found = self._best.load(self._module, self._title)
+        if not found and self._position.history and self._group.is_first:
+            logger.warning(
+                "%s: keep is best, and no accuracy was measured while this training ran, so that its last state is "
+                "kept; remove %s to train again with the panel",
+                *(self._title, self._checkpoint.path),
+            )
+        return found
 
     def _batches_from(self, epoch: int, start: int) -> Iterator[Batch]:
         """This process's part of the batches."""
@@ -286,6 +298,10 @@ class _Loop:
             self._saved_at = (self._position.epoch, self._position.batch)
         elif other:
             self._load(read_any(Path(other)), Path(other))
+            if self._position.epoch == self._config.epochs:
+                raise self._refusal(
+                    Path(other), f"it has {self._config.epochs} epochs, so that none is left; raise epochs"
+                )
             self._position.best = -math.inf  # the other training's best state is not at hand
         else:
             return

@@ -212,6 +212,14 @@ def test_what_training_cannot_go_on_from_is_refused(
         finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, resume_from=str(path)), tmp_path / "work")
 
 
+def test_a_training_that_has_all_epochs_leaves_nothing_to_go_on_with(tiny: DataSplits, tmp_path: Path) -> None:
+    finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=1), tmp_path)
+    going = replace(PRETRAIN, epochs=1, lr=1e-3, resume_from=str(tmp_path / "pretrain.ckpt"))
+    with pytest.raises(TrainingError, match="it has 1 epochs, so that none is left; raise epochs"):
+        finetuning.pretrain(fresh(), tiny, going, tmp_path / "work")
+    assert len(finetuning.pretrain(fresh(), tiny, replace(going, epochs=2), tmp_path / "work").history) == 2
+
+
 def test_a_warning_of_a_real_training_names_the_subnets(
     plain_net: autotailor.SuperNet,
     tiny: DataSplits,

@@ -53,6 +53,19 @@ def test_the_last_state_is_kept_unless_the_best_is_asked_for(
     assert equal(again.state_dict, states[1])
 
 
+def test_where_nothing_was_measured_a_warning_says_that_the_last_state_is_kept(
+    tiny: DataSplits, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    last = replace(BEST, epochs=1, keep="last", panel=WatchConfig(every=0))
+    before = finetuning.pretrain(fresh(), tiny, last, tmp_path)
+    again = finetuning.pretrain(fresh(), tiny, replace(BEST, epochs=1), tmp_path)
+    assert equal(before.state_dict, again.state_dict)
+    assert f"its last state is kept; remove {tmp_path / 'pretrain.ckpt'}" in caplog.text
+    caplog.clear()
+    finetuning.pretrain(fresh(), tiny, replace(BEST, epochs=0), tmp_path / "untrained")
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("at", [(1, 1), (2, 0), (4, 2)], ids=str)
 def test_an_interrupted_training_keeps_the_same_state(
     at: tuple[int, int],
