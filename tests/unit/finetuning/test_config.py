@@ -52,6 +52,15 @@ def test_the_models_pretraining_is_accepted(name: str) -> None:
     assert PretrainConfig.from_section(section).epochs > 0  # type: ignore[arg-type]
 
 
+def test_every_training_of_every_model_takes_over_what_stands_at_the_top() -> None:
+    asked = {"seed": 5, "precision": "fp16", "accelerator": "cuda:3", "processes": 2, "nodes": 3}
+    for path in sorted((CONF / "model").glob("*.yaml")):
+        found = compose(CONF, path.stem, "host", [f"{key}={value}" for key, value in asked.items()])
+        for section in (found["model"]["pretrain"], found["finetune"], found["polish"]):
+            if section is not None:
+                assert {key: section.get(key) for key in asked} == asked, path.stem
+
+
 def test_nested_sections_become_nested_parameters() -> None:
     config = FinetuneConfig.from_section({"epochs": 1, "calibration": {"images": 7}, "distillation": {"weight": 1}})
     assert config.calibration == CalibrationConfig(images=7)
