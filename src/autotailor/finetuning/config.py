@@ -172,6 +172,7 @@ class FinetuneConfig(WatchedConfig):
         if not 0 < self.layer_decay <= 1:
             raise TrainingError(f"{where}.layer_decay: expected above 0 and at most 1, not {self.layer_decay}")
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
+        strategies.check_count(self.strategy, self.subnets)
         for name, flag in (("sort", self.sort), ("accept_chance", self.accept_chance), ("compile", self.compile)):
             if not isinstance(flag, bool):
                 raise TrainingError(f"{where}.{name}: expected true or false, not {flag!r}")

@@ -135,6 +135,8 @@ def test_identity_names_the_number_of_all_processes() -> None:
         ({"distillation": {"temperature": 0}}, "temperature"),
         ({"epoch": 3}, "unknown keys"),
         ({"strategy": "hamburger"}, "known are alternating"),
+        ({"strategy": "sandwich", "subnets": 2}, r"finetune\.subnets: 2 .* for the strategy sandwich.*at least 3"),
+        ({"strategy": "alternating", "subnets": 1}, "at least 2"),
         ({"strategy": "mixed", "sampling": {"middle": 1}}, "middle"),
         ({"strategy": "mixed", "sampling": {"largest": 0.6, "smallest": 0.6}}, "at most 1"),
         ({"strategy": "mixed", "sampling": {"largest": -0.1}}, "largest"),

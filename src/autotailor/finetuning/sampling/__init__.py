@@ -13,7 +13,7 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.variable import Space
 from autotailor.sections import read_section
 
-__all__ = ["Strategy", "create", "names", "parameters", "register"]
+__all__ = ["Strategy", "check_count", "create", "names", "parameters", "register"]
 
 
 def names() -> tuple[str, ...]:
@@ -33,9 +33,22 @@ def parameters(name: str, section: Mapping[str, Any]) -> Any:
     Raises:
         TrainingError: the strategy or a parameter is unknown (the message lists the known ones), or out of range.
     """
+    return read_section(_known(name).section, section, f"finetune.sampling of strategy {name!r}", TrainingError)
+
+
+def check_count(name: str, count: int) -> None:
+    """Raises TrainingError where steps of so many SubNets would never train some of those that a strategy trains."""
+    if count < (least := _known(name).least):
+        raise TrainingError(
+            f"finetune.subnets: {count} SubNets in each step are too few for the strategy {name}, which would never "
+            f"train some sort of them; set at least {least}"
+        )
+
+
+def _known(name: str) -> type[Strategy]:
     if name not in names():
         raise TrainingError(f"finetune.strategy: unknown sampling strategy {name!r}; known are {', '.join(names())}")
-    return read_section(STRATEGIES[name].section, section, f"finetune.sampling of strategy {name!r}", TrainingError)
+    return STRATEGIES[name]
 
 
 def create(

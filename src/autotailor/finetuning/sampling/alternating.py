@@ -18,6 +18,8 @@ from autotailor.ir.space.subnet import SubNet
 class Alternating(Sandwich):
     """The largest SubNet teaches in the steps that draw it, the original network in the other steps."""
 
+    least = 2  # the smallest is the second one
+
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
         """See Strategy."""
         first = self.largest() if random.random() < 0.5 else self.between(random)

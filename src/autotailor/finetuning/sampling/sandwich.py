@@ -13,6 +13,7 @@ class Sandwich(Strategy):
     """Each step trains the largest, the smallest and random SubNets; the largest teaches the others."""
 
     in_place = True
+    least = 3  # the largest, the smallest, and one between
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
         """See Strategy."""

@@ -39,6 +39,7 @@ class Strategy(ABC):
 
     in_place: ClassVar[bool] = False  # whether SubNets learn from the largest one of the same step
     section: ClassVar[type[Any]] = NoParameters  # dataclass of the section ``finetune.sampling``
+    least: ClassVar[int] = 1  # SubNets of a step below which some sort of SubNets would never be trained
 
     def __init__(
         self,
