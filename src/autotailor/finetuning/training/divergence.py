@@ -14,8 +14,10 @@ from collections.abc import Hashable
 from itertools import chain
 from pathlib import Path
 
+from autotailor.compute.accelerator import resolve
 from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.training.config import LoopConfig
+from autotailor.finetuning.training.precision import resolve as resolve_precision
 from autotailor.finetuning.training.steps import StepFunction, description, kind
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,8 @@ class Guard:
 
     def _complaint(self, said: str, checkpoint: Path | None) -> str:
         remedy = f"lower lr (now {self._config.lr}) or set gradient_norm"
+        if resolve_precision(self._config.precision, resolve(self._config.accelerator).type) == "fp16":
+            remedy += ", or set precision to fp32, because float16 holds no number above 65504"
         if checkpoint is not None:
             remedy += f"; with resume_from: {checkpoint} the training goes on from the checkpoint before"
         return f"{self._title}: {said}{self._trained()}; {remedy}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 import autotailor
 from autotailor import finetuning
@@ -55,6 +56,21 @@ def test_a_loss_that_is_no_number_is_an_error_that_names_step_and_remedy(loss: f
     assert f"became {loss} in epoch 2, step 5 (it trained this and that)" in said
     assert "lower lr" in said
     assert f"resume_from: {tmp_path / 'a.ckpt'}" in said
+
+
+def test_activations_that_float16_cannot_hold_are_told_the_remedy(tiny: DataSplits, tmp_path: Path) -> None:
+    class Loud(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = fresh()
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return nn.functional.linear(1e3 * self.inner(images), 1e3 * torch.eye(5)) / 1e6
+
+    config = replace(PRETRAIN, epochs=1)
+    finetuning.pretrain(Loud(), tiny, config, tmp_path / "fp32")
+    with pytest.raises(TrainingError, match=r"the loss became nan in epoch 1, step 1; lower lr .* precision to fp32"):
+        finetuning.pretrain(Loud(), tiny, replace(config, precision="fp16"), tmp_path / "fp16")
 
 
 def test_a_suspicious_loss_is_a_warning_once_in_each_epoch(caplog: pytest.LogCaptureFixture) -> None:
