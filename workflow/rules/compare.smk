@@ -3,6 +3,7 @@ rule compare:
         original="results/{model}/compiled.pt",
         training=training_metrics,
         summary="results/{model}/{device}/summary.csv",
+        lut=table_of_device,
     output:
         comparison=report(
             "results/{model}/{device}/compare.csv",

@@ -132,6 +132,11 @@ def latencies(wildcards):
     return {"lut": f"{folder}/lut.csv", "validation": f"{folder}/validation.csv"}
 
 
+def table_of_device(wildcards):
+    """The table to whose machine's speed latencies are scaled; no file where budgets limit what the graph says."""
+    return latencies(wildcards).get("lut", [])
+
+
 def candidates(wildcards):
     """What competes for each budget: measured first where there is a device."""
     is_measured = COSTS[wildcards.device].is_measured

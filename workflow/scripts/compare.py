@@ -1,5 +1,7 @@
 """Rule compare: the original network scaled uniformly and trained alone."""
 
+from pathlib import Path
+
 import autotailor
 import pandas as pd
 from stage import stage
@@ -23,6 +25,7 @@ with stage(snakemake, is_training=True) as this:
         images=int(sum(seen)),
         cost=cost,
         device=profiling.DeviceConfig.from_section(this.params["device"]) if cost.is_measured else None,
+        lut=profiling.LUT.read(Path(snakemake.input.lut)) if cost.is_measured else None,
         workdir=this.work,
     )
     with artifacts.atomic(snakemake.output.comparison) as path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,7 @@ from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
-from autotailor.profiling import DeviceConfig, convert, measure_networks
+from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
 from autotailor.sections import read_section
 from autotailor.statistics import accuracy
@@ -89,6 +90,7 @@ def compare(
     cost: Cost,
     device: DeviceConfig | None,
     workdir: Path,
+    lut: LUT | None = None,
 ) -> pd.DataFrame:
     """Scales the network to the latencies, or other costs, of exported SubNets, trains it alone, and measures it.
 
@@ -104,19 +106,23 @@ def compare(
         cost: what budgets limit.
         device: on which latencies are measured; None where the graph says the cost.
         workdir: folder of checkpoints and converted networks.
+        lut: of the device; its anchor scales latencies to the speed that the machine had then, as those of ``summary``
+            are scaled. With None, they are as measured now.
 
     Returns:
         One row for each width and seed, see ``columns``.
 
     Raises:
-        ComparisonError: an exported SubNet of ``config.names`` does not exist.
+        ComparisonError: an exported SubNet of ``config.names`` does not exist, or was not measured.
     """
+    exported = summary.set_index("name")[cost.reached]
+    check_measured(exported, config.names, cost)
     divisor = int((original.space_config or {}).get("divisor", 8))
     graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
-    costs = _latencies(graphs, device, workdir) if device is not None else _counts(graphs, cost)
+    costs = _latencies(graphs, device, lut, workdir) if device is not None else _counts(graphs, cost)
     teacher = _teacher(original, data, training)
     rows = []
-    matches = matched_widths(summary.set_index("name")[cost.reached], costs, config.names)
+    matches = matched_widths(exported, costs, config.names)
     for width in sorted(set(matches.values())):
         names = " ".join(name for name, matched in matches.items() if matched == width)
         for seed in config.seeds:
@@ -149,11 +155,27 @@ def matched_widths(exported: pd.Series, costs: Mapping[float, float], names: Seq
     Raises:
         ComparisonError: an exported SubNet of a name does not exist.
     """
+    return {name: _match(costs, float(exported[name])) for name in _wanted(exported, names)}
+
+
+def check_measured(exported: pd.Series, names: Sequence[str], cost: Cost) -> None:
+    """Refuses SubNets without a cost before anything is measured or trained; arguments as of ``matched_widths``.
+
+    Raises:
+        ComparisonError: an exported SubNet of a name does not exist, or has no cost in the summary.
+    """
+    if empty := [name for name in _wanted(exported, names) if math.isnan(exported[name])]:
+        raise ComparisonError(
+            f"compare: summary.csv has no {cost.reached} for {', '.join(empty)}, because an imported LUT (lut=...) "
+            f"stood for the device; leave lut=... out, so that the rule measure measures them"
+        )
+
+
+def _wanted(exported: pd.Series, names: Sequence[str]) -> tuple[str, ...]:
     wanted = tuple(names) or tuple(str(n) for n in exported.index if n not in ("largest", "original"))
-    unknown = sorted(set(wanted) - set(exported.index))
-    if unknown:
+    if unknown := sorted(set(wanted) - set(exported.index)):
         raise ComparisonError(f"compare.names: {unknown} are not exported; exported are {sorted(exported.index)}")
-    return {name: _match(costs, float(exported[name])) for name in wanted}
+    return wanted
 
 
 def _match(costs: Mapping[float, float], target: float) -> float:
@@ -199,7 +221,9 @@ def _counts(graphs: Mapping[float, Graph], cost: Cost) -> dict[float, float]:
     return counted
 
 
-def _latencies(graphs: Mapping[float, Graph], device: DeviceConfig, workdir: Path) -> dict[float, float]:
+def _latencies(
+    graphs: Mapping[float, Graph], device: DeviceConfig, lut: LUT | None, workdir: Path
+) -> dict[float, float]:
     """Latency (ms) of each width, all measured in interleaved rounds."""
     converted = {}
     for width, graph in graphs.items():
@@ -208,4 +232,5 @@ def _latencies(graphs: Mapping[float, Graph], device: DeviceConfig, workdir: Pat
         onnx.save(to_onnx(graph), str(folder / "model.onnx"))
         convert(folder / "model.onnx", folder, device)
         converted[str(width)] = (folder, graph.shapes[graph.input])
-    return {float(row.key): row.latency_ms for row in measure_networks(converted, device, seconds_each=1.0)}
+    measured = measure_networks(converted, device, seconds_each=1.0, lut=lut)
+    return {float(row.key): row.latency_ms for row in measured}

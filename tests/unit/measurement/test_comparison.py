@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -123,3 +124,44 @@ def test_scaled_networks_learn_from_the_supernets_teacher_with_its_parameters(
             device=None,
             workdir=tmp_path,
         )
+
+
+def test_networks_are_measured_at_the_speed_of_the_summary(
+    resnet_net: autotailor.SuperNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Asked(Exception):
+        """What is asked of the device is known; nothing needs to be measured."""
+
+    table = object()
+
+    def ask(networks: object, device: object, *, seconds_each: float, lut: object) -> None:
+        assert lut is table
+        raise Asked
+
+    monkeypatch.setattr(comparison, "measure_networks", ask)
+    with pytest.raises(Asked):
+        compare_on_device(resnet_net, SUMMARY, tmp_path, table)
+
+
+def test_subnets_that_were_not_measured_are_refused(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    unmeasured = SUMMARY.assign(latency_ms_measured=float("nan"))
+    with pytest.raises(ComparisonError, match=r"no latency_ms_measured for budget_01, budget_02.*leave lut=\.\.\. out"):
+        compare_on_device(resnet_net, unmeasured, tmp_path, None)
+
+
+def compare_on_device(net: autotailor.SuperNet, summary: pd.DataFrame, workdir: Path, lut: Any) -> pd.DataFrame:
+    """A comparison on this machine."""
+    config = CompareConfig(names=(), widths=(0.5,), seeds=(0,), lrs=(1e-3,))
+    training, device = FinetuneConfig(epochs=1, batch_size=16), DeviceConfig.from_section({"name": "test"})
+    return compare(
+        net,
+        tiny_data.splits(),
+        config,
+        training,
+        summary=summary,
+        images=16,
+        cost=LATENCY,
+        device=device,
+        workdir=workdir,
+        lut=lut,
+    )
