@@ -40,7 +40,7 @@ class ExpandRule(OperatorRule):
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
         shape = node.get("shape") if len(arguments) < 2 else arguments[1].tolist()
-        return x * torch.ones(tuple(shape), dtype=x.dtype, device=x.device)
+        return x.expand(torch.broadcast_shapes(x.shape, tuple(shape))).clone()  # type: ignore[no-untyped-call]
 
     def specialise(self, node: Node, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Node:
         if node.get("shape") is None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from autotailor.ir.dimensions.dimension import Constant, Dimension, Window
 from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.graph import Node
@@ -87,10 +85,8 @@ class SliceRule(OperatorRule):
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         x: Tensor = arguments[0]
         for axis, (start, end, step) in slice_ranges(node, x.shape).items():
-            if step > 0:
-                x = x[(slice(None),) * axis + (slice(start, end, step),)]
-            else:
-                x = x.index_select(axis, torch.tensor(range(start, end, step), device=x.device))
+            taken = slice(start, end, step) if step > 0 else list(range(start, end, step))
+            x = x[(slice(None),) * axis + (taken,)]
         return x
 
     def general(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
@@ -173,7 +169,7 @@ class GatherRule(OperatorRule):
             table = arguments[1] % x.shape[axis]
             return x.index_select(axis, table.flatten()).reshape(*x.shape[:axis], *table.shape, *x.shape[axis + 1 :])
         if isinstance(indices, tuple):
-            return x.index_select(axis, torch.tensor(indices, device=x.device))
+            return x[(slice(None),) * axis + (list(indices),)]
         return x.select(axis, indices)
 
     def run_time_attributes(self, node: Node) -> Attributes:

@@ -25,7 +25,14 @@ from features import FEATURES
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": "torch", "warmup": 1, "evict_mb": 0}))
 
 HEADS = (1, 2, 9, 4)
-OWN = {ATTENTION: OperatorFeature(ATTENTION, (HEADS,) * 3, (HEADS,), (), (("scale", 0.5),))}
+MAP = (1, 4, 5, 5)
+BACKWARDS = {"starts": (-1,), "ends": (-99,), "axes": (1,), "steps": (-1,)}
+OWN = {
+    ATTENTION: OperatorFeature(ATTENTION, (HEADS,) * 3, (HEADS,), (), (("scale", 0.5),)),
+    "permuted": OperatorFeature("Gather", (MAP,), (MAP,), (), (("axis", 1), ("indices", (2, 0, 3, 1)))),
+    "backwards": OperatorFeature("Slice", (MAP,), (MAP,), (), tuple(sorted(BACKWARDS.items()))),
+    "expanded": OperatorFeature("Expand", ((1, 4, 1, 1),), (MAP,), (), (("shape", (1, 1, 5, 5)),)),
+}
 
 
 @pytest.mark.parametrize("name", [*FEATURES, *OWN])
