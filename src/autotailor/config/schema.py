@@ -12,6 +12,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
 
 from autotailor.config.errors import ConfigError
 from autotailor.config.names import unknown
@@ -54,10 +55,20 @@ def _not_finite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
             yield from _not_finite(each, below)
 
 
+def _is_integer(_: object, value: object) -> bool:
+    """Whether a value can count something: JSON takes 3.0 for an integer, Python's ``range`` does not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+_Validator = extend(Draft202012Validator, type_checker=_CHECKER)  # type: ignore[no-untyped-call]
+
+
 @functools.cache
 def _validator(schema: str) -> Draft202012Validator:
     """What checks values against a schema, which is given as YAML."""
-    return Draft202012Validator(yaml.load(schema, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    found: Draft202012Validator = _Validator(yaml.load(schema, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    return found
 
 
 NAMES = {

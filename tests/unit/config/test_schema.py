@@ -121,3 +121,18 @@ def test_unknown_config_keys_list_the_known_ones() -> None:
     known = "cluster, device, keep, lut, model, overrides"
     with pytest.raises(ConfigError, match=rf"unknown key 'devise'. Did you mean 'device'\? Known: {known}"):
         config.validate({"devise": "host"}, SCHEMAS / "config.schema.yaml", "--config")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("validate.attempts", 2.0, "validate.attempts is 2.0, but is not of type 'integer'"),
+        ("compare.seeds", [1.0], "compare.seeds.0 is 1.0"),
+        ("export.budgets", 3.0, "export.budgets is 3.0, but has to be a whole number or a list"),
+    ],
+)
+def test_what_is_counted_is_no_float(key: str, value: object, says: str) -> None:
+    """``1e3`` of the command line is one, and the rules would count with it after hours of work."""
+    composed = config.compose(CONF, "resnet_digits", "host")
+    with pytest.raises(ConfigError, match=says):
+        config.validate(changed(composed, key, value), SCHEMAS / "conf.schema.yaml", "conf")
