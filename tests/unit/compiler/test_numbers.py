@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import autotailor
 import networks
+from autotailor.compiler import numbers
 from autotailor.compiler.numbers import check_numbers
 from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Node
@@ -69,3 +71,26 @@ def test_a_rule_that_computes_other_numbers_is_named(
 def test_rounding_is_no_other_number(monkeypatch: pytest.MonkeyPatch) -> None:
     registered(monkeypatch, 1 + 1e-5)
     check_numbers(autotailor.compile(Waves(), resolution=16))
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "difference"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0),
+        ([1.0, 4.0], [2.0, 4.0], 0.25),
+        ([-INF, NAN, 1.0], [-INF, NAN, 2.0], 0.5),
+        ([INF, 1.0], [-INF, 1.0], INF),
+        ([NAN, 1.0], [1.0, 1.0], INF),
+        ([1.0, 1.0], [NAN, 1.0], INF),
+        ([1.0], [1.0, 1.0], INF),
+        ([True, False], [True, True], 1.0),
+        ([3, 4], [3, 4], 0.0),
+    ],
+)
+def test_differences_are_shares_of_the_largest_number(
+    found: list[float], expected: list[float], difference: float
+) -> None:
+    assert numbers._difference(torch.tensor(found), np.array(expected, torch.tensor(found).numpy().dtype)) == difference
