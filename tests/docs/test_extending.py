@@ -21,6 +21,7 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import autotailor
+import networks
 from autotailor import data
 from autotailor.data import registry
 from autotailor.finetuning import FinetuneConfig, sampling
@@ -78,18 +79,6 @@ def run(page: str) -> dict[str, Any]:
     return names
 
 
-class Waves(nn.Module):
-    """A convolution, the arc tangent, a convolution."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(torch.relu(self.second(torch.atan(self.first(x)))))
-
-
 class Triple(nn.Module):
     """A stem, and a sum around three convolutions of 3x3."""
 
@@ -112,10 +101,10 @@ def outputs(path: Path, images: torch.Tensor) -> Any:
 
 
 def test_an_operator_rule_makes_an_operator_elastic_that_was_static(tmp_path: Path) -> None:
-    (static,) = autotailor.compile(Waves(), resolution=16).static_parts
+    (static,) = autotailor.compile(networks.Waves(), resolution=16).static_parts
     assert (static.kind, static.reason) == ("Atan", "no rule for Atan")
     run("operator.md")
-    net = autotailor.compile(Waves(), resolution=16)
+    net = autotailor.compile(networks.Waves(), resolution=16)
     assert net.static_parts == ()
     assert [variable.name for variable in net.space.variables] == ["resolution", "stage1.width"]
     small = net.smallest()

@@ -121,15 +121,21 @@ def test_a_failed_stage_shows_the_end_of_its_log_and_how_to_go_on(handled: Any) 
     assert json.loads(Path("logs/run.json").read_text())["outcome"] == "failed"
 
 
-def test_a_stage_whose_process_was_killed_is_said_to_be(handled: Any) -> None:
+def said_of_a_failure(handled: Any, logged: str) -> str:
+    """What the console says of a stage that has noted its first epoch, left a log and failed."""
     emit = handled.handler.emit
     emit(event("run_info"))
     emit(begun(0))
     write_note(record_of(log("pretrain")), Record("pretrain", begun=time.time(), said="epoch 1"))
-    Path(log("pretrain")).write_text("epoch 1\n")
+    Path(log("pretrain")).write_text(logged)
     emit(event("job_error", jobid=0))
     handled.handler.close()
-    said = handled.text.getvalue()
+    said: str = handled.text.getvalue()
+    return said
+
+
+def test_a_stage_whose_process_was_killed_is_said_to_be(handled: Any) -> None:
+    said = said_of_a_failure(handled, "epoch 1\n")
     assert "pretrain failed after 0:00; its process was killed, by somebody, by a time limit, or because memory" in said
     assert "its log, logs/m/pretrain.log, ends with:\n    epoch 1\n" in said
 
@@ -150,14 +156,7 @@ def test_a_disk_that_is_full_leaves_the_console_to_the_message_of_the_rule(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(console.plan.Plan, "write", full)
-    emit = handled.handler.emit
-    emit(event("run_info"))
-    emit(begun(0))
-    write_note(record_of(log("pretrain")), Record("pretrain", begun=time.time(), said="epoch 1"))
-    Path(log("pretrain")).write_text("Error in rule pretrain: no space is left there\n")
-    emit(event("job_error", jobid=0))
-    handled.handler.close()
-    said = handled.text.getvalue()
+    said = said_of_a_failure(handled, "Error in rule pretrain: no space is left there\n")
     assert "    Error in rule pretrain: no space is left there\nThe run failed after" in said
     assert "was killed" not in said
     assert "Traceback" not in said

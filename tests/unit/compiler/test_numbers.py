@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import autotailor
 import networks
@@ -18,18 +17,6 @@ from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.pointwise.elementwise import ElementwiseRule
 from autotailor.ir.operators.rule import register, rules
-
-
-class Waves(nn.Module):
-    """Two convolutions around the arc tangent, which has no rule here."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(torch.relu(self.second(torch.atan(self.first(x)))))
 
 
 def registered(monkeypatch: pytest.MonkeyPatch, factor: float, offset: float = 0.0) -> None:
@@ -51,7 +38,7 @@ def test_the_rules_of_this_package_compute_what_onnx_runtime_computes(name: str)
 
 
 def test_an_operator_without_a_rule_is_compared_too() -> None:
-    check_numbers(autotailor.compile(Waves(), resolution=16))
+    check_numbers(autotailor.compile(networks.Waves(), resolution=16))
 
 
 @pytest.mark.parametrize(("factor", "offset"), [(1.5, 0.0), (-1.0, 0.0), (1.0, 0.01), (float("nan"), 0.0)])
@@ -59,7 +46,7 @@ def test_a_rule_that_computes_other_numbers_is_named(
     factor: float, offset: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registered(monkeypatch, 1.0)
-    net = autotailor.compile(Waves(), resolution=16)
+    net = autotailor.compile(networks.Waves(), resolution=16)
     check_numbers(net)
     monkeypatch.undo()
     registered(monkeypatch, factor, offset)
@@ -70,7 +57,7 @@ def test_a_rule_that_computes_other_numbers_is_named(
 
 def test_rounding_is_no_other_number(monkeypatch: pytest.MonkeyPatch) -> None:
     registered(monkeypatch, 1 + 1e-5)
-    check_numbers(autotailor.compile(Waves(), resolution=16))
+    check_numbers(autotailor.compile(networks.Waves(), resolution=16))
 
 
 INF, NAN = float("inf"), float("nan")
