@@ -60,7 +60,7 @@ def train_scaled(
     Args:
         factory: the uniformly scaled network (images to logits), untrained; it is called once for each learning rate
             and draws its weights under ``config.seed``.
-        teacher: the original network (images at the data's resolution to logits).
+        teacher: the network that teaches (images at the data's resolution to logits).
         data: the splits; only validation accuracy decides which network is kept.
         config: of the training.
         workdir: folder of one checkpoint per learning rate; made if missing.

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LATENCIES = "latencies.measured"
-"""File of a work folder. A finished rule does not keep its suffix (``work.KEPT``): a rule that a user forces to run
-again, for instance on a machine that is quiet by now, measures again."""
+"""File of a work folder. A finished rule keeps no file of this suffix (``work.KEPT``), so that a rule which a user
+forces to run again, for instance on a machine that is quiet by now, measures again."""
 
 
 @dataclass(frozen=True, eq=False)

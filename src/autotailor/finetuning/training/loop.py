@@ -156,12 +156,12 @@ class _Loop:
                 self._act_on(interruption, self._team.signal(interruption.arrived()))
         self._save()
         self._team.signal(0)  # all processes wait here until the first one has written its files
-        if not self._is_in_best_state() and self._average:
+        if not self._load_best() and self._average:
             self._average.apply()
         return at.history
 
-    def _is_in_best_state(self) -> bool:
-        """Gives the module its best state, where that is asked for and known."""
+    def _load_best(self) -> bool:
+        """Gives the module its best state, where that is asked for and known; returns whether it has."""
         if not self._watch.keeps_best:
             return False
         found = self._best.load(self._module, self._title)

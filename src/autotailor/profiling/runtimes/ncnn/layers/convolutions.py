@@ -45,7 +45,7 @@ def pooling(feature: OperatorFeature) -> Layer:
     alone(feature)
     kernel = tuple(feature.attribute("kernel_shape"))
     strides, dilations, pads = window(feature, kernel)
-    if not _pools_alike(feature, kernel):
+    if set(dilations) != {1} or not _pools_alike(feature, kernel, strides, pads):
         raise ProfilingError(
             f"operator {feature.id}: ncnn cannot compute {feature.kind} with the kernel {list(kernel)}, strides "
             f"{list(strides)}, pads {list(pads)} and dilations {list(dilations)} as ONNX does; expected equal pads at "
@@ -60,14 +60,13 @@ def pooling(feature: OperatorFeature) -> Layer:
     return Layer("Pooling", tuple(params))
 
 
-def _pools_alike(feature: OperatorFeature, kernel: Shape) -> bool:
+def _pools_alike(feature: OperatorFeature, kernel: Shape, strides: Shape, pads: Shape) -> bool:
     """Whether ncnn has the same windows as ONNX, and divides their sums by the same numbers.
 
     With ``ceil_mode``, ONNX leaves out a last window that begins behind the image, and a mean that counts pads does not
     count what such a window exceeds the pads by. ncnn does neither.
     """
-    strides, dilations, pads = window(feature, kernel)
-    if set(dilations) != {1} or pads[:2] != pads[2:]:
+    if pads[:2] != pads[2:]:
         return False
     sides = zip(feature.inputs[0][2:], kernel, strides, pads[:2], strict=True)
     rests = [(side + 2 * pad - size, stride) for side, size, stride, pad in sides]
