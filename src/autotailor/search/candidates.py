@@ -8,6 +8,7 @@ before a budget's SubNet is exported, and the most accurate candidate is exporte
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,7 +24,8 @@ log = logging.getLogger(__name__)
 
 DRAWS = 40_000
 CLOSE = 0.8  # candidates use at least this share of the budget
-APART = 0.3  # candidates differ from each other in at least this share of the variables
+APART = (0.3, 0.15, 0.0)
+"""Candidates differ from each other in at least the first share of the variables; where too few do, in the next one."""
 
 
 def candidates(
@@ -44,8 +46,7 @@ def candidates(
         objectives: predicted accuracy and cost.
         front: of the search.
         budget: largest cost, in its unit.
-        count: largest number of candidates. Each of the others differs from all candidates before it in at least
-            ``APART`` of the variables.
+        count: largest number of candidates. Each of the others differs from all candidates before it, see ``APART``.
         seed: of the draws.
         limits: of further metrics, which every candidate keeps. What leaves much of the budget is a candidate as well,
             since another limit may be the tight one.
@@ -61,12 +62,19 @@ def candidates(
     fits = objectives.cost.predict(least.to_array())[0] <= budget and limits.allow(least)
     if count > 1 and least != best and fits:
         chosen.append(least.to_array())
-    for row in ranked:
-        if len(chosen) >= count:
-            break
-        if min((row != other).mean() for other in chosen) >= APART:
-            chosen.append(row)
+    chosen += _different(ranked, chosen, count - len(chosen))
     return [SubNet.from_array(objectives.space, row) for row in chosen]
+
+
+def _different(ranked: IntArray, chosen: Sequence[IntArray], count: int) -> list[IntArray]:
+    """At most ``count`` rows, the first ones first, that differ from ``chosen`` and from each other, see ``APART``."""
+    found: list[IntArray] = []
+    differing = np.min([(ranked != other).mean(axis=1) for other in chosen], axis=0)
+    for apart in APART:
+        while len(found) < count and (places := np.flatnonzero((differing > 0) & (differing >= apart))).size:
+            found.append(ranked[places[0]])
+            differing = np.minimum(differing, (ranked != found[-1]).mean(axis=1))
+    return found
 
 
 def safe_candidates(
