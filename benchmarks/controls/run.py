@@ -16,6 +16,7 @@ import autotailor
 from autotailor import artifacts, config, data, finetuning, profiling
 from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
+from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing import PolishConfig
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.metric import Metric
@@ -122,9 +123,9 @@ class Run:
         return autotailor.load(self.results / "compiled.pt")
 
     @cached_property
-    def teacher(self) -> nn.Module:
+    def teacher(self) -> Teacher:
         """The largest SubNet, which teaches all other networks."""
-        return self.net.build(self.net.largest(), logits=True)
+        return Teacher.largest_of(self.net, torch.device("cpu"), "the largest SubNet")
 
     @cached_property
     def untrained(self) -> SuperNet:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ScaledConfig,
     )
     from autotailor.finetuning.errors import TrainingError
+    from autotailor.finetuning.external_teacher import Teacher
     from autotailor.finetuning.pretraining import PretrainResult, accuracies, pretrain
     from autotailor.finetuning.scaled import ScaledResult, train_scaled
     from autotailor.finetuning.weight_sharing import FinetuneResult, finetune
@@ -29,6 +30,7 @@ __all__ = [
     "PretrainResult",
     "ScaledConfig",
     "ScaledResult",
+    "Teacher",
     "TrainingError",
     "accuracies",
     "finetune",
@@ -44,6 +46,7 @@ _HOMES = {
     "PretrainResult": "autotailor.finetuning.pretraining",
     "ScaledConfig": "autotailor.finetuning.config",
     "ScaledResult": "autotailor.finetuning.scaled",
+    "Teacher": "autotailor.finetuning.external_teacher",
     "TrainingError": "autotailor.finetuning.errors",
     "accuracies": "autotailor.finetuning.pretraining",
     "finetune": "autotailor.finetuning.weight_sharing",

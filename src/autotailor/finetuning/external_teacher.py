@@ -14,7 +14,7 @@ from torch import nn
 
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.compiler.sources.network import FetchError, create_network, pretrained_config
-from autotailor.data.splits import DataSplits, sized
+from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.pretraining import check_network, check_outputs
 from autotailor.ir.errors import GraphError
@@ -42,22 +42,6 @@ class Teacher:
         """The largest SubNet of a SuperNet, on a device; before any training it is the original network."""
         network = net.build(net.largest(), logits=True).eval().requires_grad_(False).to(device)
         return cls(network, resolution_of(net.largest()), name)
-
-    def module(self) -> nn.Module:
-        """The network on images as the data give them, which it resizes itself."""
-        return _Resizing(self.network, self.resolution)
-
-
-class _Resizing(nn.Module):
-    """A network on images of any size; arguments as of ``Teacher``."""
-
-    def __init__(self, network: nn.Module, resolution: int) -> None:
-        super().__init__()
-        self.network, self._resolution = network, resolution
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.network(sized(images, self._resolution))
-        return logits
 
 
 class Renormalised(nn.Module):

@@ -20,6 +20,7 @@ from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning.config import ScaledConfig
 from autotailor.finetuning.distillation import distillation_loss, teacher_alone
 from autotailor.finetuning.errors import DivergenceError
+from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
@@ -47,7 +48,7 @@ class ScaledResult:
 
 def train_scaled(
     factory: Callable[[], nn.Module],
-    teacher: nn.Module,
+    teacher: Teacher,
     data: DataSplits,
     config: ScaledConfig,
     workdir: Path,
@@ -60,7 +61,7 @@ def train_scaled(
     Args:
         factory: the uniformly scaled network (images to logits), untrained; it is called once for each learning rate
             and draws its weights under ``config.seed``.
-        teacher: the network that teaches (images at the data's resolution to logits).
+        teacher: the network that teaches; it is not changed.
         data: the splits; only validation accuracy decides which network is kept.
         config: of the training.
         workdir: folder of one checkpoint per learning rate; made if missing.
@@ -70,8 +71,9 @@ def train_scaled(
         TrainingError: a network does not fit the data, training cannot go on, or it diverges with every learning rate.
     """
     config = teacher_alone(config, data)
-    check_network(teacher, data)
-    teacher = copy.deepcopy(teacher).eval().requires_grad_(False).to(resolve(config.accelerator))
+    check_network(teacher.network, data, teacher.resolution)
+    own = copy.deepcopy(teacher.network).eval().requires_grad_(False).to(resolve(config.accelerator))
+    teacher = replace(teacher, network=own)
     per_epoch = data.train.num_batches(config.batch_size) * min(config.batch_size, len(data.train))
     epochs = max(config.epochs, -(-config.images // per_epoch))
     trials: list[Row] = []
@@ -98,7 +100,7 @@ def train_scaled(
 
 def _train_one(
     factory: Callable[[], nn.Module],
-    teacher: nn.Module,
+    teacher: Teacher,
     data: DataSplits,
     config: ScaledConfig,
     workdir: Path,
@@ -112,7 +114,7 @@ def _train_one(
 
     def step(batch: Step) -> float:
         with torch.no_grad():
-            targets = forward(teacher, batch.images, config.precision)
+            targets = forward(teacher.network, sized(batch.images, teacher.resolution), config.precision)
         logits = forward(network, sized(batch.images, config.resolution), config.precision)
         loss = distillation_loss(
             logits, batch.labels, targets, config.distillation, config.label_smoothing, independent
@@ -123,7 +125,7 @@ def _train_one(
     identity = fingerprint(
         ["scaled", config.identity, data.fingerprint],
         network.state_dict(),
-        teacher.state_dict(),
+        teacher.network.state_dict(),
     )
     path, title = workdir / f"scaled_lr{config.lr:g}.ckpt", f"scaled, lr {config.lr:g}"
     stream = augmented(data, config.augmentation, config.seed)

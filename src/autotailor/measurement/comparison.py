@@ -11,13 +11,13 @@ from typing import Any
 
 import onnx
 import pandas as pd
-from torch import nn
+import torch
 
 from autotailor.accuracy.evaluation import correctness
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.config import LARGEST
-from autotailor.finetuning.external_teacher import load_teacher
+from autotailor.finetuning.external_teacher import Teacher, load_teacher
 from autotailor.finetuning.initialisation import initialise
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -184,11 +184,11 @@ def _match(costs: Mapping[float, float], target: float) -> float:
     return max(width for width, cost in costs.items() if min(target, limit) <= cost <= limit)
 
 
-def _teacher(original: SuperNet, data: DataSplits, training: FinetuneConfig) -> nn.Module:
-    """What taught the SuperNet, on images as the data give them."""
+def _teacher(original: SuperNet, data: DataSplits, training: FinetuneConfig) -> Teacher:
+    """What taught the SuperNet."""
     if training.teacher is None or training.teacher == LARGEST:
-        return original.build(original.largest(), logits=True)
-    return load_teacher(training.teacher, data).module()
+        return Teacher.largest_of(original, torch.device("cpu"))
+    return load_teacher(training.teacher, data)
 
 
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:

@@ -20,7 +20,14 @@ from autotailor.accuracy import with_labels
 from autotailor.data import DataSplits
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.mixing import mixing
-from autotailor.finetuning import FinetuneConfig, FinetuneResult, PretrainConfig, ScaledConfig, TrainingError
+from autotailor.finetuning import (
+    FinetuneConfig,
+    FinetuneResult,
+    PretrainConfig,
+    ScaledConfig,
+    Teacher,
+    TrainingError,
+)
 from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.polishing import PolishConfig, Round, polish
 from autotailor.finetuning.training.loop import train
@@ -104,7 +111,7 @@ def test_a_race_of_polishing_that_was_killed_ends_in_the_same_bits(
 def test_a_scaled_network_is_trained_with_the_same_images(
     resnet_net: autotailor.SuperNet, tiny: DataSplits, tmp_path: Path
 ) -> None:
-    teacher = resnet_net.build(resnet_net.largest(), logits=True)
+    teacher = Teacher.largest_of(resnet_net, torch.device("cpu"))
     config = ScaledConfig(epochs=1, batch_size=16, lrs=(1e-3,))
     plain, changed = (
         finetuning.train_scaled(fresh, teacher, tiny, replace(config, augmentation=each), tmp_path / each.policy)

@@ -17,7 +17,15 @@ from autotailor.accuracy import CalibrationConfig, with_labels
 from autotailor.data import DataSplits
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.splits import Batch, TensorEvaluationSet
-from autotailor.finetuning import FinetuneConfig, PretrainConfig, ScaledConfig, TrainingError, finetune, pretrain
+from autotailor.finetuning import (
+    FinetuneConfig,
+    PretrainConfig,
+    ScaledConfig,
+    Teacher,
+    TrainingError,
+    finetune,
+    pretrain,
+)
 from autotailor.finetuning.config import DistillationConfig
 from autotailor.finetuning.distillation import distillation_loss, teacher_alone
 from autotailor.finetuning.scaled import train_scaled
@@ -78,7 +86,7 @@ def test_a_supernet_is_trained_and_the_check_of_the_teacher_is_skipped_with_a_se
 def test_a_scaled_network_learns_from_the_teacher_alone(net: autotailor.SuperNet, tmp_path: Path) -> None:
     data = with_labels(unlabelled(), net)
     config = ScaledConfig(epochs=1, batch_size=16, lrs=(1e-3,))
-    teacher = net.build(net.largest(), logits=True)
+    teacher = Teacher.largest_of(net, torch.device("cpu"))
     result = train_scaled(lambda: networks.make("resnet"), teacher, data, config, tmp_path)
     assert np.isfinite(result.metrics["loss"])
 

@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from torch import nn
 
 import autotailor
 import tiny_data
-from autotailor.finetuning import FinetuneConfig, ScaledConfig
+from autotailor.finetuning import FinetuneConfig, ScaledConfig, Teacher
 from autotailor.measurement import comparison
 from autotailor.measurement.comparison import CompareConfig, ComparisonError, columns, compare, matched_widths
 from autotailor.profiling import DeviceConfig
@@ -103,10 +102,10 @@ def test_scaled_networks_learn_from_the_supernets_teacher_with_its_parameters(
     class Asked(Exception):
         """What the comparison asks for is known; nothing needs to be trained."""
 
-    def ask(factory: object, found: nn.Module, data: object, config: ScaledConfig, *rest: object) -> None:
+    def ask(factory: object, found: Teacher, data: object, config: ScaledConfig, *rest: object) -> None:
         images = tiny_data.splits().validation.images[:4]
         own = resnet_net.build(resnet_net.largest(), logits=True)
-        assert torch.equal(found(images), Oracle()(images) if is_oracle else own(images))
+        assert torch.equal(found.network(images), Oracle()(images) if is_oracle else own(images))
         assert config.ema == 0.9
         raise Asked
 
