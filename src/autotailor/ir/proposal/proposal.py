@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
@@ -59,6 +59,7 @@ def with_space(elastic: ElasticGraph, request: SpaceRequest) -> ElasticGraph:
     """
     _check_names(request, elastic.blocks)
     _check_stages(request, elastic.stages)
+    _check_skipped(request, elastic)
     draft = _drafted(elastic, request)
     architecture = Architecture(Space(tuple(draft.variables)), draft.rules)
     varied = replace(elastic, architecture=architecture, gates=draft.gates)
@@ -107,6 +108,19 @@ def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
         unknown = sorted(set(by_owner or ()) - {ALL, *known})
         if unknown:
             raise SpaceError(f"space.{key}: unknown {unknown}; the network has {known}")
+
+
+def _check_skipped(request: SpaceRequest, elastic: ElasticGraph) -> None:
+    owners: dict[str, Iterable[str]] = {"": [RESOLUTION], STEM: [WIDTH], HEAD: [WIDTH]}
+    owners |= {stage.name: [DEPTH, WIDTH] for stage in elastic.stages}
+    owners |= {block.name: block.handles for block in elastic.blocks}
+    names = [_name(owner, kind) for owner, kinds in owners.items() for kind in kinds]
+    for pattern in request.skip:
+        if not any(fnmatch(name, pattern) for name in names):
+            raise SpaceError(
+                f"space.skip: {pattern!r} matches no variable of the network, whose names are like {names[:6]}; "
+                "autotailor inspect lists all"
+            )
 
 
 def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:

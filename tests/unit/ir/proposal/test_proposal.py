@@ -95,6 +95,12 @@ def test_skipped_variables_are_left_out() -> None:
     assert not any(name.startswith("stage1") for name in names)
 
 
+def test_a_skipped_name_that_the_network_does_not_have_is_refused() -> None:
+    space = {**networks.SPACES["resnet"], "skip": ["head.*", "stage9.*"]}
+    with pytest.raises(SpaceError, match=r"space\.skip: 'stage9\.\*' matches no variable .*'stem\.width'.*inspect"):
+        autotailor.compile(networks.make("resnet"), space, resolution=32)
+
+
 def test_variables_know_their_owner(any_net: autotailor.SuperNet) -> None:
     owners = {"", "stem", "head", *(s.name for s in any_net.stages), *(b.name for b in any_net.blocks)}
     for variable in any_net.space:
