@@ -50,7 +50,7 @@ def contests(run: Run) -> dict[int, Contest]:
 
 def predicted_accuracy(run: Run) -> Metric:
     """The prediction of accuracy that candidates are chosen by; evaluations are read from their journals."""
-    return learnt_accuracy(run.net, run.data, evaluation(run), _searching(run), run.cost, _reached(run), run.folder)
+    return learnt_accuracy(run.net, run.data, evaluation(run), searching(run), run.cost, _reached(run), run.folder)
 
 
 def evaluation(run: Run) -> sensitivity.SensitivityConfig:
@@ -61,7 +61,7 @@ def evaluation(run: Run) -> sensitivity.SensitivityConfig:
 
 def _choose(run: Run) -> search.Choice:
     """Candidates of all budgets that some SubNet meets."""
-    config = _searching(run)
+    config = searching(run)
     objectives = search.Objectives(predicted_accuracy(run), run.cost)
     front = search.search(objectives, config).front
     measure = partial(
@@ -74,7 +74,7 @@ def _choose(run: Run) -> search.Choice:
     return search.choose(objectives, front, _reached(run), measure, config)
 
 
-def _searching(run: Run) -> search.SearchConfig:
+def searching(run: Run) -> search.SearchConfig:
     return search.SearchConfig.from_section(run.configuration["search"])
 
 

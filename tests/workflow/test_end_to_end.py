@@ -296,7 +296,7 @@ def test_a_pool_of_the_run_is_made_and_stays(finished: Path, results: Path) -> N
     target, folder = f"results/{MODEL}/{DEVICE}/pool", results / DEVICE / "pool"
     for arguments, said in (([target], "members in"), (["-n", target], "Nothing to be done")):
         done = subprocess.run(
-            command(*arguments, overrides=[*SMALL, "pool.members=4", "pool.rounds=2"]),
+            command(*arguments, overrides=[*SMALL, "pool.members=4", "pool.rounds=2", "pool.epochs=1"]),
             cwd=finished, env=environment(), capture_output=True, text=True, timeout=550, check=False,
         )  # fmt: skip
         assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
@@ -311,3 +311,7 @@ def test_a_pool_of_the_run_is_made_and_stays(finished: Path, results: Path) -> N
         assert described["latency_ms"]["measured"] == pytest.approx(member.latency_ms)
         assert len(pool.pieces(member)) > 10
     assert json.loads((results / DEVICE / "provenance" / "make_pool.json").read_text())["outputs"]["pool/pool.txt"]
+    training = json.loads((results / DEVICE / "pool_training.json").read_text())
+    assert document["training"] == training
+    assert set(training["accuracy_validation"]) == {described["subnet"] for described in document["members"]}
+    assert training["images"] == 512

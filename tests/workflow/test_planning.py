@@ -279,6 +279,10 @@ def test_a_pool_is_planned_where_it_is_asked_for_and_without_what_it_does_not_ne
     asked = snakemake(tmp_path, "-n", "--config", "device=host", "--", "pool")
     assert set(planned(asked)) == set(STAGES) - {"export", "measure", "report"}
     assert re.search(r"^make_pool +1$", asked.said, re.MULTILINE)
+    assert re.search(r"^train_pool +1$", asked.said, re.MULTILINE)
+    inherited = snakemake(tmp_path, "-n", "--config", "device=host", "overrides=[pool=inherited]", "--", "pool")
+    assert re.search(r"^make_pool +1$", inherited.said, re.MULTILINE)
+    assert "train_pool" not in inherited.said
     assert "make_pool" not in snakemake(tmp_path, "-n", "--config", "device=host").said
 
 

@@ -25,6 +25,16 @@ EXPENSIVE = {
         "search",
         "confirm",
     ),
+    "train_pool": (
+        "pretrain",
+        "compile",
+        "finetune",
+        "sensitivity",
+        "enumerate",
+        "profile",
+        "validate",
+        "search",
+    ),
     "compare": ("pretrain", "compile", "finetune"),
 }
 KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}

@@ -246,6 +246,25 @@ POOLED = [
 ]
 
 
+def is_trained_on(wildcards):
+    """Whether the members of the pool are trained on together."""
+    return settings(wildcards)["pool"]["epochs"] > 0
+
+
+def weights_of_pool(wildcards):
+    """The SuperNet whose weights the members of the pool share."""
+    folder = f"results/{wildcards.model}"
+    if is_trained_on(wildcards):
+        return f"{folder}/{wildcards.device}/pool_supernet.pt"
+    return f"{folder}/supernet.pt"
+
+
+def training_of_pool(wildcards):
+    """What the training of the members says, where there was one."""
+    path = f"results/{wildcards.model}/{wildcards.device}/pool_training.json"
+    return path if is_trained_on(wildcards) else []
+
+
 def pools(wildcards):
     """The pools of all pairs whose device runs ncnn."""
     found = [

@@ -1,6 +1,7 @@
 """The configuration sections that a rule depends on, with the digests of what the sections name."""
 
 from autotailor import contents, data, search
+from autotailor.pool.config import PoolConfig
 
 PLANNED = STATE / "contents"
 RUNTIME = ("name", "transport", "runtime", "precision", "fusion", "options")
@@ -23,6 +24,10 @@ def slices(pair):
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device
         ),
+        "train_pool": PoolConfig.from_section(found["pool"]).training(
+            found["finetune"]
+        ),
+        "members": {key: found["pool"][key] for key in ("members", "slowdown")},
         "profile": {"max_minutes": found["profile"]["max_minutes"]},
         "imported": artifacts.file_digest(Path(lut).expanduser()) if lut else None,
         "budgets": found["export"]["budgets"],
@@ -47,6 +52,7 @@ CONTENTS = {
     "data": data.fingerprint,
     "finetune": contents.training_content,
     "polish": contents.training_content,
+    "train_pool": contents.training_content,
     "network": lambda network: contents.network_content(network["source"]),
     "weights": weights_content,
     "device": runtime_content,

@@ -5,7 +5,7 @@ from pathlib import Path
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, data, prediction, profiling, search, sensitivity
+from autotailor import accuracy, artifacts, data, prediction, profiling, search, sensitivity
 from autotailor.compute.accelerator import resolve
 from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
@@ -15,13 +15,15 @@ with stage(snakemake) as this:
     device = profiling.DeviceConfig.from_section(this.params["device"])
     making.check_device(device)
     net = autotailor.load(snakemake.input.supernet)
+    training = artifacts.read_json(snakemake.input.training) if snakemake.input.training else None
     run = making.Run(
         net,
         search.Front.read(Path(snakemake.input.pareto), net.space),
         prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs()),
-        search.read_candidates(Path(snakemake.input.confirmed), net.space).accuracies,
+        {} if training else search.read_candidates(Path(snakemake.input.confirmed), net.space).accuracies,
         profiling.LUT.read(Path(snakemake.input.lut)),
         device,
+        training,
     )
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "validation", "test")
@@ -33,10 +35,11 @@ with stage(snakemake) as this:
     settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
 
     def evaluate(subnets):
-        """Accuracies of members that the run has not measured."""
+        """Accuracies of members that the run has not measured; it has learnt nothing of trained weights."""
+        model = None if training else run.accuracy.model
         labelled = accuracy.with_labels(splits, snakemake.input.original, settings.accelerator)
         journal = this.work / "evaluations.jsonl"
-        return sensitivity.measure_accuracies(net, labelled, subnets, settings, journal, run.accuracy.model)
+        return sensitivity.measure_accuracies(net, labelled, subnets, settings, journal, model)
 
     document = making.make_pool(Path(snakemake.output.pool), run, origin, config, export, measure, evaluate)
     shared = sum(each["bytes"] for each in document["files"].values())

@@ -26,10 +26,11 @@ COMPUTED_WITH = {
     "polish": ("polish",),
     "compare": ("finetune",),
     "export": (),
+    "train_pool": ("finetune",),
     "make_pool": (),
 }
 """Rules that compute on an accelerator, each with the section that names the accelerator."""
-TOGETHER = ("pretrain", "finetune", "polish")
+TOGETHER = ("pretrain", "finetune", "polish", "train_pool")
 """Rules whose processes train together (``compute.launch``)."""
 
 ALONE = Processes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -29,11 +30,16 @@ LEAST = 2  # images of a calibration
 
 
 def watch_subnets(
-    module: ElasticModule, data: DataSplits, config: FinetuneConfig, known: BoolArray, record: Record
+    module: ElasticModule,
+    data: DataSplits,
+    config: FinetuneConfig,
+    known: BoolArray | None,
+    record: Record,
+    panel: Sequence[SubNet] = (),
 ) -> Watch:
-    """Watches the largest and the smallest SubNet and ``config.panel.subnets`` random ones.
+    """Watches the largest and the smallest SubNet and some others.
 
-    The columns are ``largest_accuracy``, ``smallest_accuracy``, ``panel_accuracy`` (mean of the random SubNets) and
+    The columns are ``largest_accuracy``, ``smallest_accuracy``, ``panel_accuracy`` (mean of the others) and
     ``panel_1_accuracy``, ``panel_2_accuracy`` ... Every SubNet is recalibrated each time, on the first images of
     ``config.calibration``. A warning is given where the largest SubNet falls far below the original network.
 
@@ -41,43 +47,47 @@ def watch_subnets(
         module: the SuperNet in training.
         data: the splits.
         config: of the training.
-        known: whether the original network is right, for each image of the validation set ``[n]``.
+        known: whether the original network is right, for each image of the validation set ``[n]``; None for no warning.
         record: takes the metrics of each epoch.
+        panel: the others; without any, ``config.panel.subnets`` are drawn.
     """
-    panel = config.panel
-    if not panel.every:
+    every, count = config.panel.every, config.panel.images
+    if not every:
         return Watch(record=record)
     space = module.elastic.space
-    drawn = sample_distinct(space, panel.subnets, np.random.default_rng([config.seed, PANEL]))
+    drawn = panel or sample_distinct(space, config.panel.subnets, np.random.default_rng([config.seed, PANEL]))
     members = {"largest": largest(space), "smallest": smallest(space)}
     members |= {f"panel_{number}": subnet for number, subnet in enumerate(drawn, 1)}
-    logger.info("finetune: the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
-    few = max(LEAST, min(config.calibration.images, panel.images))
+    logger.info("the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
+    few = max(LEAST, min(config.calibration.images, count))
     calibrator = Calibrator(data, replace(config.calibration, images=few))
-    asked = known[spread(len(known), panel.images)]
-    early = EarlyWarning(record, asked, data.num_classes, config.lr, labelled=data.labelled)
-    evaluator = Evaluator(module, calibrator, excerpt(data.validation, panel.images), config.workers)
+    if known is not None:
+        asked = known[spread(len(known), count)]
+        record = EarlyWarning(record, asked, data.num_classes, config.lr, labelled=data.labelled)
+    evaluator = Evaluator(module, calibrator, excerpt(data.validation, count), config.workers)
 
     def measure(trained: nn.Module) -> Accuracies:
         assert isinstance(trained, ElasticModule)
         evaluator.look_at(trained)
         return _accuracies(evaluator, members, join(config))
 
-    return Watch(measure, panel.every, early, config.keep == "best")
+    return Watch(measure, every, record, config.keep == "best")
 
 
 def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) -> Accuracies:
-    subnets = list(dict.fromkeys(members.values()))
-    found = torch.zeros(len(subnets), dtype=torch.float64)
-    for subnet, outcome in evaluator.all(
-        subnets[group.rank :: group.size]
-    ):  # each process evaluates SubNets of its own
-        found[subnets.index(subnet)] = percent(outcome.right)  # the evaluator's order is that of shared prefixes
-    right = dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
+    right = accuracies_of(evaluator, list(dict.fromkeys(members.values())), group)
     columns = {f"{name}_accuracy": right[subnet] for name, subnet in members.items()}
     columns[MEAN] = fmean(value for name, value in columns.items() if name.startswith("panel_"))
     shown = {"largest": LARGEST, "smallest": "smallest_accuracy", "panel": MEAN}
     return Accuracies(columns, shown, columns[MEAN])
+
+
+def accuracies_of(evaluator: Evaluator, subnets: Sequence[SubNet], group: Group) -> dict[SubNet, float]:
+    """Accuracies of distinct SubNets, percent; each of the processes that train together evaluates some of them."""
+    found = torch.zeros(len(subnets), dtype=torch.float64)
+    for subnet, outcome in evaluator.all(subnets[group.rank :: group.size]):
+        found[subnets.index(subnet)] = percent(outcome.right)  # the evaluator's order is that of shared prefixes
+    return dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
 
 
 def watch_network(data: DataSplits, config: PretrainConfig, record: Record) -> Watch:

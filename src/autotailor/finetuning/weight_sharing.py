@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import InTurn, executor
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
-from autotailor.data.splits import DataSplits, sized
+from autotailor.data.splits import DataSplits, TrainStream, sized
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import LARGEST, FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
@@ -36,7 +36,7 @@ from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
-from autotailor.finetuning.training.watch import Record, no_record
+from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.slices import SliceGradient
@@ -89,25 +89,17 @@ def finetune(
     check_network(original.network, data, original.resolution)
     with deterministic(config.threads, device):
         known = question(original.network, data, original.resolution, config.accept_chance)
-        teaching = _teacher(original, data, config, device)
+        teaching = teacher_of(original, data, config, device)
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net, device)
     if config.sort:
         net = net.sort_channels()
     module = net.module(logits=True).to(device)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
-    identity = fingerprint(
-        ["finetune", config.identity, data.fingerprint, repr(net.space)],
-        module.state_dict(),
-        *others,
-    )
-    loss = make_loss(config, data.num_classes, net.head.independent, data.labelled)
-    step = WeightSharing(module, teaching, strategy, config, loss)
-    path, watch = Path(workdir) / "finetune.ckpt", watch_subnets(module, data, config, known, record)
-    scales = learning_rate_scales(net, module, config.layer_decay)
+    watch = watch_subnets(module, data, config, known, record)
     stream = augmented(data, config.augmentation, config.seed)
-    mix = mixing(data, config.augmentation, config.seed)
-    history = train(module, stream, config, step, path, identity, "finetune", watch, config.resume_from, scales, mix)
+    path = Path(workdir) / "finetune.ckpt"
+    history = train_shared(net, module, data, stream, config, teaching, strategy, watch, path, others)
     with deterministic(config.threads, device):
         statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
@@ -118,7 +110,45 @@ def finetune(
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 
 
-def _teacher(original: Teacher, data: DataSplits, config: FinetuneConfig, device: torch.device) -> Teacher:
+def train_shared(
+    net: SuperNet,
+    module: ElasticModule,
+    data: DataSplits,
+    stream: TrainStream,
+    config: FinetuneConfig,
+    teacher: Teacher,
+    strategy: Strategy,
+    watch: Watch,
+    path: Path,
+    others: Sequence[Mapping[str, torch.Tensor]] = (),
+) -> list[Row]:
+    """Trains the shared weights of a module, in place; continues from a checkpoint if that is of this training.
+
+    Args:
+        net: the SuperNet.
+        module: of the SuperNet, on the device that trains.
+        data: the splits.
+        stream: their training images.
+        config: of the training.
+        teacher: of the SubNets that do not learn from the largest one.
+        strategy: draws the SubNets of each step.
+        watch: what is measured meanwhile.
+        path: of the checkpoint, named after the rule.
+        others: weights of other networks that the result depends on.
+
+    Raises:
+        TrainingError: the loss is no longer a finite number, or the user's loss cannot be used.
+    """
+    words = [path.stem, config.identity, data.fingerprint, repr(net.space), *strategy.identity]
+    identity = fingerprint(words, module.state_dict(), *others)
+    loss = make_loss(config, data.num_classes, net.head.independent, data.labelled)
+    step = WeightSharing(module, teacher, strategy, config, loss)
+    scales = learning_rate_scales(net, module, config.layer_decay)
+    mix = mixing(data, config.augmentation, config.seed)
+    return train(module, stream, config, step, path, identity, path.stem, watch, config.resume_from, scales, mix)
+
+
+def teacher_of(original: Teacher, data: DataSplits, config: FinetuneConfig, device: torch.device) -> Teacher:
     """The original network, or the one that the configuration names, after the same check of its accuracy."""
     if config.teacher is None or config.teacher == LARGEST:
         return original

@@ -18,6 +18,9 @@ class PoolConfig:
     Attributes:
         name: of the file in ``conf/pool``.
         members: largest number of SubNets.
+        epochs: for which the members are trained on together before they are exported; 0 leaves them the weights that
+            all SubNets share.
+        lr_share: learning rate of this training over ``finetune.lr``; all else is as for ``finetune``.
         slowdown: the largest slowdown of the device under load for which members are chosen; 1 is no load.
         precision: of the tensors that members share: ``fp32``, or ``fp16`` for half of the file.
         tolerance: largest difference from the SuperNet's outputs, relative to the largest logit.
@@ -27,6 +30,8 @@ class PoolConfig:
 
     name: str = "default"
     members: int = 16
+    epochs: int = 16
+    lr_share: float = 0.5
     slowdown: float = 4.0
     precision: str = "fp32"
     tolerance: float = 1e-4
@@ -34,8 +39,8 @@ class PoolConfig:
     seconds: float = 0.3
 
     def __post_init__(self) -> None:
-        check_integers(self, {"members": 1, "rounds": 0}, "pool", PoolError)
-        check_numbers(self, {"slowdown": 1.0, "tolerance": 0.0, "seconds": 0.001}, "pool", PoolError)
+        check_integers(self, {"members": 1, "epochs": 0, "rounds": 0}, "pool", PoolError)
+        check_numbers(self, {"lr_share": 1e-6, "slowdown": 1.0, "tolerance": 0.0, "seconds": 0.001}, "pool", PoolError)
         if self.rounds == 1:
             raise PoolError(
                 "pool.rounds is 1; one round has no standard error: take 2 or more, or 0 to measure nothing"
@@ -47,3 +52,8 @@ class PoolConfig:
     def from_section(cls, section: Mapping[str, Any]) -> PoolConfig:
         """Reads a section of the configuration; raises PoolError for unknown keys and values out of range."""
         return read_section(cls, section, "pool", PoolError)
+
+    def training(self, finetune: Mapping[str, Any]) -> dict[str, Any]:
+        """The section of the training of the members, from the section ``finetune`` of the SuperNet's training."""
+        own = {"epochs": self.epochs, "lr": self.lr_share * finetune["lr"], "sort": False, "resume_from": None}
+        return {**finetune, **own}

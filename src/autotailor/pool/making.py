@@ -19,9 +19,9 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.pool.classes import Rates, Split, scaled
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember, export_member, read_member
-from autotailor.pool.members import choose_members
+from autotailor.pool.members import members_of
 from autotailor.pool.replacing import held
-from autotailor.pool.writing import Facts, Origin, write_pool
+from autotailor.pool.writing import INHERITED, JOINT, Facts, Origin, write_pool
 from autotailor.prediction import Accuracy, Measured
 from autotailor.profiling import (
     LUT,
@@ -45,6 +45,9 @@ NCNN = "ncnn"
 WAIT_S = 60.0
 """Seconds that the rule waits for a search that extends the pool."""
 
+TRAINING = "training"
+"""Key of ``pool.json``: what the training of the members says; null where there was none."""
+
 Measure = Callable[[Sequence[ExportedMember]], Sequence[Measurement]]
 """Times members on the device."""
 
@@ -63,6 +66,8 @@ class Run:
         evaluated: ids of SubNets to their evaluated accuracy on the same images.
         lut: of the device.
         device: the device.
+        training: what the training of the members says (``JointResult.document``); None where members have the weights
+            that all SubNets share.
     """
 
     net: SuperNet
@@ -71,6 +76,12 @@ class Run:
     evaluated: Mapping[str, Measured]
     lut: LUT
     device: DeviceConfig
+    training: Mapping[str, Any] | None = None
+
+    @property
+    def weights(self) -> str:
+        """Which weights its SuperNet has, see ``Origin.weights``."""
+        return JOINT if self.training is not None and self.training["is_better"] else INHERITED
 
 
 def make_pool(
@@ -102,8 +113,7 @@ def make_pool(
     """
     with held(folder, WAIT_S):
         assert run.front is not None
-        chosen = choose_members(run.front.cost, run.front.accuracy, config.members, config.slowdown)
-        subnets = run.front.take(chosen.rows).subnets
+        chosen, subnets = members_of(run.front, config.members, config.slowdown)
         logger.info("%d of the %d SubNets of the front are members", len(subnets), len(run.front))
         exported = []
         for number, subnet in enumerate(subnets, 1):
@@ -113,7 +123,8 @@ def make_pool(
         measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
         facts = facts_of(known, subnets, measured)
         front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
-        origin = replace(origin, further={**origin.further, "front": front})
+        further = {**origin.further, "front": front, TRAINING: run.training}
+        origin = replace(origin, weights=run.weights, further=further)
         return write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
 
 

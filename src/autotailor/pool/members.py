@@ -26,8 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.space.subnet import SubNet
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.table import Floats, Rows
+from autotailor.search import Front
 
 SLOWDOWNS = 61
 """Slowdowns that stand for the range, at equal distances from 1 to the largest: steps of 0.05 up to 4."""
@@ -80,6 +82,12 @@ def choose_members(latency: npt.ArrayLike, accuracy: npt.ArrayLike, count: int, 
         k, q = int(before[q, k]), q - 1
         rows.append(k)
     return Chosen(np.array(rows[::-1], dtype=np.int64), loss)
+
+
+def members_of(front: Front, members: int, slowdown: float) -> tuple[Chosen, tuple[SubNet, ...]]:
+    """The members of the pool of a front, and their SubNets; arguments as of ``choose_members``."""
+    chosen = choose_members(front.cost, front.accuracy, members, slowdown)
+    return chosen, tuple(front.take(chosen.rows).subnets)
 
 
 def shares(latency: Floats, slowdown: float) -> Floats:

@@ -98,7 +98,7 @@ class Candidate:
 
 
 def plan_member(net: SuperNet, subnet: SubNet, pieces: Sequence[Recorded]) -> tuple[Planned, ...]:
-    """The plan of a SubNet with inherited weights.
+    """The plan of a SubNet with the SuperNet's weights.
 
     Args:
         net: the SuperNet.

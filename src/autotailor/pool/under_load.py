@@ -30,7 +30,7 @@ from autotailor.ir.space.variable import Space
 from autotailor.pool.classes import Rates, Split
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember
-from autotailor.pool.making import Evaluate, Run, facts_of, with_evaluated
+from autotailor.pool.making import TRAINING, Evaluate, Run, facts_of, with_evaluated
 from autotailor.pool.members import choose_members
 from autotailor.pool.writing import DOCUMENT, Origin, write_pool
 from autotailor.prediction import Measured
@@ -204,10 +204,11 @@ def extend(
     run = with_evaluated(replace(run, evaluated={**known.evaluated, **run.evaluated}), subnets, evaluate)
     facts = facts_of(run, subnets, (*known.measured, *(None for _ in new)))
     entry = {**asdict(load), "subnets": [subnet.id for subnet in new]}
-    kept = {key: known.document[key] for key in ("preparation", "front") if key in known.document}
+    kept = {key: known.document[key] for key in ("preparation", "front", TRAINING) if key in known.document}
     searched = [*known.document.get(SEARCHED, []), entry]
     origin = replace(
         origin,
+        weights=run.weights,
         precision=known.document["precision"],
         tolerance=known.document["tolerance"],
         further={**origin.further, **kept, SEARCHED: searched},

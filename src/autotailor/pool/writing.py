@@ -27,6 +27,8 @@ DOCUMENT = "pool.json"
 INPUT, OUTPUT = "in0", "out0"
 """Blobs of the networks that pnnx writes."""
 MEBI = 2**20
+INHERITED, JOINT = "inherited", "joint"
+"""Members have the weights that all SubNets share, or those that were trained on for the members alone."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Origin:
         cores: on which members are measured; empty where the system chooses.
         tolerance: see ``verify``.
         further: for ``pool.json`` alone.
+        weights: ``INHERITED`` or ``JOINT``.
     """
 
     model: str
@@ -79,6 +82,7 @@ class Origin:
     tolerance: float = 1e-4
     further: Mapping[str, Any] = field(default_factory=dict)
     cores: tuple[int, ...] = ()
+    weights: str = INHERITED
 
 
 def write_pool(
@@ -89,7 +93,7 @@ def write_pool(
     Args:
         folder: of the pool; an older one there is replaced. ``replacing.held`` keeps other writers away.
         net: the SuperNet.
-        members: at least one SubNet with inherited weights, in any order.
+        members: at least one SubNet with the SuperNet's weights, in any order.
         origin: what the pool was made from.
 
     Returns:
@@ -142,16 +146,18 @@ def describe(
         "largest_member_bytes": max(each.bytes for each in found.values()),
         "tolerance": origin.tolerance,
         **origin.further,
-        "members": [_described(member, *named[member.name], found[member.name]) for member in index.members],
+        "members": [
+            _described(member, *named[member.name], found[member.name], origin.weights) for member in index.members
+        ],
     }
 
 
-def _described(member: Member, own: ExportedMember, facts: Facts, found: Verified) -> dict[str, Any]:
+def _described(member: Member, own: ExportedMember, facts: Facts, found: Verified, weights: str) -> dict[str, Any]:
     return {
         "name": member.name,
         "subnet": own.subnet.id,
         "assignment": own.subnet.assignment,
-        "weights": "inherited",
+        "weights": weights,
         "accuracy": {
             "value": facts.accuracy,
             "standard_error": facts.accuracy_error,

@@ -24,7 +24,7 @@ import psutil
 
 from autotailor.project.repeats import Repeats
 
-TRAININGS = ("pretrain", "finetune", "polish", "compare")
+TRAININGS = ("pretrain", "finetune", "polish", "train_pool", "compare")
 """The rules that train: those whose scripts say ``is_training=True``."""
 SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
 """Where Snakemake puts the script of a rule that it runs; the group is the script's name."""

@@ -13,6 +13,7 @@ from autotailor.artifacts import read_json
 from autotailor.data import DataSplits
 from autotailor.finetuning import polishing
 from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
 from autotailor.measurement import confirmation
 from autotailor.measurement.effort import ConfirmEffort
 from autotailor.profiling import DeviceConfig
@@ -157,12 +158,16 @@ def _confirmed(
 
 
 def accuracies_of(
-    run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path
+    run: RunTables, subnets: Sequence[SubNet], data: DataSplits, journal: Path, trained: SuperNet | None = None
 ) -> search.choice.Accuracies:
-    """Accuracies of SubNets that the run has not measured, evaluated as the run evaluates, by SubNet id."""
+    """Accuracies of SubNets that the run has not measured, evaluated as the run evaluates, by SubNet id.
+
+    With ``trained``, the SuperNet of the run's pool, they are those with its weights, of which the run has learnt none.
+    """
     sections = run.configuration
     config = sensitivity.SensitivityConfig.from_section(sections["sensitivity"], sections["finetune"]["calibration"])
-    return sensitivity.measure_accuracies(run.net, data, subnets, config, journal, run.model)
+    net, model = (run.net, run.model) if trained is None else (trained, None)
+    return sensitivity.measure_accuracies(net, data, subnets, config, journal, model)
 
 
 def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: _Asked) -> list[SubNet]:

@@ -35,6 +35,8 @@ OF_DEVICE = {
     CONFIGURATION: "report",
 }
 """Artifacts in ``results/MODEL/DEVICE`` that questions need, each with its rule."""
+OF_POOL = {"pool_supernet.pt": "train_pool"}
+"""Artifacts in ``results/MODEL/DEVICE`` that only runs with a pool have, each with its rule."""
 MEASURED = ("lut.csv", "validation.csv", "confirmed.csv")
 """Those of ``OF_DEVICE`` that a run without a device does not have."""
 
@@ -86,7 +88,8 @@ def open_folder(path: str | Path, needed: Sequence[str] = (*OF_MODEL, *OF_DEVICE
 
     Args:
         path: the folder ``results/MODEL/DEVICE``.
-        needed: names of the artifacts that are read, of ``OF_MODEL`` and ``OF_DEVICE``; others may be missing.
+        needed: names of the artifacts that are read, of ``OF_MODEL``, ``OF_DEVICE`` or ``OF_POOL``; others may be
+            missing.
 
     Raises:
         RunError: the folder is not that of a finished run, or a rule has not run again after an artifact changed.
@@ -132,7 +135,7 @@ def _unfinished(path: str | Path, folder: Path, missing: list[str], *, is_empty:
         return f"{path}: this folder holds the runs {', '.join(inside)}; name one, such as {Path(path) / inside[0]}"
     if is_empty:
         return f"{path}: this is not the folder of a run; name the folder of a finished run, results/MODEL/DEVICE"
-    rules = {**OF_MODEL, **OF_DEVICE}
+    rules = {**OF_MODEL, **OF_DEVICE, **OF_POOL}
     named = ", ".join(f"{name} (of rule {rules[name]})" for name in missing)
     written = {
         rules[name] for name in missing if (_place(folder, name).parent / PROVENANCE / f"{rules[name]}.json").exists()

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autotailor.commands.runtime.place import FOLDER, add_address, address_of, pool_folder
 
@@ -70,17 +70,19 @@ def run(options: argparse.Namespace) -> None:
 
     if options.members < 1:
         raise PoolError(f"--members {options.members}: expected how many members may be added, 1 or more")
-    address, opened = address_of(options), open_for_search(options.folder)
-    known = known_of(opened)
-    pool = (pool_folder(options.pool) if options.pool else opened.folder.path / FOLDER).resolve()
+    address = address_of(options)
+    pool = (pool_folder(options.pool) if options.pool else options.folder / FOLDER).resolve()
     restore(pool)
-    Known.read(pool, opened.net.space)  # what is no pool is not locked
+    training = training_of(pool)
+    opened = open_for_search(options.folder, is_trained=training is not None)
+    known = known_of(opened, training)
+    Known.read(pool, known.net.space)  # what is no pool is not locked
     if options.wait:
         with Client(address) as client:
             check_server(client, opened)
             wait_for_want(client)
     with held(pool):
-        members = Known.read(pool, opened.net.space).subnets
+        members = Known.read(pool, known.net.space).subnets
         with Client(address) as client:
             load = load_of(client, opened, known.device.threads)
             served = len(client.status()["members"])
@@ -100,24 +102,48 @@ def run(options: argparse.Namespace) -> None:
     print(f"the server has loaded {count} members of {pool}", flush=True)
 
 
-def open_for_search(folder: Path) -> Run:
+def training_of(pool: Path) -> Mapping[str, Any] | None:
+    """What ``pool.json`` says of the training of the members; None where there was none, or there is no such file."""
+    from autotailor.artifacts import ArtifactError, read_json
+    from autotailor.pool.making import TRAINING
+    from autotailor.pool.writing import DOCUMENT
+
+    try:
+        found: Mapping[str, Any] | None = read_json(pool / DOCUMENT).get(TRAINING)
+    except (ArtifactError, OSError):
+        return None  # who reads the members says what is wrong
+    return found
+
+
+def open_for_search(folder: Path, *, is_trained: bool = False) -> Run:
     """A run of which those artifacts are there that a search reads.
+
+    Args:
+        folder: of the run.
+        is_trained: whether the members of its pool were trained on together.
 
     Raises:
         RunError: one is missing, or was made from another one than the one that is there now.
     """
     from autotailor.data.labels import has_labels
     from autotailor.runs import Run
-    from autotailor.runs.folder import open_folder
+    from autotailor.runs.folder import OF_POOL, open_folder
 
-    opened = Run(open_folder(folder, READ))
+    needed = (*READ, *(OF_POOL if is_trained else ()))
+    opened = Run(open_folder(folder, needed))
     if has_labels(opened.configuration["data"]):
         return opened
-    return Run(open_folder(folder, (*READ, *READ_WITHOUT_LABELS)))
+    return Run(open_folder(folder, (*needed, *READ_WITHOUT_LABELS)))
 
 
-def known_of(opened: Run) -> making.Run:
-    """What a run knows of its SubNets; raises RunError where it has no device."""
+def known_of(opened: Run, training: Mapping[str, Any] | None = None) -> making.Run:
+    """What a run knows of its SubNets, with the weights of its pool; raises RunError where it has no device.
+
+    Args:
+        opened: the run.
+        training: of the pool's members; its results are those of other weights than the run has evaluated.
+    """
+    import autotailor
     from autotailor.pool import making
     from autotailor.runs import RunError
 
@@ -125,7 +151,10 @@ def known_of(opened: Run) -> making.Run:
     if lut is None or device is None:
         raise RunError(f"{opened.folder.path}: the run has no device, and thus no pool; name a run with a device")
     making.check_device(device)
-    return making.Run(opened.net, None, opened.accuracy, opened.tried.accuracies, lut, device)
+    if training is None:
+        return making.Run(opened.net, None, opened.accuracy, opened.tried.accuracies, lut, device)
+    net = autotailor.load(opened.folder.file("pool_supernet.pt"))
+    return making.Run(net, None, opened.accuracy, {}, lut, device, training)
 
 
 def wait_for_want(client: Client) -> None:
@@ -208,13 +237,14 @@ def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count:
         )
         splits = data_of(opened)
         origin = making.origin_of(opened.folder.model, known.device, config, splits.preparation)
-        module = opened.net.module().eval().to(resolve(sections["accelerator"]))
+        module = known.net.module().eval().to(resolve(sections["accelerator"]))
         calibration = accuracy.CalibrationConfig.from_section(sections["finetune"]["calibration"])
         members = work / opened.folder.provenance.key
-        export = making.exporter(opened.net, module, splits, calibration, members)
+        export = making.exporter(known.net, module, splits, calibration, members)
 
         def evaluate(subnets: Sequence[SubNet]) -> Mapping[str, Measured]:
-            return accuracies_of(opened, subnets, splits, members.with_suffix(".jsonl"))
+            trained = None if known.training is None else known.net
+            return accuracies_of(opened, subnets, splits, members.with_suffix(".jsonl"), trained)
 
         subnets = under_load.extend(folder, known, load, found, origin, export, evaluate)
     shutil.rmtree(work)

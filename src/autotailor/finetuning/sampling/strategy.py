@@ -62,6 +62,11 @@ class Strategy(ABC):
             random: generator of the step.
         """
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What a training depends on beside the strategy's name and parameters; it identifies checkpoints."""
+        return ()
+
     def step(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
         """What ``draw`` gives, where a step can train it.
 

@@ -16,9 +16,9 @@ import pytest
 
 import autotailor
 import finished_runs
-from autotailor import data
+from autotailor import artifacts, data
 from autotailor.__main__ import main
-from autotailor.accuracy import CalibrationConfig
+from autotailor.accuracy import CalibrationConfig, Calibrator, evaluate
 from autotailor.commands.runtime import search
 from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
@@ -249,10 +249,60 @@ def test_a_server_with_another_number_of_members_is_refused_before_the_search(
     assert "name the folder that it serves with --pool" in capsys.readouterr().err
 
 
+@pytest.fixture
+def trained(copied: Path) -> Path:
+    """A copy of the run, whose pool has weights that were trained on for its members."""
+    opened = autotailor.open_run(copied)
+    weights = {name: 0.9 * array if array.ndim == 4 else array for name, array in opened.net.graph.weights.items()}
+    net = opened.net.with_weights(weights)
+    net.save(copied / "pool_supernet.pt")
+    inputs = [copied.parent / "supernet.pt", copied / "pareto.csv"]
+    record = artifacts.Provenance("train_pool", {}, inputs)
+    record.write(copied / "provenance" / "train_pool.json", [copied / "pool_supernet.pt"])
+    known = search.known_of(opened, {"is_better": True, "images": 7})
+    assert (known.net.graph.weights.keys(), known.evaluated) == (weights.keys(), {})
+    splits, config = data.load(opened.configuration["data"]), PoolConfig(members=2, rounds=0)
+    module, front = net.module().eval(), opened.pareto.take(np.arange(len(opened.pareto) // 2, len(opened.pareto)))
+    export = making.exporter(net, module, splits, CalibrationConfig(images=32), copied / "members")
+    origin = making.origin_of("resnet_digits", known.device, config)
+    making.make_pool(copied / "pool", replace(known, front=front), origin, config, export, None)
+    return copied
+
+
+def test_new_members_have_the_weights_that_were_trained_on_for_the_pool(trained: Path, tmp_path: Path) -> None:
+    """Their accuracies are those of these weights, too, and not what the run knows of its own."""
+    deadline = 2.0 * open_pool(trained / "pool").index.members[-1].latency_ms
+    with Service.of(trained / "pool", deadline) as made, Server(made, Address(tmp_path / "s")) as server:
+        server.start()
+        assert main(["runtime", "search", str(trained), "--at", str(server.address), "--members", "3"]) == 0
+    document = json.loads((trained / "pool" / "pool.json").read_text())
+    assert document["training"] == {"is_better": True, "images": 7}
+    assert {member["weights"] for member in document["members"]} == {"joint"}
+    opened = autotailor.open_run(trained)
+    net, splits = autotailor.load(trained / "pool_supernet.pt"), data.load(opened.configuration["data"])
+    calibrator = Calibrator(splits, CalibrationConfig.from_section(opened.configuration["finetune"]["calibration"]))
+    added = [each for each in document["members"] if each["subnet"] in document["searched_under_load"][0]["subnets"]]
+    module = net.module().eval()
+    for each in added:
+        subnet = autotailor.SubNet.from_assignment(net.space, each["assignment"])
+        right = evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)).right
+        assert each["accuracy"]["value"] == pytest.approx(100 * right.mean())
+        assert each["verification"]["max_relative_error"] < 1e-4
+    assert added
+
+
+def test_the_supernet_of_a_trained_pool_is_named_where_it_is_missing(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (trained / "pool_supernet.pt").unlink()
+    assert main(["runtime", "search", str(trained), "--at", str(tmp_path / "s")]) == 1
+    assert "because pool_supernet.pt (of rule train_pool) is missing" in capsys.readouterr().err
+
+
 def test_an_interrupted_command_says_so_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(folder: Path) -> None:
+    def interrupt(folder: Path, *, is_trained: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(search, "open_for_search", interrupt)

@@ -1,0 +1,140 @@
+"""Trains a SuperNet on for a few of its SubNets, which keep sharing its weights.
+
+Weights that serve all SubNets of a space serve each of them less well than weights of its own. The members of a pool
+must share their weights, but nobody else has to: trained on for the members alone, the shared weights regain most of
+what weights of their own would give (``docs/results/joint-training.md``), in one training for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from autotailor.accuracy.calibration import Calibrator
+from autotailor.accuracy.determinism import deterministic
+from autotailor.accuracy.side_by_side import Evaluator
+from autotailor.compute.accelerator import resolve
+from autotailor.compute.compilation import check_compiler
+from autotailor.data.augmentation.stream import augmented
+from autotailor.data.splits import DataSplits
+from autotailor.finetuning.config import LARGEST, FinetuneConfig
+from autotailor.finetuning.distillation import teacher_alone
+from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.joint.listed import Listed
+from autotailor.finetuning.panel import accuracies_of, watch_subnets
+from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
+from autotailor.finetuning.pretraining import training_metrics
+from autotailor.finetuning.training.processes.group import join
+from autotailor.finetuning.training.states.contents import Row
+from autotailor.finetuning.training.watch import Record, no_record
+from autotailor.finetuning.weight_sharing import teacher_of, train_shared
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JointResult:
+    """A SuperNet whose weights some SubNets share.
+
+    Attributes:
+        net: with the trained weights; with those that it had, where the SubNets are not more accurate with the former.
+        before, after: id of each SubNet to its accuracy on the validation set, percent, before and after the training.
+        images: that the training has seen.
+        history: one row for each epoch.
+    """
+
+    net: SuperNet
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    images: int
+    history: list[Row]
+
+    @property
+    def gain(self) -> float:
+        """By how much the mean accuracy of the SubNets rose, points; below zero where the training was in vain."""
+        return fmean(self.after.values()) - fmean(self.before.values())
+
+    def metrics(self) -> dict[str, float]:
+        """Mean accuracies of the SubNets on the validation set, and the images of the training."""
+        before, after = fmean(self.before.values()), fmean(self.after.values())
+        return {"accuracy_before": before, "accuracy_validation": after, "images": self.images}
+
+    def document(self) -> dict[str, Any]:
+        """Plain data for JSON: what was trained, and the accuracy of each SubNet before and after, percent."""
+        accuracies = {id_: {"before": self.before[id_], "after": self.after[id_]} for id_ in self.before}
+        return {"images": self.images, "is_better": self.gain > 0, "accuracy_validation": accuracies}
+
+    def said(self, score: str) -> str:
+        """One sentence on the result; ``score`` names the share of right answers."""
+        before, after = fmean(self.before.values()), fmean(self.after.values())
+        return f"mean {score} of {len(self.before)} members on the validation set: {before:.1f} %, then {after:.1f} %"
+
+
+def train_jointly(
+    net: SuperNet,
+    original: SuperNet,
+    data: DataSplits,
+    subnets: Sequence[SubNet],
+    config: FinetuneConfig,
+    workdir: Path,
+    record: Record = no_record,
+) -> JointResult:
+    """Trains shared weights for some SubNets alone; continues from ``workdir/train_pool.ckpt`` if that is the same.
+
+    The largest SubNet is trained with them. Where ``config.teacher`` is ``largest``, it teaches the others as it is at
+    each step, and learns from what it was; else the original network teaches, or the one that ``config.teacher`` names.
+
+    Args:
+        net: the trained SuperNet; it is not changed.
+        original: the SuperNet as compiled, whose largest SubNet is the original network.
+        data: the splits; data without labels need the original network's answers (``accuracy.with_labels``).
+        subnets: at least one, distinct.
+        config: of the training; ``strategy``, ``sampling`` and ``sort`` have no effect.
+        workdir: folder of the checkpoint; made if missing.
+        record: takes the metrics of each epoch as soon as the epoch ends.
+
+    Raises:
+        TrainingError: the teacher cannot be used, or the loss is no longer a finite number.
+    """
+    config, device = teacher_alone(config, data), resolve(config.accelerator)
+    group = join(config)
+    if config.compile:
+        check_compiler(device, "finetune.compile")
+    teacher = Teacher.largest_of(net if config.teacher == LARGEST else original, device)
+    with deterministic(config.threads, device):
+        teacher = teacher_of(teacher, data, config, device)
+    calibrator = Calibrator(data, config.calibration)
+
+    def evaluated(module: ElasticModule) -> dict[str, float]:
+        evaluator = Evaluator(module.eval(), calibrator, data.validation, config.workers)
+        with deterministic(config.threads, device):
+            found = accuracies_of(evaluator, subnets, group)
+        return {subnet.id: found[subnet] for subnet in subnets}
+
+    before = evaluated(net.module().to(device))
+    module = net.module(logits=True).to(device)
+    strategy = Listed(list(dict.fromkeys([net.largest(), *subnets])), config.subnets)
+    watch = watch_subnets(module, data, config, None, record, subnets)
+    stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)
+    path, others = Path(workdir) / "train_pool.ckpt", [teacher.network.state_dict()]
+    history = train_shared(net, module, data, stream, config, teacher, strategy, watch, path, others)
+    with deterministic(config.threads, device):
+        trained = net.absorb(module, calibrator.statistics(module.eval(), net.largest()))
+    after = evaluated(trained.module().to(device))
+    images = int(training_metrics(history, data, config.batch_size)["images"])
+    found = JointResult(trained, before, after, images, history)
+    if found.gain > 0:
+        return found
+    logger.warning(
+        "train_pool: the members' mean accuracy is %.1f %%, and %.1f %% with the weights that all SubNets share, which "
+        "they keep; lower pool.lr_share, or set pool.epochs to 0",
+        *(fmean(after.values()), fmean(before.values())),
+    )
+    return replace(found, net=net)

@@ -1,0 +1,25 @@
+"""The strategy for SubNets that are known before the training."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+import autotailor
+from autotailor.finetuning.joint.listed import Listed
+from autotailor.ir.space.subnet import sample_distinct
+
+
+def test_each_subnet_of_the_list_is_drawn_equally_often_and_no_other(plain_net: autotailor.SuperNet) -> None:
+    (other,) = sample_distinct(plain_net.space, 1, np.random.default_rng(3))
+    listed = (plain_net.largest(), plain_net.smallest(), other)
+    strategy, random = Listed(listed, 2), np.random.default_rng(0)
+    drawn = Counter(subnet for _ in range(600) for subnet in strategy.step(0.5, random))
+    assert set(drawn) == set(listed)
+    assert all(abs(count - 400) < 4 * np.sqrt(1200 * 2 / 9) for count in drawn.values())
+
+
+def test_another_list_is_another_training(plain_net: autotailor.SuperNet) -> None:
+    one, other = (Listed([subnet], 1).identity for subnet in (plain_net.largest(), plain_net.smallest()))
+    assert one != other
