@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     if options.members < 1:
         raise PoolError(f"--members {options.members}: expected how many members may be added, 1 or more")
     address = address_of(options)
-    pool = (pool_folder(options.pool) if options.pool else options.folder / FOLDER).resolve()
+    pool = (pool_folder(options.pool) if options.pool else options.folder.expanduser() / FOLDER).resolve()
     restore(pool)
     training = training_of(pool)
     opened = open_for_search(options.folder, is_trained=training is not None)
