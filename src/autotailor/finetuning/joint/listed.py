@@ -10,8 +10,14 @@ from autotailor.finetuning.sampling.strategy import Strategy
 from autotailor.ir.space.subnet import SubNet
 
 
+LARGEST = 0.25
+"""Share of the largest SubNet, as in ``mixed``: it may teach the others, and is what runs on a device without load."""
+
+
 class Listed(Strategy):
-    """Each SubNet of a step is one of a list, all equally likely. No configuration names this strategy.
+    """Each SubNet of a step is the largest or one of a list, all of the list equally likely.
+
+    No configuration names this strategy.
 
     Args:
         subnets: the list, of one space.
@@ -29,4 +35,9 @@ class Listed(Strategy):
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
         """See Strategy."""
-        return tuple(self._subnets[int(random.integers(len(self._subnets)))] for _ in range(self.count))
+        return tuple(self._one(random) for _ in range(self.count))
+
+    def _one(self, random: np.random.Generator) -> SubNet:
+        if random.random() < LARGEST:
+            return self.largest()
+        return self._subnets[int(random.integers(len(self._subnets)))]

@@ -88,7 +88,7 @@ def train_jointly(
 ) -> JointResult:
     """Trains shared weights for some SubNets alone; continues from ``workdir/train_pool.ckpt`` if that is the same.
 
-    The largest SubNet is trained with them. Where ``config.teacher`` is ``largest``, it teaches the others as it is at
+    The largest SubNet is trained in a quarter of the steps. Where ``config.teacher`` is ``largest``, it teaches the others as it is at
     each step, and learns from what it was; else the original network teaches, or the one that ``config.teacher`` names.
 
     Args:
@@ -120,7 +120,7 @@ def train_jointly(
 
     before = evaluated(net.module().to(device))
     module = net.module(logits=True).to(device)
-    strategy = Listed(list(dict.fromkeys([net.largest(), *subnets])), config.subnets)
+    strategy = Listed(subnets, config.subnets)
     watch = watch_subnets(module, data, config, None, record, subnets)
     stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)
     path, others = Path(workdir) / "train_pool.ckpt", [teacher.network.state_dict()]
