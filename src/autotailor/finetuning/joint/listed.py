@@ -9,7 +9,6 @@ import numpy as np
 from autotailor.finetuning.sampling.strategy import Strategy
 from autotailor.ir.space.subnet import SubNet
 
-
 LARGEST = 0.25
 """Share of the largest SubNet, as in ``mixed``: it may teach the others, and is what runs on a device without load."""
 

@@ -88,8 +88,9 @@ def train_jointly(
 ) -> JointResult:
     """Trains shared weights for some SubNets alone; continues from ``workdir/train_pool.ckpt`` if that is the same.
 
-    The largest SubNet is trained in a quarter of the steps. Where ``config.teacher`` is ``largest``, it teaches the others as it is at
-    each step, and learns from what it was; else the original network teaches, or the one that ``config.teacher`` names.
+    The largest SubNet is trained in a quarter of the steps (``listed``). Where ``config.teacher`` is ``largest``, it
+    teaches the others as it is at each step, and learns from what it was; else the original network teaches, or the one
+    that ``config.teacher`` names.
 
     Args:
         net: the trained SuperNet; it is not changed.
