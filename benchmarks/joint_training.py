@@ -8,6 +8,7 @@ The pipeline of each seed trains a SuperNet, as for ``fronts.py``. Members are c
 - ``before``, ``after``: mean of the members with the weights that all SubNets share, and with those of the training.
 - ``gain``: their difference, with its standard error, paired by image and clustered by base image.
 - ``fastest_gain``, ``slowest_gain``: the same of the faster and the slower half of the members.
+- ``half_before``, ``half_after``: of the slowest member that takes at most half of the original network's latency.
 - ``largest_before``, ``largest_after``: of the largest SubNet, which is trained with the members.
 - ``others_before``, ``others_after``: mean of random SubNets, which nobody trains any more.
 
@@ -36,7 +37,7 @@ from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.finetuning import FinetuneConfig
 from autotailor.finetuning.joint import train_jointly
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.members import members_of
@@ -55,6 +56,7 @@ class Judged:
     members: Right
     fastest: Right
     slowest: Right
+    half: Right
     largest: Right
     others: Right
 
@@ -79,8 +81,11 @@ def judge(run: Run, net: SuperNet, members: Sequence[SubNet]) -> Judged:
         found: Right = np.mean([right[subnet] for subnet in subnets], axis=0)
         return found
 
-    half = len(members) // 2
-    return Judged(mean(members), mean(members[:half]), mean(members[half:]), mean([net.largest()]), mean(others))
+    middle = len(members) // 2
+    costs = run.cost.predict(stack([*members, net.largest()]))
+    half = members[max(0, int(np.searchsorted(costs[:-1], costs[-1] / 2, side="right")) - 1)]
+    means = (mean(each) for each in (members, members[:middle], members[middle:], [half], [net.largest()], others))
+    return Judged(*means)
 
 
 def measure(run: Run, config: PoolConfig) -> dict[str, object]:
@@ -108,6 +113,8 @@ def measure(run: Run, config: PoolConfig) -> dict[str, object]:
         "gain_error": error,
         "fastest_gain": (after.fastest - before.fastest).mean(),
         "slowest_gain": (after.slowest - before.slowest).mean(),
+        "half_before": before.half.mean(),
+        "half_after": after.half.mean(),
         "largest_before": before.largest.mean(),
         "largest_after": after.largest.mean(),
         "others_before": before.others.mean(),
