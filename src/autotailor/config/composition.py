@@ -30,6 +30,8 @@ from autotailor.ir.errors import first_line
 from autotailor.project import places
 
 Section = dict[str, Any]
+SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
+"""Keys of the top level that hold for every training which names none of its own."""
 
 
 class OwnConfiguration(SearchPathPlugin):  # type: ignore[misc]
@@ -80,7 +82,16 @@ def compose(
     for override in values:
         check_override(override, conf_dir, base)
     asked = [*chosen, *(override.input_line or "" for override in values)]
-    return settle_resolution(_compose(conf_dir, asked) if values else base)
+    return settle_resolution(_with_shared(_compose(conf_dir, asked) if values else base))
+
+
+def _with_shared(composed: Section) -> Section:
+    """The configuration, whose section ``model.pretrain`` takes from the top level what it leaves out of ``SHARED``."""
+    model = composed["model"]
+    if not isinstance(model, dict) or not isinstance(model.get("pretrain"), dict):
+        return composed
+    shared = {key: composed[key] for key in SHARED if key in composed}
+    return {**composed, "model": {**model, "pretrain": {**shared, **model["pretrain"]}}}
 
 
 def _check_content(conf_dir: Path, group: str, name: str) -> None:

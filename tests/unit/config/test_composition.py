@@ -51,6 +51,20 @@ def test_only_the_embedded_networks_are_trained_at_a_high_rate_whatever_the_stra
     assert config.compose(CONF, model, "host", ["finetune.lr=0.5"])["finetune"]["lr"] == 0.5
 
 
+def test_an_own_pretraining_takes_from_the_top_level_what_it_leaves_out(tmp_path: Path) -> None:
+    """Else it would train on the processor beside a GPU, and nobody would be told."""
+    shutil.copytree(CONF, tmp_path / "conf")
+    text = (CONF / "model" / "resnet_digits.yaml").read_text()
+    before, _, rest = text.partition("pretrain:\n")
+    after = re.sub(r"\A(?:  .*\n)*", "", rest)
+    own = "pretrain:\n  epochs: 3\n  batch_size: 64\n  precision: bf16\n"
+    (tmp_path / "conf" / "model" / "mine.yaml").write_text((before + own + after).replace("resnet_digits", "mine"))
+    composed = config.compose(tmp_path / "conf", "mine", "host", ["accelerator=cuda:1", "processes=2", "seed=5"])
+    expected = {"epochs": 3, "batch_size": 64, "precision": "bf16"}
+    shared = {"accelerator": "cuda:1", "processes": 2, "nodes": 1, "seed": 5}
+    assert composed["model"]["pretrain"] == expected | shared
+
+
 @pytest.mark.parametrize("key", ["processes", "nodes"])
 @pytest.mark.parametrize("polish", ["default", "short", "transformer"])
 @pytest.mark.parametrize("model", ["resnet_digits", "mobilenet_digits", "vit_digits", "levit"])
