@@ -16,7 +16,7 @@ import networks
 import tiny_data
 from autotailor.accuracy import CalibrationConfig
 from autotailor.data import DataSplits
-from autotailor.finetuning import FinetuneConfig
+from autotailor.finetuning import FinetuneConfig, Teacher
 from autotailor.finetuning.polishing import PolishConfig, Round
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.supernet import SuperNet
@@ -71,8 +71,8 @@ class TinyRun:
         return self.net
 
     @cached_property
-    def teacher(self) -> nn.Module:
-        return self.net.build(self.net.largest(), logits=True)
+    def teacher(self) -> Teacher:
+        return Teacher.largest_of(self.net, torch.device("cpu"))
 
     @cached_property
     def cost(self) -> Metric:
