@@ -27,6 +27,7 @@ SMALL = [
     "sensitivity.validate_subnets=3",
     "validate.subnets=3",
     "search.candidates=2",
+    "pool.epochs=1",
     "search.population=10",
     "search.generations=5",
     "device.cores=[]",
