@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +92,7 @@ def measure(run: Run, config: PoolConfig) -> dict[str, object]:
     members = members_on_front(run, config)
     section = config.training(run.configuration["finetune"])
     folder = run.folder / "joint" / f"{len(members)}_{config.epochs}_{config.lr_share:g}"
-    began = time.monotonic()
     result = train_jointly(run.net, run.compiled, run.data, members, FinetuneConfig.from_section(section), folder)
-    seconds = time.monotonic() - began
     before, after = judge(run, run.net, members), judge(run, result.net, members)
     groups = run.data.test.groups
     gain, error = clustered_mean(after.members - before.members, groups)
@@ -106,7 +103,6 @@ def measure(run: Run, config: PoolConfig) -> dict[str, object]:
         "epochs": config.epochs,
         "lr_share": config.lr_share,
         "images": result.images,
-        "seconds": seconds,
         "before": before.members.mean(),
         "after": after.members.mean(),
         "gain": gain,
