@@ -286,6 +286,18 @@ def test_a_pool_is_planned_where_it_is_asked_for_and_without_what_it_does_not_ne
     assert "make_pool" not in snakemake(tmp_path, "-n", "--config", "device=host").said
 
 
+@pytest.mark.parametrize("keys", ["members: 4", "{members: 4, slowdown: 4.0, precision: fp32, rounds: 5}"])
+def test_an_own_file_of_a_pool_may_leave_keys_out(snakemake: Planner, tmp_path: Path, keys: str) -> None:
+    """As one does that was written before the members of a pool were trained."""
+    own = tmp_path / "conf" / "pool" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(keys)
+    for arguments in ([], ["--", "pool"]):
+        done = snakemake(tmp_path, "-n", "--config", "device=host", "overrides=[pool=mine]", *arguments)
+        assert done.code == 0, done.said
+    assert re.search(r"^train_pool +1$", done.said, re.MULTILINE)
+
+
 @pytest.mark.parametrize("device", ["macs", "host_torch"])
 def test_a_pool_needs_a_device_with_ncnn(snakemake: Planner, tmp_path: Path, device: str) -> None:
     done = snakemake(tmp_path, "-n", "--config", f"device={device}", "--", "pool")

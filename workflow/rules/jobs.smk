@@ -248,7 +248,7 @@ POOLED = [
 
 def is_trained_on(wildcards):
     """Whether the members of the pool are trained on together."""
-    return settings(wildcards)["pool"]["epochs"] > 0
+    return PoolConfig.from_section(settings(wildcards)["pool"]).epochs > 0
 
 
 def weights_of_pool(wildcards):

@@ -14,6 +14,7 @@ def slices(pair):
     found = MATRIX.configuration(pair)
     model, device, lut = found["model"], found["device"], found["profile"]["lut"]
     is_measured = search.cost_of_device(device).is_measured
+    pool = PoolConfig.from_section(found["pool"])
     return {
         **{name: found[name] for name in found if name != "model"},
         "network": {key: model[key] for key in NETWORK if key in model},
@@ -24,10 +25,8 @@ def slices(pair):
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device
         ),
-        "train_pool": PoolConfig.from_section(found["pool"]).training(
-            found["finetune"]
-        ),
-        "members": {key: found["pool"][key] for key in ("members", "slowdown")},
+        "train_pool": pool.training(found["finetune"]),
+        "members": {"members": pool.members, "slowdown": pool.slowdown},
         "profile": {"max_minutes": found["profile"]["max_minutes"]},
         "imported": artifacts.file_digest(Path(lut).expanduser()) if lut else None,
         "budgets": found["export"]["budgets"],
