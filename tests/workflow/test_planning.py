@@ -298,6 +298,11 @@ def test_an_own_file_of_a_pool_may_leave_keys_out(snakemake: Planner, tmp_path: 
     assert re.search(r"^train_pool +1$", done.said, re.MULTILINE)
 
 
+def test_the_training_of_a_pool_can_be_kept_as_the_other_trainings_can(snakemake: Planner, tmp_path: Path) -> None:
+    kept = snakemake(tmp_path, "-n", "--config", "device=host", "keep=train_pool", "--", "pool")
+    assert kept.code == 0, kept.said
+
+
 @pytest.mark.parametrize("device", ["macs", "host_torch"])
 def test_a_pool_needs_a_device_with_ncnn(snakemake: Planner, tmp_path: Path, device: str) -> None:
     done = snakemake(tmp_path, "-n", "--config", f"device={device}", "--", "pool")
