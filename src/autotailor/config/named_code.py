@@ -11,8 +11,8 @@ from typing import Any
 
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
-TEACHING = ("finetune", "polish")
-"""Sections that may name a teacher. The rules that train with these sections have the same names."""
+TEACHING = {"finetune": ("finetune", "train_pool", "compare"), "polish": ("polish",)}
+"""Sections that may name a teacher, each with the rules that train with it."""
 
 
 def check_named_code(config: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ def fetch_teachers(config: Mapping[str, Any], rules: Collection[str]) -> None:
         TrainingError: weights cannot be fetched, or a network cannot teach these classes.
     """
     for section, source in _teachers(config).items():
-        if section in rules and source.startswith("timm:"):
+        if source.startswith("timm:") and not set(rules).isdisjoint(TEACHING[section]):
             from autotailor.finetuning.external_teacher import fetch_teacher
 
             fetch_teacher(source, _classes(config), config["data"]["resolution"], f"{section}.teacher")

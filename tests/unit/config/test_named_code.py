@@ -77,9 +77,11 @@ def test_what_polishing_could_not_use_is_refused_before_any_work(teacher: str, s
     config.check(composed("polish", teacher=teacher) | {"polish": composed("polish", rounds=[])["polish"]})
 
 
-@pytest.mark.parametrize("of", ["finetune", "polish"])
+@pytest.mark.parametrize(
+    ("of", "rule"), [("finetune", "finetune"), ("finetune", "train_pool"), ("finetune", "compare"), ("polish", "polish")]
+)
 def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
-    of: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    of: str, rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from huggingface_hub import constants
 
@@ -89,12 +91,12 @@ def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
     thousand |= {"model": thousand["model"] | {"num_classes": 1000}}
     config.check_named_code(thousand)
     config.fetch_teachers(thousand, {"pretrain", "compile", "finetune", "polish"} - {of})
-    config.fetch_teachers(composed(of, teacher="code_of_mine:good"), {of})
+    config.fetch_teachers(composed(of, teacher="code_of_mine:good"), {rule})
     with pytest.raises(
         TrainingError,
         match=rf"{of}\.teacher timm:resnet18: the pretrained weights of timm's resnet18 could not be fetched .*HF_HOME",
     ):
-        config.fetch_teachers(thousand, {of})
+        config.fetch_teachers(thousand, {rule})
 
 
 def test_what_training_can_use_is_accepted_and_no_network_of_timm_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
