@@ -173,7 +173,8 @@ def sections() -> list[Section]:
         ),
         Section(
             "## `pool`",
-            "SubNets that share one file of weights ([pools](../guides/pool.md)). The rules `train_pool` and `make_pool` read it.",
+            "SubNets that share one file of weights ([pools](../guides/pool.md)). "
+            "The rules `train_pool` and `make_pool` read it.",
             described["pool"],
             "conf/pool/default.yaml",
         ),

@@ -78,7 +78,8 @@ def test_what_polishing_could_not_use_is_refused_before_any_work(teacher: str, s
 
 
 @pytest.mark.parametrize(
-    ("of", "rule"), [("finetune", "finetune"), ("finetune", "train_pool"), ("finetune", "compare"), ("polish", "polish")]
+    ("of", "rule"),
+    [("finetune", "finetune"), ("finetune", "train_pool"), ("finetune", "compare"), ("polish", "polish")],
 )
 def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
     of: str, rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
