@@ -112,7 +112,7 @@ def test_a_value_that_is_none_of_several_types_is_told_them(value: object, told:
 
 @pytest.mark.parametrize("value", ["search", "finetune,profile", True])
 def test_a_rule_that_cannot_be_kept_is_told_those_that_can(value: object) -> None:
-    told = r"has to be one of pretrain, finetune, sensitivity, profile, polish, compare or a list$"
+    told = r"has to be one of pretrain, finetune, sensitivity, profile, polish, train_pool, compare or a list$"
     with pytest.raises(ConfigError, match=rf"^--config: keep is {value!r}, but {told}"):
         config.validate({"keep": value}, SCHEMAS / "config.schema.yaml", "--config")
 
