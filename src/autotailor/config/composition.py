@@ -16,6 +16,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import ConfigCompositionException, HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -77,18 +78,24 @@ def compose(
             check_override(override, conf_dir, {})
             check_own_section(override, conf_dir, model)
     chosen += [override.input_line or "" for override in parsed if override.key_or_group in known_groups]
-    base = _compose(conf_dir, chosen)
+    base = _with_shared(_compose(conf_dir, chosen))
     values = [override for override in parsed if override.key_or_group not in known_groups]
     for override in values:
         check_override(override, conf_dir, base)
-    asked = [*chosen, *(override.input_line or "" for override in values)]
-    return settle_resolution(_with_shared(_compose(conf_dir, asked) if values else base))
+    asked = [*chosen, *map(_asked, values)]
+    return settle_resolution(_with_shared(_compose(conf_dir, asked)) if values else base)
+
+
+def _asked(override: Override) -> str:
+    """An override as Hydra takes it, which without ``++`` changes no key that ``_with_shared`` adds."""
+    line = override.input_line or ""
+    return f"++{line}" if override.key_or_group in [f"model.pretrain.{key}" for key in SHARED] else line
 
 
 def _with_shared(composed: Section) -> Section:
     """The configuration, whose section ``model.pretrain`` takes from the top level what it leaves out of ``SHARED``."""
     model = composed["model"]
-    if not isinstance(model, dict) or not isinstance(model.get("pretrain"), dict):
+    if not isinstance(model, dict) or not isinstance(model.get("pretrain"), dict) or not model["pretrain"]:
         return composed
     shared = {key: composed[key] for key in SHARED if key in composed}
     return {**composed, "model": {**model, "pretrain": {**shared, **model["pretrain"]}}}

@@ -51,18 +51,43 @@ def test_only_the_embedded_networks_are_trained_at_a_high_rate_whatever_the_stra
     assert config.compose(CONF, model, "host", ["finetune.lr=0.5"])["finetune"]["lr"] == 0.5
 
 
-def test_an_own_pretraining_takes_from_the_top_level_what_it_leaves_out(tmp_path: Path) -> None:
-    """Else it would train on the processor beside a GPU, and nobody would be told."""
-    shutil.copytree(CONF, tmp_path / "conf")
+def with_own_pretraining(folder: Path, section: str) -> Path:
+    """A folder of configuration files with the model ``mine``, whose section ``pretrain`` is this text."""
+    shutil.copytree(CONF, folder / "conf")
     text = (CONF / "model" / "resnet_digits.yaml").read_text()
     before, _, rest = text.partition("pretrain:\n")
     after = re.sub(r"\A(?:  .*\n)*", "", rest)
-    own = "pretrain:\n  epochs: 3\n  batch_size: 64\n  precision: bf16\n"
-    (tmp_path / "conf" / "model" / "mine.yaml").write_text((before + own + after).replace("resnet_digits", "mine"))
-    composed = config.compose(tmp_path / "conf", "mine", "host", ["accelerator=cuda:1", "processes=2", "seed=5"])
+    own = (before + section + after).replace("resnet_digits", "mine")
+    (folder / "conf" / "model" / "mine.yaml").write_text(own)
+    return folder / "conf"
+
+
+def test_an_own_pretraining_takes_from_the_top_level_what_it_leaves_out(tmp_path: Path) -> None:
+    """Else it would train on the processor beside a GPU, and nobody would be told."""
+    own = with_own_pretraining(tmp_path, "pretrain:\n  epochs: 3\n  batch_size: 64\n  precision: bf16\n")
+    composed = config.compose(own, "mine", "host", ["accelerator=cuda:1", "processes=2", "seed=5"])
     expected = {"epochs": 3, "batch_size": 64, "precision": "bf16"}
     shared = {"accelerator": "cuda:1", "processes": 2, "nodes": 1, "seed": 5}
     assert composed["model"]["pretrain"] == expected | shared
+
+
+def test_what_an_own_pretraining_takes_from_the_top_level_can_be_overridden(tmp_path: Path) -> None:
+    own = with_own_pretraining(tmp_path, "pretrain:\n  epochs: 3\n")
+    overrides = ["accelerator=cuda:1", "model.pretrain.accelerator=cpu", "model.pretrain.epochs=2"]
+    pretrain = config.compose(own, "mine", "host", overrides)["model"]["pretrain"]
+    assert (pretrain["accelerator"], pretrain["epochs"]) == ("cpu", 2)
+    with pytest.raises(config.ConfigError, match=r"Did you mean 'model\.pretrain\.accelerator'"):
+        config.compose(own, "mine", "host", ["model.pretrain.acelerator=cpu"])
+
+
+@pytest.mark.parametrize("empty", ["{}", "null"])
+def test_a_model_without_pretraining_takes_nothing_for_it(tmp_path: Path, empty: str) -> None:
+    own = with_own_pretraining(tmp_path, f"pretrain: {empty}\n")
+    composed = config.compose(own, "mine", "host")
+    assert not composed["model"]["pretrain"]
+    config.check(composed | {"model": composed["model"] | {"weights": None}})
+    with pytest.raises(config.ConfigError, match=r"unknown key 'model\.pretrain\.accelerator'"):
+        config.compose(own, "mine", "host", ["model.pretrain.accelerator=cpu"])
 
 
 @pytest.mark.parametrize("key", ["processes", "nodes"])
