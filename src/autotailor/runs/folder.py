@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ OF_DEVICE = {
     CONFIGURATION: "report",
 }
 """Artifacts in ``results/MODEL/DEVICE`` that questions need, each with its rule."""
-OF_POOL = {"pool_supernet.pt": "train_pool"}
+OF_POOL = {"pool_supernet.pt": "train_pool", "pool_training.json": "train_pool"}
 """Artifacts in ``results/MODEL/DEVICE`` that only runs with a pool have, each with its rule."""
 MEASURED = ("lut.csv", "validation.csv", "confirmed.csv")
 """Those of ``OF_DEVICE`` that a run without a device does not have."""
@@ -69,7 +69,7 @@ class RunFolder:
         return self.path.parents[2]
 
     def file(self, name: str) -> Path:
-        """Path of an artifact of ``OF_MODEL`` or ``OF_DEVICE``."""
+        """Path of an artifact of ``OF_MODEL``, ``OF_DEVICE`` or ``OF_POOL``."""
         return _place(self.path, name)
 
     @property
@@ -104,7 +104,7 @@ def open_folder(path: str | Path, needed: Sequence[str] = (*OF_MODEL, *OF_DEVICE
         raise RunError(_unfinished(path, folder, missing, is_empty=missing == names))
     paths = {name: _place(folder, name) for name in names}
     provenance = Provenance("questions", {}, list(paths.values()))
-    _check_inputs(folder, provenance.inputs)
+    _check_inputs(folder, provenance.inputs, {OF_POOL[name] for name in names if name in OF_POOL})
     return RunFolder(folder, provenance)
 
 
@@ -140,25 +140,33 @@ def _unfinished(path: str | Path, folder: Path, missing: list[str], *, is_empty:
     written = {
         rules[name] for name in missing if (_place(folder, name).parent / PROVENANCE / f"{rules[name]}.json").exists()
     }
-    return f"{path}: the run is not finished, because {named} is missing; {_finish(folder, sorted(written))}"
+    of_pool = not OF_POOL.keys().isdisjoint(missing)
+    return f"{path}: the run is not finished, because {named} is missing; {_finish(folder, sorted(written), of_pool)}"
 
 
-def _finish(folder: Path, again: Sequence[str] = ()) -> str:
-    """What to do; ``again``: rules that have written files which somebody has removed since."""
+def _finish(folder: Path, again: Sequence[str] = (), of_pool: bool = False) -> str:
+    """What to do.
+
+    Args:
+        folder: of the run.
+        again: rules that have written files which somebody has removed since.
+        of_pool: whether the pool is to be made, which a run makes only where it is asked for.
+    """
     command = f"autotailor run model={folder.parent.name} device={folder.name}"
-    if again:
-        command += f" -- --forcerun {' '.join(again)}"
+    if passed := (["pool"] if of_pool else []) + (["--forcerun", *again] if again else []):
+        command += f" -- {' '.join(passed)}"
     return f"run `{command}` in {folder.parents[2]} to the end, with the overrides of the run"
 
 
-def _check_inputs(folder: Path, digests: Mapping[str, str]) -> None:
+def _check_inputs(folder: Path, digests: Mapping[str, str], of_pool: Collection[str]) -> None:
     """Raises RunError where a rule has read another version of an artifact than the one that is there now.
 
     Args:
         folder: of the run.
         digests: SHA-256 of each artifact, by its name.
+        of_pool: rules of the pool whose artifacts are read; those of others may be out of date.
     """
-    rules = {*OF_MODEL.values(), *OF_DEVICE.values()}
+    rules = {*OF_MODEL.values(), *OF_DEVICE.values(), *of_pool}
     for directory in (folder.parent, folder):
         for record in sorted((directory / PROVENANCE).glob("*.json")):
             document = read_json(record)
@@ -168,5 +176,5 @@ def _check_inputs(folder: Path, digests: Mapping[str, str]) -> None:
                 if digests.get(name, digest) != digest:
                     raise RunError(
                         f"{folder}: rule {document['rule']} has read another {name} than the one that is there now, so "
-                        f"that its artifacts are out of date; {_finish(folder)}"
+                        f"that its artifacts are out of date; {_finish(folder, of_pool=document['rule'] in of_pool)}"
                     )

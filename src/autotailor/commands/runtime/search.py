@@ -75,6 +75,7 @@ def run(options: argparse.Namespace) -> None:
     restore(pool)
     training = training_of(pool)
     opened = open_for_search(options.folder, is_trained=training is not None)
+    check_training(opened, pool, training)
     known = known_of(opened, training)
     Known.read(pool, known.net.space)  # what is no pool is not locked
     if options.wait:
@@ -134,6 +135,18 @@ def open_for_search(folder: Path, *, is_trained: bool = False) -> Run:
     if has_labels(opened.configuration["data"]):
         return opened
     return Run(open_folder(folder, (*needed, *READ_WITHOUT_LABELS)))
+
+
+def check_training(opened: Run, pool: Path, training: Mapping[str, Any] | None) -> None:
+    """Raises PoolError where the members of a pool have weights of another training than the run has now."""
+    from autotailor.artifacts import read_json
+    from autotailor.runtime import PoolError
+
+    if training is not None and training != read_json(opened.folder.file("pool_training.json")):
+        raise PoolError(
+            f"{pool}: its members have the weights of another training than {opened.folder.file('pool_supernet.pt')}; "
+            "make the pool anew with the rule pool"
+        )
 
 
 def known_of(opened: Run, training: Mapping[str, Any] | None = None) -> making.Run:

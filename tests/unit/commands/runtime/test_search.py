@@ -257,9 +257,12 @@ def trained(copied: Path) -> Path:
     net = opened.net.with_weights(weights)
     net.save(copied / "pool_supernet.pt")
     inputs = [copied.parent / "supernet.pt", copied / "pareto.csv"]
+    artifacts.write_json(copied / "pool_training.json", {"is_better": True, "images": 7})
     record = artifacts.Provenance("train_pool", {}, inputs)
-    record.write(copied / "provenance" / "train_pool.json", [copied / "pool_supernet.pt"])
-    known = search.known_of(opened, {"is_better": True, "images": 7})
+    outputs = [copied / "pool_supernet.pt", copied / "pool_training.json"]
+    record.write(copied / "provenance" / "train_pool.json", outputs)
+    training = artifacts.read_json(copied / "pool_training.json")
+    known = search.known_of(opened, training)
     assert (known.net.graph.weights.keys(), known.evaluated) == (weights.keys(), {})
     splits, config = data.load(opened.configuration["data"]), PoolConfig(members=2, rounds=0)
     module, front = net.module().eval(), opened.pareto.take(np.arange(len(opened.pareto) // 2, len(opened.pareto)))
@@ -276,7 +279,7 @@ def test_new_members_have_the_weights_that_were_trained_on_for_the_pool(trained:
         server.start()
         assert main(["runtime", "search", str(trained), "--at", str(server.address), "--members", "3"]) == 0
     document = json.loads((trained / "pool" / "pool.json").read_text())
-    assert document["training"] == {"is_better": True, "images": 7}
+    assert document["training"] == artifacts.read_json(trained / "pool_training.json")
     assert {member["weights"] for member in document["members"]} == {"joint"}
     opened = autotailor.open_run(trained)
     net, splits = autotailor.load(trained / "pool_supernet.pt"), data.load(opened.configuration["data"])
@@ -296,7 +299,39 @@ def test_the_supernet_of_a_trained_pool_is_named_where_it_is_missing(
 ) -> None:
     (trained / "pool_supernet.pt").unlink()
     assert main(["runtime", "search", str(trained), "--at", str(tmp_path / "s")]) == 1
-    assert "because pool_supernet.pt (of rule train_pool) is missing" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "because pool_supernet.pt (of rule train_pool) is missing" in said
+    assert "`autotailor run model=resnet_digits device=host -- pool --forcerun train_pool`" in said
+
+
+def test_a_pool_is_not_extended_with_weights_of_another_training(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The members were trained anew, and the rule ``make_pool`` has not run since."""
+    record = json.loads((trained / "provenance" / "train_pool.json").read_text())
+    artifacts.write_json(trained / "pool_training.json", {"is_better": True, "images": 8})
+    record["outputs"]["pool_training.json"] = artifacts.file_digest(trained / "pool_training.json")
+    (trained / "provenance" / "train_pool.json").write_text(json.dumps(record))
+    before = (trained / "pool" / "pool.json").read_bytes()
+    assert main(["runtime", "search", str(trained), "--at", str(tmp_path / "s")]) == 1
+    said = capsys.readouterr().err
+    assert f"{trained / 'pool'}: its members have the weights of another training than {trained}" in said
+    assert "make the pool anew with the rule pool" in said
+    assert (trained / "pool" / "pool.json").read_bytes() == before
+
+
+def test_a_trained_pool_of_an_older_supernet_is_not_extended(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The SuperNet was trained anew, and the rule ``train_pool`` has not run since."""
+    record = json.loads((trained / "provenance" / "train_pool.json").read_text())
+    record["inputs"]["supernet.pt"] = "0" * 64
+    (trained / "provenance" / "train_pool.json").write_text(json.dumps(record))
+    assert main(["runtime", "search", str(trained), "--at", str(tmp_path / "s")]) == 1
+    said = capsys.readouterr().err
+    assert "rule train_pool has read another supernet.pt than the one that is there now" in said
+    assert "`autotailor run model=resnet_digits device=host -- pool`" in said
+    assert autotailor.open_run(trained).folder.model == "resnet_digits"  # whoever does not read it may go on
 
 
 def test_an_interrupted_command_says_so_without_a_traceback(
