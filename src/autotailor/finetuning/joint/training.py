@@ -104,8 +104,9 @@ def train_jointly(
     Raises:
         TrainingError: the teacher cannot be used, or the loss is no longer a finite number.
     """
-    config, device = teacher_alone(config, data), resolve(config.accelerator)
-    group = join(config)
+    config = teacher_alone(config, data)
+    group = join(config)  # first: it gives each process its GPU
+    device = resolve(config.accelerator)
     if config.compile:
         check_compiler(device, "finetune.compile")
     teacher = Teacher.largest_of(net if config.teacher == LARGEST else original, device)

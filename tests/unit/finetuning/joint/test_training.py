@@ -15,7 +15,7 @@ import tiny_data
 from autotailor.accuracy import Calibrator, evaluate
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, FinetuneResult
-from autotailor.finetuning.joint import JointResult, train_jointly
+from autotailor.finetuning.joint import JointResult, train_jointly, training
 from autotailor.finetuning.joint.training import Listed
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from training import equal, weights
@@ -141,3 +141,21 @@ def test_the_original_network_teaches_or_the_largest_subnet(
     two = trained(finetuned, other, members, config, tmp_path / "two", tiny)
     assert (one.history == two.history) is is_largest
     assert torch.is_grad_enabled()
+
+
+def test_a_process_joins_the_others_before_it_takes_an_accelerator(
+    finetuned: FinetuneResult,
+    plain_net: autotailor.SuperNet,
+    members: tuple[SubNet, ...],
+    config: FinetuneConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until it has joined, ``cuda`` is the first GPU in every process."""
+    order: list[str] = []
+    join, resolve = training.join, training.resolve
+    monkeypatch.setattr(training, "join", lambda asked: order.append("join") or join(asked))
+    monkeypatch.setattr(training, "resolve", lambda name: order.append("resolve") or resolve(name))
+    trained(finetuned, plain_net, members, replace(config, epochs=1), tmp_path, tiny)
+    assert order == ["join", "resolve"]
