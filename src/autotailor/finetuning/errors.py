@@ -8,4 +8,12 @@ class TrainingError(AutoTailorError):
 
 
 class DivergenceError(TrainingError):
-    """The loss of a training is no finite number any more, or has jumped further than the configuration allows."""
+    """The loss of a training is no finite number any more, or has jumped further than the configuration allows.
+
+    Attributes:
+        happened: the message without the remedy, for who knows another one.
+    """
+
+    def __init__(self, happened: str, remedy: str = "") -> None:
+        super().__init__(f"{happened}; {remedy}" if remedy else happened)
+        self.happened = happened

@@ -23,6 +23,7 @@ from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST, FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
+from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.listed import Listed
 from autotailor.finetuning.panel import accuracies_of, watch_subnets
@@ -102,7 +103,8 @@ def train_jointly(
         record: takes the metrics of each epoch as soon as the epoch ends.
 
     Raises:
-        TrainingError: the teacher cannot be used, or the loss is no longer a finite number.
+        DivergenceError: the loss is no longer a finite number, or jumped further than ``config.spike`` allows.
+        TrainingError: the teacher cannot be used.
     """
     config = teacher_alone(config, data)
     group = join(config)  # first: it gives each process its GPU
@@ -126,7 +128,11 @@ def train_jointly(
     watch = watch_subnets(module, data, config, None, record, subnets)
     stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)
     path, others = Path(workdir) / "train_pool.ckpt", [teacher.network.state_dict()]
-    history = train_shared(net, module, data, stream, config, teacher, strategy, watch, path, others)
+    try:
+        history = train_shared(net, module, data, stream, config, teacher, strategy, watch, path, others)
+    except DivergenceError as error:
+        remedy = f"lower pool.lr_share (the rate is {config.lr:g}), or set pool.epochs to 0"
+        raise DivergenceError(error.happened, remedy) from error
     with deterministic(config.threads, device):
         trained = net.absorb(module, calibrator.statistics(module.eval(), net.largest()))
     after = evaluated(trained.module().to(device))

@@ -60,14 +60,14 @@ class Guard:
         """
         where = f"in epoch {at[0] + 1}, step {at[1] + 1}"
         if not math.isfinite(loss):
-            raise DivergenceError(self._complaint(f"the loss became {loss} {where}", checkpoint))
+            raise self._complaint(f"the loss became {loss} {where}", checkpoint)
         usual = self._usual()
         self._losses[kind(self._step)].append(loss)
         if usual is None or usual <= 0:
             return
         said = f"the loss jumped from {usual:.4g} to {loss:.4g} {where}"
         if self._config.spike and loss > self._config.spike * usual:
-            raise DivergenceError(self._complaint(said, checkpoint))
+            raise self._complaint(said, checkpoint)
         if loss > SUSPICIOUS * usual and self._warned != at[0]:
             self._warned = at[0]
             logger.warning(
@@ -87,10 +87,10 @@ class Guard:
         what = description(self._step)
         return f" ({what})" if what else ""
 
-    def _complaint(self, said: str, checkpoint: Path | None) -> str:
+    def _complaint(self, said: str, checkpoint: Path | None) -> DivergenceError:
         remedy = f"lower lr (now {self._config.lr}) or set gradient_norm"
         if resolve_precision(self._config.precision, resolve(self._config.accelerator).type) == "fp16":
             remedy += ", or set precision to fp32, because float16 holds no number above 65504"
         if checkpoint is not None:
             remedy += f"; with resume_from: {checkpoint} the training goes on from the checkpoint before"
-        return f"{self._title}: {said}{self._trained()}; {remedy}"
+        return DivergenceError(f"{self._title}: {said}{self._trained()}", remedy)

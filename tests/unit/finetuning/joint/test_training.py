@@ -15,6 +15,7 @@ import tiny_data
 from autotailor.accuracy import Calibrator, evaluate
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, FinetuneResult
+from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.joint import JointResult, train_jointly, training
 from autotailor.finetuning.joint.training import Listed
 from autotailor.ir.space.subnet import SubNet, sample_distinct
@@ -119,6 +120,21 @@ def test_a_training_in_vain_leaves_the_weights_that_all_share(
     assert result.gain == 0
     assert result.net is finetuned.net
     assert "lower pool.lr_share, or set pool.epochs to 0" in caplog.text
+
+
+def test_a_training_that_diverges_names_the_keys_of_the_pool(
+    finetuned: FinetuneResult,
+    plain_net: autotailor.SuperNet,
+    members: tuple[SubNet, ...],
+    config: FinetuneConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
+) -> None:
+    """Nothing resumes it, so that the remedy of other trainings would not help."""
+    with pytest.raises(DivergenceError) as found:
+        trained(finetuned, plain_net, members, replace(config, lr=1e30), tmp_path, tiny)
+    assert str(found.value).startswith("train_pool: the loss became ")
+    assert str(found.value).endswith("; lower pool.lr_share (the rate is 1e+30), or set pool.epochs to 0")
 
 
 @pytest.mark.parametrize(("teacher", "is_largest"), [(None, False), ("largest", True)])
