@@ -101,6 +101,21 @@ def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:
         assert "keep is 'finetun', but has to be one of pretrain, finetune" in refused.said
 
 
+def test_the_training_of_a_pool_runs_again_only_where_a_pool_is_asked_for(snakemake: Snakemake) -> None:
+    checkout = snakemake.folder
+    path = checkout / "results" / "resnet_digits" / "host" / "provenance" / "train_pool.json"
+    found = code.rule_modules(code.rule_code(checkout), checkout, "train_pool")
+    path.write_text(json.dumps({"schema_version": 1, "rule": "train_pool", "code": found, "outputs": {}}))
+    with Edited(checkout / "src" / "autotailor" / "finetuning" / "joint" / "listed.py"):
+        done = snakemake("-n")
+        assert planned(done) == set()
+        assert "\n  train_pool (where a pool is asked for): autotailor.finetuning.joint.listed\n" in done.said
+    schedule = checkout / "src" / "autotailor" / "finetuning" / "training" / "schedule.py"
+    with Edited(schedule, "0.5 * (1 + math.cos", "0.6 * (1 + math.cos"):
+        assert "add keep=polish" in snakemake("-n").said, "what the run makes is not offered to be kept"
+    path.unlink()
+
+
 def test_code_of_the_compiler_reruns_training_unless_it_is_kept(snakemake: Snakemake) -> None:
     """Kept is what a rule made: the rules before it are not run for their code either."""
     parser = snakemake.folder / "src" / "autotailor" / "compiler" / "parser.py"

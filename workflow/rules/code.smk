@@ -14,6 +14,16 @@ EXPENSIVE = {
     "finetune": ("pretrain", "compile"),
     "sensitivity": ("pretrain", "compile", "finetune"),
     "profile": ("pretrain", "compile", "enumerate"),
+    "train_pool": (
+        "pretrain",
+        "compile",
+        "finetune",
+        "sensitivity",
+        "enumerate",
+        "profile",
+        "validate",
+        "search",
+    ),
     "polish": (
         "pretrain",
         "compile",
@@ -25,18 +35,9 @@ EXPENSIVE = {
         "search",
         "confirm",
     ),
-    "train_pool": (
-        "pretrain",
-        "compile",
-        "finetune",
-        "sensitivity",
-        "enumerate",
-        "profile",
-        "validate",
-        "search",
-    ),
     "compare": ("pretrain", "compile", "finetune"),
 }
+ON_DEMAND = {"train_pool": " (where a pool is asked for)"}
 KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}
 
 
@@ -106,7 +107,10 @@ def tell_changed_code():
             more = f" and {len(found) - 5} more" if len(found) > 5 else ""
             changed[name] = ", ".join(found[:5]) + more
     if changed:
-        lines = "".join(f"\n  {name}: {what}" for name, what in changed.items())
+        lines = "".join(
+            f"\n  {name}{ON_DEMAND.get(name, '')}: {what}"
+            for name, what in changed.items()
+        )
         logger.warning(
             "autotailor: these rules run again, because their code, or the code of rules before them, has "
             f"changed:{lines}\nTo keep a rule's artifacts, add keep={list(changed)[-1]} to model and device; a list keeps several"
