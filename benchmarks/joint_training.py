@@ -28,8 +28,8 @@ import numpy.typing as npt
 import pandas as pd
 from controls.budgets import predicted_accuracy, searching
 from controls.run import Run
+from plain_table import plain_table
 from rich.console import Console
-from rich.table import Table
 
 from autotailor import search
 from autotailor.accuracy.calibration import Calibrator
@@ -42,6 +42,7 @@ from autotailor.pool.config import PoolConfig
 from autotailor.pool.members import members_of
 from autotailor.statistics import clustered_mean
 
+TITLE = "Members of a pool before and after their training, test set (%)"
 OTHERS = 30
 """Random SubNets that are not trained on."""
 
@@ -118,16 +119,6 @@ def measure(run: Run, config: PoolConfig) -> dict[str, object]:
     }
 
 
-def render(frame: pd.DataFrame) -> Table:
-    """The table for the terminal."""
-    table = Table(title="Members of a pool before and after their training, test set (%)")
-    for name in frame.columns:
-        table.add_column(name)
-    for row in frame.itertuples(index=False):
-        table.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row))
-    return table
-
-
 def main() -> None:
     """Trains, and writes the table after each training."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -156,7 +147,7 @@ def main() -> None:
                 rows.append(measure(run, config))
                 frame = pd.DataFrame(rows)
                 frame.to_csv(arguments.csv, index=False, float_format="%.4f")
-                Console(width=250).print(render(frame))
+                Console(width=250).print(plain_table(frame, TITLE))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ from controls.budgets import BUDGETS, Contest, contests, evaluation, predicted_a
 from controls.methods import Methods
 from controls.outcome import Outcome
 from controls.run import Run
+from plain_table import plain_table
 from rich.console import Console
-from rich.table import Table
 
 from autotailor import sensitivity
 from autotailor.finetuning.config import LARGEST
@@ -51,6 +51,7 @@ WALKERS = 4
 """Random SubNets, for each rival that is wanted, that are changed until they come near the budget."""
 STEPS = 1000
 """Random changes of one of them, at most."""
+TITLE = "The chosen SubNet against polished rivals, test set (%)"
 CHOSEN = "chosen"
 
 
@@ -183,16 +184,6 @@ def judge(run: Run, budget: int, trained: Trained) -> dict[str, object]:
     }
 
 
-def render(frame: pd.DataFrame) -> Table:
-    """The table for the terminal."""
-    table = Table(title="The chosen SubNet against polished rivals, test set (%)")
-    for name in frame.columns:
-        table.add_column(name)
-    for row in frame.itertuples(index=False):
-        table.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row))
-    return table
-
-
 def main() -> None:
     """Trains what is missing, and writes the table after each budget."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -215,7 +206,7 @@ def main() -> None:
                 rows.append(judge(run, budget, train(run, budget, reached[budget], arguments.rivals)))
                 frame = pd.DataFrame(rows)
                 frame.to_csv(arguments.csv, index=False, float_format="%.4f")
-                Console(width=200).print(render(frame))
+                Console(width=200).print(plain_table(frame, TITLE))
 
 
 if __name__ == "__main__":

@@ -151,8 +151,8 @@ def merge_lineages(lineages: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
                 raise ArtifactError(
                     f"configuration section {section!r}: {witness[section]} has {merged[section]}, {source} has "
                     f"{value}; these do not belong together. Run without Snakemake's --touch or --allowed-rules, "
-                    "so that the older artifact is made again; where an interrupted run has left it, add --forcerun and "
-                    "the name of its rule"
+                    "so that the older artifact is made again; where an interrupted run has left it, add --forcerun "
+                    "and the name of its rule"
                 )
             witness.setdefault(section, source)
     return merged

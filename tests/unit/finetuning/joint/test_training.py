@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import autotailor
 import tiny_data
@@ -20,6 +20,8 @@ from autotailor.finetuning.joint import JointResult, train_jointly, training
 from autotailor.finetuning.joint.training import Listed
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from training import equal, weights
+
+Train = Callable[..., JointResult]
 
 
 @pytest.fixture(scope="module")
@@ -33,27 +35,31 @@ def config(finetune_config: FinetuneConfig) -> FinetuneConfig:
     return replace(finetune_config, epochs=6, lr=2e-3, sort=False, checkpoint_seconds=0.0)
 
 
-def trained(
-    net: FinetuneResult,
-    original: autotailor.SuperNet,
-    members: Sequence[SubNet],
-    config: FinetuneConfig,
-    folder: Path,
-    data: DataSplits,
-) -> JointResult:
-    return train_jointly(net.net, original, data, members, config, folder)
-
-
-def test_members_gain_and_share_the_weights_of_one_network(
+@pytest.fixture
+def train(
     finetuned: FinetuneResult,
     plain_net: autotailor.SuperNet,
     members: tuple[SubNet, ...],
     config: FinetuneConfig,
     tiny: DataSplits,
     tmp_path: Path,
+) -> Train:
+    """``train(folder, key=value ...)``: trains the members with these parameters."""
+
+    def run(
+        folder: str, data: DataSplits = tiny, original: autotailor.SuperNet = plain_net, **parameters: Any
+    ) -> JointResult:
+        changed = replace(config, **parameters)
+        return train_jointly(finetuned.net, original, data, members, changed, tmp_path / folder)
+
+    return run
+
+
+def test_members_gain_and_share_the_weights_of_one_network(
+    train: Train, finetuned: FinetuneResult, members: tuple[SubNet, ...], config: FinetuneConfig, tiny: DataSplits
 ) -> None:
     """What the result says of the members is what its network computes."""
-    result = trained(finetuned, plain_net, members, config, tmp_path, tiny)
+    result = train("")
     assert result.gain > 0
     assert not equal(weights(result.net), weights(finetuned.net))
     assert result.images == 48 * config.epochs
@@ -70,13 +76,7 @@ def test_members_gain_and_share_the_weights_of_one_network(
 
 
 def test_only_members_and_the_largest_subnet_are_trained(
-    finetuned: FinetuneResult,
-    plain_net: autotailor.SuperNet,
-    members: tuple[SubNet, ...],
-    config: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    train: Train, plain_net: autotailor.SuperNet, members: tuple[SubNet, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: set[SubNet] = set()
     draw = Listed.draw
@@ -87,91 +87,55 @@ def test_only_members_and_the_largest_subnet_are_trained(
         return found
 
     monkeypatch.setattr(Listed, "draw", noted)
-    trained(finetuned, plain_net, members, config, tmp_path, tiny)
+    train("")
     assert drawn == {plain_net.largest(), *members}
 
 
-def test_an_interrupted_training_ends_in_the_same_bits(
-    finetuned: FinetuneResult,
-    plain_net: autotailor.SuperNet,
-    members: tuple[SubNet, ...],
-    config: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-) -> None:
-    whole = trained(finetuned, plain_net, members, config, tmp_path / "whole", tiny)
+def test_an_interrupted_training_ends_in_the_same_bits(train: Train) -> None:
+    whole = train("whole")
     with pytest.raises(KeyboardInterrupt):
-        trained(finetuned, plain_net, members, config, tmp_path / "killed", tiny_data.splits(fail_at=(10_001, 1)))
-    resumed = trained(finetuned, plain_net, members, config, tmp_path / "killed", tiny)
+        train("killed", tiny_data.splits(fail_at=(10_001, 1)))
+    resumed = train("killed")
     assert equal(weights(whole.net), weights(resumed.net))
     assert (whole.history, whole.after) == (resumed.history, resumed.after)
 
 
 def test_a_training_in_vain_leaves_the_weights_that_all_share(
-    finetuned: FinetuneResult,
-    plain_net: autotailor.SuperNet,
-    members: tuple[SubNet, ...],
-    config: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    train: Train, finetuned: FinetuneResult, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = trained(finetuned, plain_net, members, replace(config, epochs=1, lr=1e-30), tmp_path, tiny)
+    result = train("", epochs=1, lr=1e-30)
     assert result.gain == 0
     assert result.net is finetuned.net
     assert "lower pool.lr_share, or set pool.epochs to 0" in caplog.text
 
 
-def test_a_training_that_diverges_names_the_keys_of_the_pool(
-    finetuned: FinetuneResult,
-    plain_net: autotailor.SuperNet,
-    members: tuple[SubNet, ...],
-    config: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-) -> None:
+def test_a_training_that_diverges_names_the_keys_of_the_pool(train: Train) -> None:
     """Nothing resumes it, so that the remedy of other trainings would not help."""
     with pytest.raises(DivergenceError) as found:
-        trained(finetuned, plain_net, members, replace(config, lr=1e30), tmp_path, tiny)
+        train("", lr=1e30)
     assert str(found.value).startswith("train_pool: the loss became ")
     assert str(found.value).endswith("; lower pool.lr_share (the rate is 1e+30), or set pool.epochs to 0")
 
 
 @pytest.mark.parametrize(("teacher", "is_largest"), [(None, False), ("largest", True)])
 def test_the_original_network_teaches_or_the_largest_subnet(
-    teacher: str | None,
-    is_largest: bool,
-    finetuned: FinetuneResult,
-    plain_net: autotailor.SuperNet,
-    members: tuple[SubNet, ...],
-    config: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    teacher: str | None, is_largest: bool, train: Train, plain_net: autotailor.SuperNet
 ) -> None:
     """With another original network the result is another one, unless the largest SubNet teaches."""
-    config = replace(config, teacher=teacher, epochs=2, accept_chance=True)
+    asked = {"teacher": teacher, "epochs": 2, "accept_chance": True}
     noise = {name: weight + 0.1 for name, weight in plain_net.graph.weights.items() if weight.dtype == np.float32}
     other = plain_net.with_weights({**plain_net.graph.weights, **noise})
-    one = trained(finetuned, plain_net, members, config, tmp_path / "one", tiny)
-    two = trained(finetuned, other, members, config, tmp_path / "two", tiny)
+    one, two = train("one", **asked), train("two", original=other, **asked)
     assert (one.history == two.history) is is_largest
-    assert torch.is_grad_enabled()
 
 
 def test_a_process_joins_the_others_before_it_takes_an_accelerator(
-    finetuned: FinetuneResult,
-    plain_net: autotailor.SuperNet,
-    members: tuple[SubNet, ...],
-    config: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until it has joined, ``cuda`` is the first GPU in every process."""
     order: list[str] = []
     join, resolve = training.join, training.resolve
     monkeypatch.setattr(training, "join", lambda asked: order.append("join") or join(asked))
     monkeypatch.setattr(training, "resolve", lambda name: order.append("resolve") or resolve(name))
-    trained(finetuned, plain_net, members, replace(config, epochs=1), tmp_path, tiny)
+    train("", epochs=1)
     assert order == ["join", "resolve"]
