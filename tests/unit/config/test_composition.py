@@ -90,19 +90,19 @@ def test_a_model_without_pretraining_takes_nothing_for_it(tmp_path: Path, empty:
         config.compose(own, "mine", "host", ["model.pretrain.accelerator=cpu"])
 
 
-@pytest.mark.parametrize("key", ["processes", "nodes"])
-@pytest.mark.parametrize("polish", ["default", "short", "transformer"])
-@pytest.mark.parametrize("model", ["resnet_digits", "mobilenet_digits", "vit_digits", "levit"])
-def test_the_number_of_the_top_level_holds_for_every_training_that_names_none(
-    model: str, polish: str, key: str
-) -> None:
-    def asked(*overrides: str) -> list[int]:
-        composed = config.compose(CONF, model, "host", [f"polish={polish}", f"{key}=2", *overrides])
-        return [section[key] for section in (composed["model"]["pretrain"], composed["finetune"], composed["polish"])]
+@pytest.mark.parametrize(
+    ("model", "polish"),
+    [("resnet_digits", "default"), ("mobilenet_digits", "short"), ("vit_digits", "transformer"), ("levit", "default")],
+)
+def test_the_numbers_of_the_top_level_hold_for_every_training_that_names_none(model: str, polish: str) -> None:
+    def asked(*overrides: str) -> list[tuple[int, int]]:
+        composed = config.compose(CONF, model, "host", [f"polish={polish}", "processes=2", "nodes=3", *overrides])
+        trainings = composed["model"]["pretrain"], composed["finetune"], composed["polish"]
+        return [(section["processes"], section["nodes"]) for section in trainings]
 
-    assert asked() == [2, 2, 2]
-    assert asked(f"polish.{key}=1") == [2, 2, 1]
-    assert asked(f"finetune.{key}=4") == [2, 4, 2]
+    assert asked() == [(2, 3), (2, 3), (2, 3)]
+    assert asked("polish.processes=1", "finetune.nodes=4") == [(2, 3), (2, 4), (1, 3)]
+    assert asked("finetune.processes=4", "polish.nodes=1") == [(2, 3), (4, 3), (2, 1)]
 
 
 def test_unknown_names_list_the_known_ones() -> None:
