@@ -192,7 +192,7 @@ def test_new_operators_are_visited_for_a_least_time(
 def test_the_least_time_is_no_more_than_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: type[SimulatedTransport]
 ) -> None:
-    operators = [conv(8 * i, 8) for i in range(1, 16)]
+    operators = [conv(8 * i, 8) for i in range(1, 6)]
     monkeypatch.setattr(simulated, "seconds", 1.1)
     profile(operators, replace(DEVICE, min_minutes=60, max_minutes=0.05), tmp_path)
     assert Counter(key for key in keys(tmp_path) if key != ANCHOR) == {feature.id: 3 for feature in operators}
