@@ -75,6 +75,7 @@ def _choose(run: Run) -> search.Choice:
 
 
 def searching(run: Run) -> search.SearchConfig:
+    """How the rule ``search`` searches in this run."""
     return search.SearchConfig.from_section(run.configuration["search"])
 
 

@@ -8,33 +8,26 @@ CODE = rule_code(ROOT)
 RUN_AS = STATE / "run_as.json"
 KEEP = [config["keep"]] if isinstance(config["keep"], str) else config["keep"]
 
+# The rules up to the front.
+SEARCHED = (
+    "pretrain",
+    "compile",
+    "finetune",
+    "sensitivity",
+    "enumerate",
+    "profile",
+    "validate",
+    "search",
+)
+
 # Rules that take long, each with the rules before it: if one of those runs again, the rule runs again, too.
 EXPENSIVE = {
     "pretrain": (),
     "finetune": ("pretrain", "compile"),
     "sensitivity": ("pretrain", "compile", "finetune"),
     "profile": ("pretrain", "compile", "enumerate"),
-    "train_pool": (
-        "pretrain",
-        "compile",
-        "finetune",
-        "sensitivity",
-        "enumerate",
-        "profile",
-        "validate",
-        "search",
-    ),
-    "polish": (
-        "pretrain",
-        "compile",
-        "finetune",
-        "sensitivity",
-        "enumerate",
-        "profile",
-        "validate",
-        "search",
-        "confirm",
-    ),
+    "train_pool": SEARCHED,
+    "polish": (*SEARCHED, "confirm"),
     "compare": ("pretrain", "compile", "finetune"),
 }
 ON_DEMAND = {"train_pool": " (where a pool is asked for)"}

@@ -11,7 +11,7 @@ class DivergenceError(TrainingError):
     """The loss of a training is no finite number any more, or has jumped further than the configuration allows.
 
     Attributes:
-        happened: the message without the remedy, for who knows another one.
+        happened: the message without the remedy, for a caller that knows another remedy.
     """
 
     def __init__(self, happened: str, remedy: str = "") -> None:

@@ -162,7 +162,8 @@ def accuracies_of(
 ) -> search.choice.Accuracies:
     """Accuracies of SubNets that the run has not measured, evaluated as the run evaluates, by SubNet id.
 
-    With ``trained``, the SuperNet of the run's pool, they are those with its weights, of which the run has learnt none.
+    ``trained`` is the SuperNet of the run's pool. SubNets then have the pool's weights, and what the run has learnt of
+    accuracies does not count.
     """
     sections = run.configuration
     config = sensitivity.SensitivityConfig.from_section(sections["sensitivity"], sections["finetune"]["calibration"])

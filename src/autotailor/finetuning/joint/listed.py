@@ -9,8 +9,8 @@ import numpy as np
 from autotailor.finetuning.sampling.strategy import Strategy
 from autotailor.ir.space.subnet import SubNet
 
-LARGEST = 0.25
-"""Share of the largest SubNet, as in ``mixed``: it may teach the others, and is what runs on a device without load."""
+LARGEST_SHARE = 0.25
+"""Probability of the largest SubNet, as in ``mixed``: it may teach the others, and runs on a device without load."""
 
 
 class Listed(Strategy):
@@ -37,6 +37,6 @@ class Listed(Strategy):
         return tuple(self._one(random) for _ in range(self.count))
 
     def _one(self, random: np.random.Generator) -> SubNet:
-        if random.random() < LARGEST:
+        if random.random() < LARGEST_SHARE:
             return self.largest()
         return self._subnets[int(random.integers(len(self._subnets)))]

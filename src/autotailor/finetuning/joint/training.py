@@ -45,7 +45,7 @@ class JointResult:
     """A SuperNet whose weights some SubNets share.
 
     Attributes:
-        net: with the trained weights; with those that it had, where the SubNets are not more accurate with the former.
+        net: with the trained weights, or with those of before where the training has not raised the mean accuracy.
         before, after: id of each SubNet to its accuracy on the validation set, percent, before and after the training.
         images: that the training has seen.
         history: one row for each epoch.
@@ -58,13 +58,19 @@ class JointResult:
     history: list[Row]
 
     @property
+    def means(self) -> tuple[float, float]:
+        """Mean accuracy of the SubNets before and after the training, percent."""
+        return fmean(self.before.values()), fmean(self.after.values())
+
+    @property
     def gain(self) -> float:
-        """By how much the mean accuracy of the SubNets rose, points; below zero where the training was in vain."""
-        return fmean(self.after.values()) - fmean(self.before.values())
+        """By how much the mean accuracy of the SubNets rose, points; not above zero where the training was in vain."""
+        before, after = self.means
+        return after - before
 
     def metrics(self) -> dict[str, float]:
         """Mean accuracies of the SubNets on the validation set, and the images of the training."""
-        before, after = fmean(self.before.values()), fmean(self.after.values())
+        before, after = self.means
         return {"accuracy_before": before, "accuracy_validation": after, "images": self.images}
 
     def document(self) -> dict[str, Any]:
@@ -74,7 +80,7 @@ class JointResult:
 
     def said(self, score: str) -> str:
         """One sentence on the result; ``score`` names the share of right answers."""
-        before, after = fmean(self.before.values()), fmean(self.after.values())
+        before, after = self.means
         return f"mean {score} of {len(self.before)} members on the validation set: {before:.1f} %, then {after:.1f} %"
 
 
@@ -87,7 +93,7 @@ def train_jointly(
     workdir: Path,
     record: Record = no_record,
 ) -> JointResult:
-    """Trains shared weights for some SubNets alone; continues from ``workdir/train_pool.ckpt`` if that is the same.
+    """Trains shared weights for some SubNets alone; continues from its checkpoint ``workdir/train_pool.ckpt``.
 
     The largest SubNet is trained in a quarter of the steps (``listed``). Where ``config.teacher`` is ``largest``, it
     teaches the others as it is at each step, and learns from what it was; else the original network teaches, or the one
@@ -141,8 +147,8 @@ def train_jointly(
     if found.gain > 0:
         return found
     logger.warning(
-        "train_pool: the members' mean accuracy is %.1f %%, and %.1f %% with the weights that all SubNets share, which "
-        "they keep; lower pool.lr_share, or set pool.epochs to 0",
-        *(fmean(after.values()), fmean(before.values())),
+        "train_pool: the members' mean accuracy was %.1f %% with the weights that all SubNets share, and is %.1f %% "
+        "after the training, so that the former stay; lower pool.lr_share, or set pool.epochs to 0",
+        *found.means,
     )
     return replace(found, net=net)

@@ -1,4 +1,4 @@
-"""The training images of polishing: epochs that the training of the SuperNet has not seen."""
+"""The training images of ``polish`` and ``train_pool``: epochs that the training of the SuperNet has not seen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from autotailor.data.splits import WHOLE, Batch, Shard, TrainStream
 
 FIRST_EPOCH = 10_000
-"""Number of the first epoch that polishing reads; no other training reads so many."""
+"""Number of the first epoch that ``polish`` and ``train_pool`` read; no training before them reads so many."""
 
 
 class LaterEpochs(TrainStream):
