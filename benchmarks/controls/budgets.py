@@ -32,7 +32,11 @@ class Contest:
     @property
     def best(self) -> SubNet:
         """The most accurate SubNet with the SuperNet's weights."""
-        return max(self.subnets, key=lambda subnet: self.accuracies[subnet.id])
+        return self.first(1)[0]
+
+    def first(self, count: int) -> list[SubNet]:
+        """The most accurate SubNets with the SuperNet's weights, the first of equals first."""
+        return sorted(self.subnets, key=lambda subnet: -self.accuracies[subnet.id])[:count]
 
 
 def contests(run: Run) -> dict[int, Contest]:

@@ -8,7 +8,7 @@ alone shows. The largest SubNet teaches all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,14 +23,15 @@ from autotailor.data.splits import EvaluationSet
 from autotailor.finetuning import ScaledConfig, train_scaled
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.initialisation import initialise
+from autotailor.finetuning.joint import train_jointly
 from autotailor.finetuning.polishing import Polished, polish
-from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
+from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
-from controls.budgets import Contest
+from controls.budgets import Contest, contests
 from controls.outcome import BoolArray, Outcome
 from controls.run import Run
 from controls.slicing import flops, narrowest, sliced
@@ -88,10 +89,26 @@ class Methods:
         """(2) The winner of the race for a budget, trained with weights of its own."""
         run, name = self._run, "budget"
         config = replace(run.polish, lr=lr, teacher=LARGEST)
-        chosen, races = polish(
-            run.net, run.compiled, run.data, {name: contest.subnets}, contest.accuracies, config, workdir
-        )
-        return replace(self.of(chosen[name]), passes=self._epoch * int(races["epochs"].sum()))
+        net, accuracies = self._start
+        known = [subnet for subnet in contest.subnets if subnet.id in accuracies]
+        chosen, races = polish(net, run.compiled, run.data, {name: known}, accuracies, config, workdir)
+        outcome = self.of(chosen[name])
+        images = self._run.joint_images + outcome.images if outcome.images else 0
+        return replace(outcome, images=images, passes=self._epoch * int(races["epochs"].sum()))
+
+    @cached_property
+    def _start(self) -> tuple[SuperNet, Mapping[str, float]]:
+        """The SuperNet that polishing begins with, and the accuracies of its SubNets on the validation set by id.
+
+        One joint training serves the candidates of all budgets that the space reaches, as in the rule ``polish``.
+        """
+        run, reached = self._run, contests(self._run)
+        if run.joint is None:
+            return run.net, {id_: found for each in reached.values() for id_, found in each.accuracies.items()}
+        count = run.polish.rounds[0].candidates
+        entrants = list(dict.fromkeys(subnet for each in reached.values() for subnet in each.first(count)))
+        found = train_jointly(run.net, run.compiled, run.data, entrants, run.joint, run.folder / "polish_joint")
+        return found.net, found.after if found.gain > 0 else found.before
 
     def of(self, found: Polished) -> Outcome:
         """A SubNet with the weights that it is exported with: its own, or those of the SuperNet."""
@@ -141,7 +158,7 @@ class Methods:
 
     def scaled_briefly(self, polished: Outcome, folder: Path) -> Control:
         """(4) The network of ``scaled_as_fast``, with only as many images as polishing has shown to the SubNet."""
-        return replace(self.scaled_as_fast(polished, folder), images=self._own)
+        return replace(self.scaled_as_fast(polished, folder), images=found.images)
 
     def _scaled(self, graph: Graph, width: float) -> Control:
         factory = partial(GraphModule, initialise(graph, self._run.seed), logits=True)
@@ -160,7 +177,7 @@ class Methods:
 
     def sliced_briefly(self, polished: Outcome, folder: Path) -> Control:
         """(5) The network of ``sliced_as_fast``, with only as many images as polishing has shown to the SubNet."""
-        return replace(self.sliced_as_fast(polished, folder), images=self._own)
+        return replace(self.sliced_as_fast(polished, folder), images=found.images)
 
     def _slicer(self) -> Callable[[float], nn.Module]:
         """Maps a width to the original network with that share of its channels."""
@@ -219,8 +236,8 @@ class Methods:
 
     @property
     def _own(self) -> int:
-        """Images that polishing shows to a SubNet."""
-        return self._epoch * sum(each.epochs for each in self._run.polish.rounds)
+        """Images that polishing shows to a SubNet, those of the joint training before it included."""
+        return self._run.joint_images + self._epoch * sum(each.epochs for each in self._run.polish.rounds)
 
     @property
     def _divisor(self) -> int:

@@ -17,6 +17,7 @@ from autotailor import artifacts, config, data, finetuning, profiling
 from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.joint import before_race
 from autotailor.finetuning.polishing import PolishConfig
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.metric import Metric
@@ -113,6 +114,12 @@ class Run:
         return PolishConfig.from_section(self.configuration["polish"])
 
     @cached_property
+    def joint(self) -> finetuning.FinetuneConfig | None:
+        """Parameters of the joint training before polishing; None where there is none."""
+        section = before_race(self.configuration["polish"], self.configuration["finetune"])
+        return None if section is None else finetuning.FinetuneConfig.from_section(section)
+
+    @cached_property
     def net(self) -> SuperNet:
         """The trained SuperNet."""
         return autotailor.load(self.results / "supernet.pt")
@@ -155,6 +162,11 @@ class Run:
     def finetune_images(self) -> int:
         """Images that the SuperNet saw after pretraining; a step shows them to several SubNets."""
         return int(artifacts.read_json(self.results / "finetune.json")["images"])
+
+    @property
+    def joint_images(self) -> int:
+        """Images of the joint training before polishing, one for all budgets; a step shows them to several SubNets."""
+        return 0 if self.joint is None else self.joint.epochs * self.finetune_images // self.finetune.epochs
 
     @property
     def cost_name(self) -> str:

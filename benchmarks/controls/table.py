@@ -80,11 +80,12 @@ def costs(run: Run, parts: Sequence[Part]) -> pd.DataFrame:
     """What each method's training costs for k budgets: model, seed, method, shared, each, and ``total_k`` in images.
 
     An image counts once for each network that it is shown to in training. ``shared`` is what all budgets share:
-    pretraining, and the training of the SuperNet where a method uses its weights. The search for a learning rate
+    pretraining, the training of the SuperNet where a method uses its weights, and the joint training before polishing. The search for a learning rate
     counts for no method; it would multiply ``each``.
     """
     supernet = passes(run.finetune, run.data, run.net)["passes"] * run.finetune.batch_size
-    shared = {INHERITED: run.pretrain_images + supernet, POLISHED: run.pretrain_images + supernet}
+    joint = 0 if run.joint is None else run.joint_images * run.joint.subnets
+    shared = {INHERITED: run.pretrain_images + supernet, POLISHED: run.pretrain_images + supernet + joint}
     shared |= dict.fromkeys((ALONE, SCALED, SCALED_AS_FAST, SCALED_BRIEFLY), 0)
     shared |= dict.fromkeys((SLICED, SLICED_AS_FAST, SLICED_BRIEFLY), run.pretrain_images)
     found = []

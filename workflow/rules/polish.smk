@@ -19,7 +19,7 @@ rule polish:
     resources:
         **on_cluster("polish"),
     params:
-        sections=sections("data", "polish", "threads"),
+        sections=sections("data", "polish", "polish_joint", "threads"),
         code=code("polish"),
     message:
         "polish: trains the best SubNets of each budget with weights of their own"

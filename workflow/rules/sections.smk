@@ -1,6 +1,7 @@
 """The configuration sections that a rule depends on, with the digests of what the sections name."""
 
 from autotailor import contents, data, search
+from autotailor.finetuning.joint import before_race
 from autotailor.pool.config import PoolConfig
 
 PLANNED = STATE / "contents"
@@ -25,6 +26,7 @@ def slices(pair):
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device
         ),
+        "polish_joint": before_race(found["polish"], found["finetune"]),
         "train_pool": pool.training(found["finetune"]),
         "members": {"members": pool.members, "slowdown": pool.slowdown},
         "profile": {"max_minutes": found["profile"]["max_minutes"]},
@@ -51,6 +53,7 @@ CONTENTS = {
     "data": data.fingerprint,
     "finetune": contents.training_content,
     "polish": contents.training_content,
+    "polish_joint": lambda joint: joint and contents.training_content(joint),
     "train_pool": contents.training_content,
     "network": lambda network: contents.network_content(network["source"]),
     "weights": weights_content,

@@ -6,13 +6,14 @@ import autotailor
 from stage import stage
 
 from autotailor import accuracy, artifacts, data, search
-from autotailor.finetuning import polishing
+from autotailor.finetuning import FinetuneConfig, polishing
 
 with stage(snakemake, is_training=True) as this:
     net, original = (autotailor.load(path) for path in (snakemake.input.supernet, snakemake.input.original))
     candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
     splits = accuracy.with_labels(data.load(this.params["data"]), original, this.params["polish"]["accelerator"])
     this.uses(splits, "train", "validation")
+    joint = this.params["polish_joint"]
     chosen, table = polishing.polish(
         net,
         original,
@@ -22,6 +23,8 @@ with stage(snakemake, is_training=True) as this:
         polishing.PolishConfig.from_section(this.params["polish"]),
         this.work,
         {id_: found.posterior for id_, found in candidates.accuracies.items()},
+        FinetuneConfig.from_section(joint) if joint else None,
+        this.record,
     )
     if this.is_first:
         baseline = artifacts.read_json(snakemake.input.baseline)["accuracy"]

@@ -11,7 +11,7 @@ from typing import Any
 
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
-TEACHING = {"finetune": ("finetune", "train_pool", "compare"), "polish": ("polish",)}
+TEACHING = {"finetune": ("finetune", "train_pool", "polish", "compare"), "polish": ("polish",)}
 """Sections that may name a teacher, each with the rules that train with it."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from autotailor.finetuning.joint.config import JointConfig
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files.index import PRECISIONS
 from autotailor.sections import check_integers, check_numbers, read_section
@@ -55,5 +56,4 @@ class PoolConfig:
 
     def training(self, finetune: Mapping[str, Any]) -> dict[str, Any]:
         """The section of the training of the members, from the section ``finetune`` of the SuperNet's training."""
-        own = {"epochs": self.epochs, "lr": self.lr_share * finetune["lr"], "sort": False, "resume_from": None}
-        return {**finetune, **own}
+        return JointConfig(self.epochs, self.lr_share).training(finetune)

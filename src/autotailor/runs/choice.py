@@ -11,7 +11,8 @@ import pandas as pd
 from autotailor import search, sensitivity
 from autotailor.artifacts import read_json
 from autotailor.data import DataSplits
-from autotailor.finetuning import polishing
+from autotailor.finetuning import FinetuneConfig, polishing
+from autotailor.finetuning.joint import before_race
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement import confirmation
@@ -120,7 +121,10 @@ def choose(
     config = polishing.PolishConfig.from_section(run.configuration["polish"]).alone
     if not polish or not config.rounds:
         return Chosen(polishing.Exported(best), accuracies[best.id], None, table, None, confirmed)
-    won, race = polishing.polish(run.net, run.compiled, data, {EXPORT: contest}, accuracies, config, work, expected)
+    joint = joint_training(run)
+    won, race = polishing.polish(
+        run.net, run.compiled, data, {EXPORT: contest}, accuracies, config, work, expected, joint
+    )
     winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race, confirmed)
     return max([winner, *_earlier(run, asked, winner)], key=lambda each: each.accuracy)
 
@@ -191,6 +195,13 @@ def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
     """A SubNet with the weights that a race gave it."""
     graph = None if found.weights is None else run.net.slice(found.subnet).with_weights(found.weights)
     return polishing.Exported(found.subnet, graph)
+
+
+def joint_training(run: RunTables) -> FinetuneConfig | None:
+    """Of the training before the race, in one process; None where the run's configuration has none."""
+    sections = run.configuration
+    section = before_race({**sections["polish"], "processes": 1, "nodes": 1}, sections["finetune"])
+    return None if section is None else FinetuneConfig.from_section(section)
 
 
 def _earlier(run: RunTables, asked: _Asked, winner: Chosen) -> list[Chosen]:

@@ -9,7 +9,7 @@ from autotailor.data import DataSplits
 from autotailor.finetuning import polishing
 from autotailor.finetuning.polishing.files import INHERITED, POLISHED
 from autotailor.ir.space.subnet import SubNet
-from autotailor.runs.choice import EXPORT, Chosen, accuracies_of, exported
+from autotailor.runs.choice import EXPORT, Chosen, accuracies_of, exported, joint_training
 from autotailor.runs.tables import RunTables
 
 
@@ -34,7 +34,9 @@ def take(run: RunTables, subnet: SubNet, data: DataSplits, work: Path, *, polish
     race = polishing.PolishConfig.from_section(run.configuration["polish"]).alone
     if not polish or not race.rounds:
         return Chosen(polishing.Exported(subnet), inherited[subnet.id], None, None, None)
-    won, rows = polishing.polish(run.net, run.compiled, data, {EXPORT: [subnet]}, inherited, race, work)
+    won, rows = polishing.polish(
+        run.net, run.compiled, data, {EXPORT: [subnet]}, inherited, race, work, joint=joint_training(run)
+    )
     winner = won[EXPORT]
     return Chosen(exported(run, winner), winner.inherited, winner.polished, None, rows)
 

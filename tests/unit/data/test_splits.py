@@ -10,7 +10,7 @@ from PIL import Image
 import tiny_data
 from autotailor.data import DataError, resize
 from autotailor.data.splits import Shard, TensorEvaluationSet, TrainStream, check_batches
-from autotailor.finetuning.polishing.stream import LaterEpochs
+from autotailor.finetuning.training.later_epochs import LaterEpochs
 
 IMAGES = torch.arange(7 * 3 * 4 * 4, dtype=torch.float32).reshape(7, 3, 4, 4)
 

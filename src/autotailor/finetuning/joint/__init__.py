@@ -1,4 +1,4 @@
-"""Training of a few SubNets together, which keep sharing the SuperNet's weights: the members of a pool.
+"""Training of a few SubNets together, which share the SuperNet's weights: members of a pool, candidates before a race.
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """
@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.finetuning.joint.training import JointResult, train_jointly
+    from autotailor.finetuning.joint.config import JointConfig, before_race
+    from autotailor.finetuning.joint.training import JointResult, Purpose, train_jointly
 
-__all__ = ["JointResult", "train_jointly"]
+__all__ = ["JointConfig", "JointResult", "Purpose", "before_race", "train_jointly"]
 
 _HOMES = {
+    "JointConfig": "autotailor.finetuning.joint.config",
+    "Purpose": "autotailor.finetuning.joint.training",
+    "before_race": "autotailor.finetuning.joint.config",
     "JointResult": "autotailor.finetuning.joint.training",
     "train_jointly": "autotailor.finetuning.joint.training",
 }

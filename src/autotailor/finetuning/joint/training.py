@@ -1,8 +1,9 @@
-"""Trains a SuperNet on for a few of its SubNets, which keep sharing its weights.
+"""Trains a SuperNet on for a few of its SubNets, which share its weights.
 
 Weights that serve all SubNets of a space serve each of them less well than weights of its own. The members of a pool
 must share their weights, but nobody else has to: trained on for the members alone, the shared weights regain most of
-what weights of their own would give (``docs/results/joint-training.md``), in one training for all of them.
+what weights of their own would give (``docs/results/joint-training.md``), in one training for all of them. Candidates
+that will get weights of their own begin with such weights.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.listed import Listed
 from autotailor.finetuning.panel import accuracies_of, watch_subnets
-from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.pretraining import training_metrics
+from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.watch import Record, no_record
@@ -38,6 +39,24 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a SuperNet is trained on for, in the words of messages.
+
+    Attributes:
+        rule: that trains; the checkpoint is named after it.
+        section: of the configuration, which has ``epochs`` and ``lr_share``.
+        subnets: what the SubNets are called.
+    """
+
+    rule: str
+    section: str
+    subnets: str
+
+
+POOL = Purpose("train_pool", "pool", "members")
 
 
 @dataclass(frozen=True)
@@ -78,10 +97,10 @@ class JointResult:
         accuracies = {id_: {"before": self.before[id_], "after": self.after[id_]} for id_ in self.before}
         return {"images": self.images, "is_better": self.gain > 0, "accuracy_validation": accuracies}
 
-    def said(self, score: str) -> str:
+    def said(self, score: str, subnets: str = POOL.subnets) -> str:
         """One sentence on the result; ``score`` names the share of right answers."""
         before, after = self.means
-        return f"mean {score} of {len(self.before)} members on the validation set: {before:.1f} %, then {after:.1f} %"
+        return f"mean {score} of {len(self.before)} {subnets} on the validation set: {before:.1f} %, then {after:.1f} %"
 
 
 def train_jointly(
@@ -92,8 +111,9 @@ def train_jointly(
     config: FinetuneConfig,
     workdir: Path,
     record: Record = no_record,
+    purpose: Purpose = POOL,
 ) -> JointResult:
-    """Trains shared weights for some SubNets alone; continues from its checkpoint ``workdir/train_pool.ckpt``.
+    """Trains shared weights for some SubNets alone; continues from its checkpoint in ``workdir``.
 
     The largest SubNet is trained in a quarter of the steps (``listed``). Where ``config.teacher`` is ``largest``, it
     teaches the others as it is at each step, and learns from what it was; else the original network teaches, or the one
@@ -107,6 +127,7 @@ def train_jointly(
         config: of the training; ``strategy``, ``sampling`` and ``sort`` have no effect.
         workdir: folder of the checkpoint; made if missing.
         record: takes the metrics of each epoch as soon as the epoch ends.
+        purpose: of the training, for messages and the name of the checkpoint.
 
     Raises:
         DivergenceError: the loss is no longer a finite number, or jumped further than ``config.spike`` allows.
@@ -133,11 +154,11 @@ def train_jointly(
     strategy = Listed(subnets, config.subnets)
     watch = watch_subnets(module, data, config, None, record, subnets)
     stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)
-    path, others = Path(workdir) / "train_pool.ckpt", [teacher.network.state_dict()]
+    path, others = Path(workdir) / f"{purpose.rule}.ckpt", [teacher.network.state_dict()]
     try:
         history = train_shared(net, module, data, stream, config, teacher, strategy, watch, path, others)
     except DivergenceError as error:
-        remedy = f"lower pool.lr_share (the rate is {config.lr:g}), or set pool.epochs to 0"
+        remedy = f"lower {purpose.section}.lr_share (the rate is {config.lr:g}), or set {purpose.section}.epochs to 0"
         raise DivergenceError(error.happened, remedy) from error
     with deterministic(config.threads, device):
         trained = net.absorb(module, calibrator.statistics(module.eval(), net.largest()))
@@ -147,8 +168,8 @@ def train_jointly(
     if found.gain > 0:
         return found
     logger.warning(
-        "train_pool: the members' mean accuracy was %.1f %% with the weights that all SubNets share, and is %.1f %% "
-        "after the training, so that the former stay; lower pool.lr_share, or set pool.epochs to 0",
-        *found.means,
+        "%s: the mean accuracy of the %s was %.1f %% with the weights that all SubNets share, and is %.1f %% after the "
+        "training, so that the former stay; lower %s.lr_share, or set %s.epochs to 0",
+        *(purpose.rule, purpose.subnets, *found.means, purpose.section, purpose.section),
     )
     return replace(found, net=net)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning.config import LARGEST, DistillationConfig
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.joint.config import JointConfig
 from autotailor.finetuning.training.config import LoopConfig, at_least
 from autotailor.sections import check_integers, place, read_section
 
@@ -52,6 +53,7 @@ class PolishConfig(LoopConfig):
         name: of the file in conf/polish, for the reader.
         epochs: of all rounds together; it follows from ``rounds``.
         rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
+        joint: of the training before the race, in which all candidates of the first round share their weights.
         workers: SubNets that are trained side by side; results do not depend on their number.
         teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the largest SubNet
             unless it is clearly worse than the original network on the validation set (``forgetting.has_forgotten``);
@@ -68,12 +70,14 @@ class PolishConfig(LoopConfig):
         **LoopConfig.NESTED,
         "calibration": CalibrationConfig,
         "distillation": DistillationConfig,
+        "joint": JointConfig,
     }
     SECTION: ClassVar[str] = "polish"
 
     name: str = ""
     epochs: int = 0
     rounds: tuple[Round, ...] = ()
+    joint: JointConfig = field(default_factory=JointConfig)
     workers: int = 1
     teacher: str = BEST
     accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
@@ -120,4 +124,4 @@ class PolishConfig(LoopConfig):
 
     def of_round(self, number: int) -> PolishConfig:
         """The parameters of one round, counted from 0, as a training loop reads them."""
-        return replace(self, rounds=(), epochs=self.rounds[number].epochs, workers=1, name="")
+        return replace(self, rounds=(), joint=JointConfig(), epochs=self.rounds[number].epochs, workers=1, name="")

@@ -27,16 +27,19 @@ from autotailor.compute.turns import executor
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
+from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.joint.training import Purpose, train_jointly
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
-from autotailor.finetuning.polishing.stream import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.polishing.teacher import choose_teacher
 from autotailor.finetuning.pretraining import training_metrics
+from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.processes.group import join
+from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Weights = Mapping[str, npt.NDArray[Any]]
+CANDIDATES = Purpose("polish", "polish.joint", "candidates")
 COLUMNS = ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error")
 
 
@@ -79,11 +83,13 @@ def polish(
     config: PolishConfig,
     workdir: Path,
     expected: Mapping[str, float] | None = None,
+    joint: FinetuneConfig | None = None,
+    record: Record = no_record,
 ) -> tuple[dict[str, Polished], pd.DataFrame]:
     """Trains the best SubNets of each budget with weights of their own.
 
     A SubNet that meets several budgets is trained once. Where no polished SubNet of a budget is more accurate than the
-    best one with the SuperNet's weights, the latter stays. The largest SubNet is not trained.
+    best one with the SuperNet's weights, the latter stays. The largest SubNet gets no weights of its own.
 
     Args:
         net: the trained SuperNet.
@@ -95,10 +101,13 @@ def polish(
         workdir: folder of one checkpoint for each round; made if missing.
         expected: the same as ``inherited`` with luck taken out (``autotailor.prediction.Measured``), by which SubNets
             are ordered before any training; None: as measured.
+        joint: of a training in which the candidates of the first round share their weights, before each goes on with
+            its part of these (``finetuning.joint``); None: they begin with the SuperNet's.
+        record: takes the metrics of each epoch of this training as soon as the epoch ends.
 
     Returns:
         The SubNet of each budget, and ``polish.csv``: one row for each SubNet of each round, with the columns
-        ``COLUMNS``.
+        ``COLUMNS``. Round 0 is the joint training.
 
     Raises:
         TrainingError: a budget has no SubNet, or the loss of all SubNets is no longer a finite number.
@@ -114,6 +123,8 @@ def polish(
     race = _Race(
         net, original, data, contests, inherited, expected or inherited, teacher_alone(config, data), Path(workdir)
     )
+    if joint is not None and config.rounds:
+        race.begin_together(joint, record)
     for number in range(len(config.rounds)):
         race.run(number)
     return race.result(), pd.DataFrame(race.rows, columns=list(COLUMNS))
@@ -133,28 +144,57 @@ class _Race:
         config: PolishConfig,
         workdir: Path,
     ) -> None:
-        self._original = original
+        self._original, self._start = original, net
         self._net, self._data, self._contests, self._config = net, data, contests, config
         self._inherited, self._expected, self._workdir = inherited, expected, workdir
         self._device = resolve(config.accelerator)
         self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
+        self._first_epoch = FIRST_EPOCH
         self.rows: list[tuple[Any, ...]] = []
 
-    def run(self, number: int) -> None:
-        """One round."""
-        config = self._config.of_round(number)
-        heats = {name: self._best(name, self._config.rounds[number].candidates) for name in self._contests}
-        entrants = list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
+    def begin_together(self, config: FinetuneConfig, record: Record) -> None:
+        """Trains weights that the candidates of the first round share, with which they begin if these are better."""
+        heats, entrants = self._heats(0)
         if not entrants:
             return
+        result = train_jointly(
+            self._net, self._original, self._data, entrants, config, self._workdir, record, CANDIDATES
+        )
+        logger.info("polish: %s", result.said(self._data.score.name, CANDIDATES.subnets))
+        if result.gain > 0:
+            self._start, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
+            self._take(0, config.epochs, heats, entrants, self._modules(self._starts(entrants)))
+
+    def run(self, number: int) -> None:
+        """One round, counted from 0."""
+        heats, entrants = self._heats(number)
+        if not entrants:
+            return
+        config = self._config.of_round(number)
         modules, images = self._train(number, config, entrants)
-        measured = self._evaluate(modules, entrants)
         self._images += images
+        self._take(number + 1, config.epochs, heats, entrants, modules)
+
+    def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
+        """The SubNets that take part in a round: those of each budget, and all of them."""
+        heats = {name: self._best(name, self._config.rounds[number].candidates) for name in self._contests}
+        return heats, list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
+
+    def _take(
+        self,
+        title: int,
+        epochs: int,
+        heats: Mapping[str, Sequence[SubNet]],
+        entrants: Sequence[SubNet],
+        modules: Sequence[GraphModule],
+    ) -> None:
+        """Measures trained SubNets, whose accuracies and weights count from now on, and writes their rows."""
+        measured = self._evaluate(modules, entrants)
         for subnet in entrants:
             budgets = " ".join(name for name, heat in heats.items() if subnet in heat)
             found, error = measured[subnet.id]
-            row = (subnet.id, budgets, config.epochs, self._images, self._accuracies[subnet.id], found, error)
-            self.rows.append((number + 1, *row))
+            row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], found, error)
+            self.rows.append((title, *row))
         self._accuracies = {id_: found for id_, (found, _) in measured.items()}
         self._graphs = {
             subnet.id: module.graph.with_weights(module.arrays())
@@ -181,7 +221,7 @@ class _Race:
 
     def _train(self, number: int, config: PolishConfig, entrants: Sequence[SubNet]) -> tuple[list[GraphModule], int]:
         """Trains SubNets side by side; returns them and the number of images that each has seen."""
-        modules = [GraphModule(graph, logits=True).to(self._device) for graph in self._starts(entrants)]
+        modules = self._modules(self._starts(entrants))
         teacher = self._teacher
         identity = fingerprint(
             ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
@@ -193,7 +233,7 @@ class _Race:
         title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
         path = self._workdir / f"round_{number + 1:02d}.ckpt"
         images = augmented(self._data, config.augmentation, config.seed)
-        stream = LaterEpochs(images, FIRST_EPOCH + sum(r.epochs for r in self._config.rounds[:number]))
+        stream = LaterEpochs(images, self._first_epoch + sum(r.epochs for r in self._config.rounds[:number]))
         mix = mixing(self._data, config.augmentation, config.seed)
         try:
             history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, mix=mix)
@@ -204,16 +244,19 @@ class _Race:
     @cached_property
     def _teacher(self) -> Teacher:
         """Teaches all rounds."""
-        return choose_teacher(self._net, self._original, self._data, self._config, self._device)
+        return choose_teacher(self._start, self._original, self._data, self._config, self._device)
+
+    def _modules(self, graphs: Sequence[Graph]) -> list[GraphModule]:
+        return [GraphModule(graph, logits=True).to(self._device) for graph in graphs]
 
     def _starts(self, entrants: Sequence[SubNet]) -> list[Graph]:
         """The graphs that training begins with: those of the last round, or sliced ones with calibrated statistics."""
         if self._graphs:
             return [self._graphs[subnet.id] for subnet in entrants]
-        module, calibrator = self._net.module().eval(), Calibrator(self._data, self._config.calibration)
+        module, calibrator = self._start.module().eval(), Calibrator(self._data, self._config.calibration)
         module.to(self._device)
         with deterministic(self._config.threads, self._device):
-            return [self._net.slice(subnet, calibrator.statistics(module, subnet)) for subnet in entrants]
+            return [self._start.slice(subnet, calibrator.statistics(module, subnet)) for subnet in entrants]
 
     def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
         """Accuracy on the validation set by id: percent, and its clustered standard error.

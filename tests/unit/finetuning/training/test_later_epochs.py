@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import tiny_data
-from autotailor.finetuning.polishing.stream import LaterEpochs
+from autotailor.finetuning.training.later_epochs import LaterEpochs
 
 
 def test_an_epoch_is_a_later_one_of_the_stream() -> None:

@@ -1,0 +1,52 @@
+"""Parameters of a joint training: those of ``finetune``, for other epochs and at another rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotailor.finetuning.errors import TrainingError
+from autotailor.sections import check_integers, check_numbers, place
+
+OF_THE_JOB = ("accelerator", "processes", "nodes", "workers")
+"""Parameters that one job can have but once."""
+
+
+@dataclass(frozen=True)
+class JointConfig:
+    """How a SuperNet is trained on for some of its SubNets.
+
+    Attributes:
+        epochs: of the training; 0 leaves it out.
+        lr_share: learning rate over that of ``finetune``; all else is as in ``finetune``.
+    """
+
+    epochs: int = 0
+    lr_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        where = place(self)
+        check_integers(self, {"epochs": 0}, where, TrainingError)
+        check_numbers(self, {"lr_share": 1e-6}, where, TrainingError)
+
+    def training(self, finetune: Mapping[str, Any]) -> dict[str, Any]:
+        """The section of this training, from the section ``finetune`` of the SuperNet's training."""
+        own = {"epochs": self.epochs, "lr": self.lr_share * finetune["lr"], "sort": False, "resume_from": None}
+        return {**finetune, **own}
+
+
+def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The section of the training that comes before the race of the rule ``polish``.
+
+    Args:
+        polish: the section ``polish`` of a configuration that has been checked.
+        finetune: its section ``finetune``.
+
+    Returns:
+        The section, for ``FinetuneConfig``; None where candidates do not train together, or not at all.
+    """
+    joint = JointConfig(**polish.get("joint", {}))
+    if not joint.epochs or not polish.get("rounds"):
+        return None
+    return joint.training(finetune) | {key: polish[key] for key in OF_THE_JOB if key in polish}
