@@ -158,7 +158,7 @@ class Methods:
 
     def scaled_briefly(self, polished: Outcome, folder: Path) -> Control:
         """(4) The network of ``scaled_as_fast``, with only as many images as polishing has shown to the SubNet."""
-        return replace(self.scaled_as_fast(polished, folder), images=found.images)
+        return replace(self.scaled_as_fast(polished, folder), images=self._own)
 
     def _scaled(self, graph: Graph, width: float) -> Control:
         factory = partial(GraphModule, initialise(graph, self._run.seed), logits=True)
@@ -177,7 +177,7 @@ class Methods:
 
     def sliced_briefly(self, polished: Outcome, folder: Path) -> Control:
         """(5) The network of ``sliced_as_fast``, with only as many images as polishing has shown to the SubNet."""
-        return replace(self.sliced_as_fast(polished, folder), images=found.images)
+        return replace(self.sliced_as_fast(polished, folder), images=self._own)
 
     def _slicer(self) -> Callable[[float], nn.Module]:
         """Maps a width to the original network with that share of its channels."""

@@ -80,8 +80,8 @@ def costs(run: Run, parts: Sequence[Part]) -> pd.DataFrame:
     """What each method's training costs for k budgets: model, seed, method, shared, each, and ``total_k`` in images.
 
     An image counts once for each network that it is shown to in training. ``shared`` is what all budgets share:
-    pretraining, the training of the SuperNet where a method uses its weights, and the joint training before polishing. The search for a learning rate
-    counts for no method; it would multiply ``each``.
+    pretraining, the training of the SuperNet where a method uses its weights, and the joint training before polishing.
+    The search for a learning rate counts for no method; it would multiply ``each``.
     """
     supernet = passes(run.finetune, run.data, run.net)["passes"] * run.finetune.batch_size
     joint = 0 if run.joint is None else run.joint_images * run.joint.subnets
