@@ -23,7 +23,10 @@ QUICK = {
     },
     "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3, "evaluations": 2},
     "conf/finetune/mixed.yaml": {"epochs": 8},
-    "conf/polish/default.yaml": {"rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}]},
+    "conf/polish/default.yaml": {
+        "joint": {"epochs": 1, "lr_share": 0.5},
+        "rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}],
+    },
     "conf/config.yaml": {
         "sensitivity": {"validate_subnets": 3, "evaluations": 6},
         "validate": {"subnets": 3, "rounds": 2, "attempts": 1},

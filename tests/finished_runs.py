@@ -33,6 +33,7 @@ SMALL = (
     "search.generations=4",
     "search.candidates=3",
     "polish.rounds=[{candidates:2,epochs:1}]",
+    "polish.joint.epochs=0",
     "polish.batch_size=32",
     "sensitivity.evaluations=0",
     "workers=1",

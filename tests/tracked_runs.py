@@ -31,6 +31,7 @@ SHARED = (
 )  # fmt: skip
 MEASURED = (
     "device.min_minutes=0", "device.max_minutes=5", "device.precision_target=0.5", "device.drift=10",
+    "polish.joint.epochs=0",
     "polish.rounds=[{candidates:2,epochs:1},{candidates:1,epochs:1}]", "validate.subnets=4", "validate.rounds=2",
     "validate.attempts=1", "measure.seconds=0.2",
 )  # fmt: skip

@@ -43,6 +43,7 @@ SMALL = [
     "search.evaluations=2",
     "sensitivity.evaluations=6",
     "sensitivity.validate_subnets=4",
+    "polish.joint.epochs=1",
     "polish.rounds=[{candidates:2,epochs:1},{candidates:1,epochs:1}]",
     "confirm.rounds=2",
     "confirm.seconds=0.1",

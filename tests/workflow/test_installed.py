@@ -50,6 +50,7 @@ QUICK = [
     "search.evaluations=2",
     "sensitivity.evaluations=6",
     "sensitivity.validate_subnets=4",
+    "polish.joint.epochs=0",
     "polish.rounds=[{candidates:2,epochs:1},{candidates:1,epochs:1}]",
     "validate.subnets=4",
     "validate.rounds=2",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,7 +16,8 @@ import tiny_data
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data import DataSplits
-from autotailor.finetuning import TrainingError
+from autotailor.finetuning import DistillationConfig, FinetuneConfig, TrainingError
+from autotailor.finetuning.joint import train_jointly
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
 from autotailor.finetuning.polishing.race import COLUMNS
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -89,6 +91,84 @@ def test_a_race_that_was_killed_in_either_round_ends_in_the_same_bits(
     for name, each in race[0].items():
         assert found[name].subnet == each.subnet
         assert equal(state(found[name]), state(each))
+
+
+@pytest.fixture
+def joint(config: PolishConfig) -> FinetuneConfig:
+    """Six epochs, at a rate at which the tiny SuperNet learns."""
+    return FinetuneConfig(
+        epochs=6, batch_size=16, subnets=1, strategy="uniform", lr=2e-2, sort=False, checkpoint_seconds=0.0,
+        calibration=config.calibration, distillation=DistillationConfig(weight=0.0),
+    )  # fmt: skip
+
+
+def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_shared(
+    resnet_net: autotailor.SuperNet,
+    contests: Contests,
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    joint: FinetuneConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
+) -> None:
+    """A race at next to no rate shows what it began with; killed in any training, it ends in the same bits."""
+    config = replace(config, lr=1e-30)
+    recorded: list[Mapping[str, float]] = []
+    found, table = polish(
+        resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path / "whole", None, joint,
+        lambda values, step: recorded.append(values),
+    )  # fmt: skip
+    together, first = (table[table["round"] == number].set_index("subnet") for number in (0, 1))
+    assert set(first.index) <= set(together.index)
+    assert set(together["epochs"]) == {6}
+    assert set(together["images"]) == {6 * 48}
+    assert set(first["images"]) == {7 * 48}
+    assert together["accuracy_before"].to_dict() == {id_: inherited[id_] for id_ in together.index}
+    pd.testing.assert_series_equal(
+        first["accuracy_before"], together["accuracy_validation"][first.index], check_names=False
+    )
+    assert len(recorded) == 6
+    alike = entrants(contests, together.index)
+    shared = train_jointly(resnet_net, resnet_net, tiny, alike, joint, tmp_path / "alone").net
+    for each in found.values():
+        assert each.weights is not None
+        assert each.images == (6 + 1 + 2) * 48
+        kernels = {name: weight for name, weight in shared.slice(each.subnet).weights.items() if weight.ndim == 4}
+        assert kernels
+        assert all(np.array_equal(each.weights[name], kernel) for name, kernel in kernels.items())
+    for fail_at in ((10_001, 1), (10_006, 1), (10_008, 2)):
+        data = tiny_data.splits(fail_at=fail_at)
+        with pytest.raises(KeyboardInterrupt):
+            polish(resnet_net, resnet_net, data, contests, inherited, config, tmp_path / "killed", None, joint)
+    again, same_table = polish(
+        resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path / "killed", None, joint
+    )
+    pd.testing.assert_frame_equal(same_table, table)
+    assert all(equal(state(again[name]), state(each)) for name, each in found.items())
+
+
+def test_candidates_do_not_begin_with_weights_that_are_no_better(
+    race: Race,
+    resnet_net: autotailor.SuperNet,
+    contests: Contests,
+    inherited: Mapping[str, float],
+    config: PolishConfig,
+    joint: FinetuneConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    vain = replace(joint, lr=1e-30)
+    found, table = polish(resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path, None, vain)
+    assert "lower polish.joint.lr_share, or set polish.joint.epochs to 0" in caplog.text
+    pd.testing.assert_frame_equal(table, race[1])
+    assert all(equal(state(found[name]), state(each)) for name, each in race[0].items())
+
+
+def entrants(contests: Contests, ids: Sequence[str]) -> list[SubNet]:
+    """SubNets by id, in this order."""
+    known = {subnet.id: subnet for subnets in contests.values() for subnet in subnets}
+    return [known[id_] for id_ in ids]
 
 
 def test_a_subnet_that_polishing_makes_worse_keeps_its_inherited_weights(
