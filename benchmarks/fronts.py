@@ -5,7 +5,8 @@
 At each budget from 15 to 80 % of the original network's latency:
 
 1. ``inherited``: the best SubNet with the SuperNet's weights.
-2. ``polished``: the winner of the race of the rule ``polish``, with weights of its own.
+2. ``polished``: the winner of the race of the rule ``polish``, with weights of its own. One joint training of the
+   candidates of all budgets comes before.
 3. ``alone``: the architecture of (2), trained from scratch.
 4. ``scaled``: the original network with all widths times one factor, trained from scratch.
 5. ``sliced``: the original network without its least important channels, tuned (Torch-Pruning; the paper's NestDNN*).

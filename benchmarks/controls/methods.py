@@ -8,7 +8,7 @@ alone shows. The largest SubNet teaches all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from autotailor.data.splits import EvaluationSet
 from autotailor.finetuning import ScaledConfig, train_scaled
 from autotailor.finetuning.config import LARGEST
 from autotailor.finetuning.initialisation import initialise
-from autotailor.finetuning.joint import train_jointly
 from autotailor.finetuning.polishing import Polished, polish
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -31,11 +30,12 @@ from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
-from controls.budgets import Contest, contests
+from controls.budgets import Contest
 from controls.outcome import BoolArray, Outcome
 from controls.run import Run
 from controls.slicing import flops, narrowest, sliced
 from controls.speed import Match, match
+from controls.start import Start
 
 SHARED = (
     "batch_size", "optimizer", "warmup", "weight_decay", "label_smoothing", "gradient_norm", "threads", "precision",
@@ -85,30 +85,15 @@ class Methods:
         """(1) The most accurate SubNet of a budget, with the SuperNet's weights."""
         return self._sharing(contest.best, contest.accuracies[contest.best.id])
 
-    def polished(self, contest: Contest, lr: float, workdir: Path) -> Outcome:
+    def polished(self, contest: Contest, start: Start, lr: float, workdir: Path) -> Outcome:
         """(2) The winner of the race for a budget, trained with weights of its own."""
         run, name = self._run, "budget"
         config = replace(run.polish, lr=lr, teacher=LARGEST)
-        net, accuracies = self._start
-        known = [subnet for subnet in contest.subnets if subnet.id in accuracies]
-        chosen, races = polish(net, run.compiled, run.data, {name: known}, accuracies, config, workdir)
+        known = [subnet for subnet in contest.subnets if subnet.id in start.accuracies]
+        chosen, races = polish(start.net, run.compiled, run.data, {name: known}, start.accuracies, config, workdir)
         outcome = self.of(chosen[name])
-        images = self._run.joint_images + outcome.images if outcome.images else 0
+        images = start.images + outcome.images if outcome.images else 0
         return replace(outcome, images=images, passes=self._epoch * int(races["epochs"].sum()))
-
-    @cached_property
-    def _start(self) -> tuple[SuperNet, Mapping[str, float]]:
-        """The SuperNet that polishing begins with, and the accuracies of its SubNets on the validation set by id.
-
-        One joint training serves the candidates of all budgets that the space reaches, as in the rule ``polish``.
-        """
-        run, reached = self._run, contests(self._run)
-        if run.joint is None:
-            return run.net, {id_: found for each in reached.values() for id_, found in each.accuracies.items()}
-        count = run.polish.rounds[0].candidates
-        entrants = list(dict.fromkeys(subnet for each in reached.values() for subnet in each.first(count)))
-        found = train_jointly(run.net, run.compiled, run.data, entrants, run.joint, run.folder / "polish_joint")
-        return found.net, found.after if found.gain > 0 else found.before
 
     def of(self, found: Polished) -> Outcome:
         """A SubNet with the weights that it is exported with: its own, or those of the SuperNet."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from controls.budgets import contests
 from controls.methods import Control, Methods
 from controls.outcome import Outcome
 from controls.run import Run
+from controls.start import begin
 from controls.tuning import best, tune
 
 ORIGINAL, TRAINED_ON = "original", "trained on"
@@ -65,6 +67,7 @@ def train_missing(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> N
     for method in [method for method in whole if method in methods]:
         whole[method]()
     reached = contests(run)
+    start = cache(lambda: begin(run, reached))
     for budget in [budget for budget in budgets if budget in reached]:
         contest = reached[budget]
         if INHERITED in methods:
@@ -74,7 +77,7 @@ def train_missing(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> N
             polished = made.tuned(
                 POLISHED,
                 budget,
-                lambda lr, workdir, contest=contest: made.methods.polished(contest, lr, workdir),
+                lambda lr, workdir, contest=contest: made.methods.polished(contest, start(), lr, workdir),
                 run.polish.lr,
             )
             for method in following:

@@ -42,6 +42,8 @@ class TinyRun:
     cost_name: str = "macs"
     pretrain_images: int = 96
     finetune_images: int = 144
+    joint: FinetuneConfig | None = None
+    joint_images: int = 0
     data: DataSplits = field(default_factory=tiny_data.splits)
     finetune: FinetuneConfig = field(
         default_factory=lambda: FinetuneConfig(

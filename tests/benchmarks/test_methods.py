@@ -15,8 +15,10 @@ from controls import speed
 from controls.budgets import Contest
 from controls.methods import Methods
 from controls.slicing import flops
+from controls.start import Start, begin
 
 from autotailor.accuracy.calibration import resolution_of
+from autotailor.finetuning import DistillationConfig
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet, sample_distinct
@@ -48,16 +50,30 @@ def test_the_share_of_operations_is_that_of_the_macs(run: Any) -> None:
 
 def test_polishing_counts_the_images_of_those_that_lose(run: Any, contest: Contest, tmp_path: Path) -> None:
     low = Contest(contest.subnets, dict.fromkeys(contest.accuracies, -1.0))
-    outcome = Methods(run).polished(low, 4e-3, tmp_path)
+    outcome = Methods(run).polished(low, Start(run.net, low.accuracies), 4e-3, tmp_path)
     assert (outcome.images, outcome.passes) == (2 * 48, (2 + 1) * 48)
     assert outcome.validation >= 0.0
 
 
 def test_polishing_that_does_not_help_leaves_the_inherited_weights(run: Any, contest: Contest, tmp_path: Path) -> None:
     high = Contest(contest.subnets, dict.fromkeys(contest.accuracies, 101.0))
-    outcome, inherited = Methods(run).polished(high, 4e-3, tmp_path), Methods(run).inherited(high)
+    outcome = Methods(run).polished(high, Start(run.net, high.accuracies), 4e-3, tmp_path)
+    inherited = Methods(run).inherited(high)
     assert np.array_equal(outcome.right, inherited.right)
     assert (outcome.images, outcome.passes) == (0, (2 + 1) * 48)
+
+
+def test_a_joint_training_serves_the_best_candidates_of_all_budgets(run: Any, contest: Contest, tmp_path: Path) -> None:
+    """Its images count once, and only SubNets that it has trained take part in a race."""
+    assert begin(run, {50: contest}).accuracies == contest.accuracies
+    run.joint = replace(run.finetune, epochs=12, lr=2e-2, distillation=DistillationConfig(weight=0.0), sort=False)
+    start = begin(run, {50: contest, 80: Contest(contest.subnets[:1], contest.accuracies)})
+    assert start.images == 12 * 48
+    assert set(start.accuracies) == {subnet.id for subnet in contest.subnets}
+    few = begin(run, {50: Contest(contest.subnets[:2], contest.accuracies)})
+    outcome = Methods(run).polished(contest, few, 4e-3, tmp_path)
+    assert outcome.what in [json.dumps(subnet.assignment) for subnet in contest.subnets[:2]]
+    assert outcome.images in (0, (12 + 2) * 48)
 
 
 @pytest.mark.parametrize("method", ["alone", "scaled", "sliced"])

@@ -11,6 +11,7 @@ from controls import parts
 from controls.budgets import Contest
 from controls.methods import Control, Methods
 from controls.outcome import Outcome
+from controls.start import Start
 
 RIGHT = np.ones(40, np.bool_)
 
@@ -27,7 +28,7 @@ def trained(run: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]
         (workdir / "deep").mkdir(parents=True)
         return Outcome(-abs(lr - control.lr), RIGHT, control.what, 0.5)
 
-    def polished(self: Methods, contest: Contest, lr: float, workdir: Path) -> Outcome:
+    def polished(self: Methods, contest: Contest, start: Start, lr: float, workdir: Path) -> Outcome:
         found.append(("polished", lr))
         return Outcome(-abs(lr - run.polish.lr), RIGHT, "{}", 0.5)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from autotailor.finetuning.joint import before_race
+
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
-TEACHING = {"finetune": ("finetune", "train_pool", "polish", "compare"), "polish": ("polish",)}
-"""Sections that may name a teacher, each with the rules that train with it."""
+TEACHING = {"finetune": ("finetune", "train_pool", "compare"), "polish": ("polish",)}
+"""Sections that may name a teacher, each with the rules that always train with it."""
 
 
 def check_named_code(config: Mapping[str, Any]) -> None:
@@ -50,10 +52,16 @@ def fetch_teachers(config: Mapping[str, Any], rules: Collection[str]) -> None:
         TrainingError: weights cannot be fetched, or a network cannot teach these classes.
     """
     for section, source in _teachers(config).items():
-        if source.startswith("timm:") and not set(rules).isdisjoint(TEACHING[section]):
+        if source.startswith("timm:") and not set(rules).isdisjoint(_taught(config, section)):
             from autotailor.finetuning.external_teacher import fetch_teacher
 
             fetch_teacher(source, _classes(config), config["data"]["resolution"], f"{section}.teacher")
+
+
+def _taught(config: Mapping[str, Any], section: str) -> tuple[str, ...]:
+    """Rules that train with the teacher of a section."""
+    is_joint = section == "finetune" and before_race(config["polish"], config["finetune"]) is not None
+    return (*TEACHING[section], "polish") if is_joint else TEACHING[section]
 
 
 def _teachers(config: Mapping[str, Any]) -> dict[str, str]:

@@ -79,7 +79,13 @@ def test_what_polishing_could_not_use_is_refused_before_any_work(teacher: str, s
 
 @pytest.mark.parametrize(
     ("of", "rule"),
-    [("finetune", "finetune"), ("finetune", "train_pool"), ("finetune", "compare"), ("polish", "polish")],
+    [
+        ("finetune", "finetune"),
+        ("finetune", "train_pool"),
+        ("finetune", "compare"),
+        ("finetune", "polish"),
+        ("polish", "polish"),
+    ],
 )
 def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
     of: str, rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -91,7 +97,10 @@ def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
     thousand = composed(of, teacher="timm:resnet18")
     thousand |= {"model": thousand["model"] | {"num_classes": 1000}}
     config.check_named_code(thousand)
-    config.fetch_teachers(thousand, {"pretrain", "compile", "finetune", "polish"} - {of})
+    config.fetch_teachers(thousand, {"pretrain", "compile", "finetune"} - {of})
+    if of == "finetune":
+        alone = thousand["polish"] | {"joint": {"epochs": 0, "lr_share": 0.5}}
+        config.fetch_teachers(thousand | {"polish": alone}, {"polish"})
     config.fetch_teachers(composed(of, teacher="code_of_mine:good"), {rule})
     with pytest.raises(
         TrainingError,
