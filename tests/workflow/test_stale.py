@@ -106,10 +106,10 @@ def test_the_training_of_a_pool_runs_again_only_where_a_pool_is_asked_for(snakem
     path = checkout / "results" / "resnet_digits" / "host" / "provenance" / "train_pool.json"
     found = code.rule_modules(code.rule_code(checkout), checkout, "train_pool")
     path.write_text(json.dumps({"schema_version": 1, "rule": "train_pool", "code": found, "outputs": {}}))
-    with Edited(checkout / "src" / "autotailor" / "finetuning" / "joint" / "listed.py"):
+    with Edited(checkout / "src" / "autotailor" / "pool" / "members.py"):
         done = snakemake("-n")
         assert planned(done) == set()
-        assert "\n  train_pool (where a pool is asked for): autotailor.finetuning.joint.listed\n" in done.said
+        assert "\n  train_pool (where a pool is asked for): autotailor.pool.members\n" in done.said
     schedule = checkout / "src" / "autotailor" / "finetuning" / "training" / "schedule.py"
     with Edited(schedule, "0.5 * (1 + math.cos", "0.6 * (1 + math.cos"):
         assert "add keep=polish" in snakemake("-n").said, "what the run makes is not offered to be kept"

@@ -100,7 +100,7 @@ def test_the_error_of_the_metric_counts_what_draws_of_base_images_do_to_it(world
     model, rows, random = fit(outcomes, world.cost), stack(others), np.random.default_rng(0)
     images = np.arange(len(world.groups)).reshape(-1, int((world.groups == 0).sum()))
     drawn = []
-    for _ in range(80):
+    for _ in range(40):
         chosen = images[random.integers(0, len(images), len(images))].ravel()
         again = replace(
             outcomes,

@@ -72,7 +72,7 @@ def served(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_a_load_that_nothing_fits_ends_with_members_that_fit(
     folder: Path, served: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(service, "LONG_S", 20.0)
+    monkeypatch.setattr(service, "LONG_S", 5.0)
     monkeypatch.setattr(search, "LOOK_S", 0.1)
     at, is_over, failed = str(served.address), threading.Event(), []
 
