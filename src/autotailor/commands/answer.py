@@ -9,8 +9,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from autotailor.commands.paths import given_path
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,7 +25,7 @@ MOST_PLACES = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that all questions to a finished run have."""
-    parser.add_argument("folder", type=Path, metavar="RUN", help="folder of a finished run, results/MODEL/DEVICE")
+    parser.add_argument("folder", type=given_path, metavar="RUN", help="folder of a finished run, results/MODEL/DEVICE")
     parser.add_argument("--json", action="store_true", help="print one JSON object; progress goes to standard error")
 
 

@@ -6,10 +6,10 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
+from autotailor.commands.paths import given_path
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
@@ -45,7 +45,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="METRIC=VALUE",
         help="a further limit such as peak_memory=4 (MiB), energy=50%%, parameters=2M or macs=300M; may be repeated",
     )
-    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder for the files")
+    parser.add_argument("--output", required=True, type=given_path, metavar="FOLDER", help="a new folder for the files")
     parser.add_argument(
         "--no-polish", dest="polish", action="store_false", help="keep the weights that all SubNets share: seconds"
     )

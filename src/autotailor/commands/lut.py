@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotailor.commands.paths import given_path
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
@@ -25,15 +26,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "table (runs on a device with the same fingerprint then measure only operators that the table lacks), or "
         "removes measurements.",
     )
-    parser.add_argument("--store", type=Path, default=Path("luts"), metavar="FOLDER", help="profile.store (luts)")
+    parser.add_argument("--store", type=given_path, default=Path("luts"), metavar="FOLDER", help="profile.store (luts)")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     actions.add_parser("list", help="the devices of the store").set_defaults(run=show)
     export = actions.add_parser("export", help="write a device's operators")
     export.add_argument("device", help="its fingerprint, or the beginning of it")
-    export.add_argument("path", type=Path, metavar="TABLE.csv")
+    export.add_argument("path", type=given_path, metavar="TABLE.csv")
     export.set_defaults(run=write)
     taken = actions.add_parser("import", help="add a table; measurements made here take precedence")
-    taken.add_argument("path", type=Path, metavar="TABLE.csv")
+    taken.add_argument("path", type=given_path, metavar="TABLE.csv")
     taken.set_defaults(run=read)
     removed = actions.add_parser(
         "remove",
@@ -88,8 +89,8 @@ def read(options: argparse.Namespace) -> None:
     from autotailor.profiling.table.lut import LUT
     from autotailor.profiling.table.store import Store
 
-    lut = LUT.read(options.path.expanduser())
-    counted = Store(options.store).merge(lut, str(options.path.expanduser().resolve()))
+    lut = LUT.read(options.path)
+    counted = Store(options.store).merge(lut, str(options.path.resolve()))
     print(f"{options.path}: {len(lut):,} operators of device {lut.fingerprint} imported, {counted:,} of them are new")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from pathlib import Path
+
+from autotailor.commands.paths import given_path
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,7 +16,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Writes a folder with a configuration to fill in and places for networks and pictures. A run in it "
         "needs no clone of the repository.",
     )
-    parser.add_argument("directory", type=Path, metavar="DIRECTORY", help="a new folder, or an empty one")
+    parser.add_argument("directory", type=given_path, metavar="DIRECTORY", help="a new folder, or an empty one")
     parser.set_defaults(run=run)
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from autotailor.commands import answer
+from autotailor.commands.paths import given_path
 from autotailor.progress.status import FAILED, KILLED, RUNNING, STOPPED, StageStatus, Status, read_status
 
 MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", STOPPED: "‖", FAILED: "✗", KILLED: "✗"}
@@ -24,7 +25,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("model", nargs="?", help="only the stages of this model")
     parser.add_argument("device", nargs="?", help="only the stages of this device, and those of the model alone")
-    parser.add_argument("--folder", type=Path, default=Path(), help="in which the run was started; default: this one")
+    parser.add_argument(
+        "--folder", type=given_path, default=Path(), help="in which the run was started; default: this one"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 

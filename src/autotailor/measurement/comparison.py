@@ -16,9 +16,9 @@ import torch
 from autotailor.accuracy.evaluation import correctness
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
-from autotailor.finetuning.config import LARGEST
-from autotailor.finetuning.external_teacher import Teacher, load_teacher
+from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.initialisation import initialise
+from autotailor.finetuning.weight_sharing import teacher_of
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
@@ -120,7 +120,8 @@ def compare(
     divisor = int((original.space_config or {}).get("divisor", 8))
     graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
     costs = _latencies(graphs, device, lut, workdir) if device is not None else _counts(graphs, cost)
-    teacher = _teacher(original, data, training)
+    processor = torch.device("cpu")
+    teacher = teacher_of(Teacher.largest_of(original, processor), data, training, processor)
     rows = []
     matches = matched_widths(exported, costs, config.names)
     for width in sorted(set(matches.values())):
@@ -182,13 +183,6 @@ def _match(costs: Mapping[float, float], target: float) -> float:
     above = [cost for cost in costs.values() if cost >= target]
     limit = SAME * min(above) if above else max(costs.values())
     return max(width for width, cost in costs.items() if min(target, limit) <= cost <= limit)
-
-
-def _teacher(original: SuperNet, data: DataSplits, training: FinetuneConfig) -> Teacher:
-    """What taught the SuperNet."""
-    if training.teacher is None or training.teacher == LARGEST:
-        return Teacher.largest_of(original, torch.device("cpu"))
-    return load_teacher(training.teacher, data)
 
 
 def _scaled_config(training: FinetuneConfig, config: CompareConfig, images: int, seed: int) -> ScaledConfig:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from autotailor.commands import answer
+from autotailor.commands.paths import given_path
 from autotailor.ir.errors import AutoTailorError
 
 
@@ -22,7 +23,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--device", required=True, metavar="NAME", help="a file of conf/device")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
-    parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration (conf)")
+    parser.add_argument("--conf", type=given_path, metavar="FOLDER", help="the configuration (conf)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--sysfs", type=PurePosixPath, default=PurePosixPath("/sys"), help=argparse.SUPPRESS)
     parser.set_defaults(run=run)

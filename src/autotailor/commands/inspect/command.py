@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
+from autotailor.commands.paths import given_path
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "Without --space, a space is proposed.",
     )
     parser.add_argument("source", help="an .onnx file, timm:NAME, or package.module:factory")
-    parser.add_argument("--space", type=Path, metavar="FILE", help="YAML with a space section (conf/model/*.yaml)")
+    parser.add_argument(
+        "--space", type=given_path, metavar="FILE", help="YAML with a space section (conf/model/*.yaml)"
+    )
     parser.add_argument("--yaml", action="store_true", help="print a configuration to edit instead of tables")
     parser.add_argument("--resolution", type=int, metavar="PIXELS", help="side of the images, for a PyTorch source")
     parser.add_argument(
@@ -43,13 +46,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "folding, behind every convolution with a bias, or nowhere",
     )
     weights = parser.add_mutually_exclusive_group()
-    weights.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source")
+    weights.add_argument(
+        "--weights", type=given_path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source"
+    )
     weights.add_argument(
         "--random-weights", action="store_true", help="do not fetch the weights of timm:NAME; the structure is the same"
     )
     parser.add_argument(
         "--data",
-        type=Path,
+        type=given_path,
         metavar="FOLDER",
         help="your pictures, one folder per class, or without folders where they have no labels: checks them, and adds "
         "them to --yaml",
@@ -61,7 +66,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--device", metavar="NAME", help="a file of conf/device: checks that its runtime can run every operator"
     )
-    parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration (conf)")
+    parser.add_argument("--conf", type=given_path, metavar="FOLDER", help="the configuration (conf)")
     parser.set_defaults(run=run)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotailor.commands import answer
+from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, address_of
 from autotailor.ir.errors import AutoTailorError
 
@@ -38,7 +39,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     infer.add_argument(
         "pictures",
         nargs="+",
-        type=Path,
+        type=given_path,
         metavar="PICTURE.npy",
         help="array [C, H, W] of NumPy, normalised as for training",
     )

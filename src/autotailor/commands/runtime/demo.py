@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_pool, pool_folder
 
 SECONDS = 16.0
@@ -38,7 +39,9 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="of one inference (default: 1.5 times what the largest takes here)",
     )
     parser.add_argument("--rate", type=float, default=0.0, help="inferences a second (default: without a pause)")
-    parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="of page and trace (default: .)")
+    parser.add_argument(
+        "--output", type=given_path, default=Path(), metavar="FOLDER", help="of page and trace (default: .)"
+    )
     parser.set_defaults(run=run)
 
 

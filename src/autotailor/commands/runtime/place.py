@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from autotailor.commands.paths import given_path
+
 INDEX = "pool.txt"
 FOLDER = "pool"
 
@@ -14,7 +16,7 @@ FOLDER = "pool"
 def add_pool(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a pool."""
     parser.add_argument(
-        "pool", type=Path, metavar="POOL", help="folder of a pool, or of a finished run (results/MODEL/DEVICE)"
+        "pool", type=given_path, metavar="POOL", help="folder of a pool, or of a finished run (results/MODEL/DEVICE)"
     )
 
 

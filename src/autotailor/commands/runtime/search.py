@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import FOLDER, add_address, address_of, pool_folder
 
 if TYPE_CHECKING:
@@ -42,10 +43,12 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "losing a request. Nothing is trained, and no latency measured, again; the search, the export of members and "
         "the evaluation of their accuracy take minutes at most on a small network.",
     )
-    parser.add_argument("folder", type=Path, metavar="RUN", help="folder of the finished run, results/MODEL/DEVICE")
+    parser.add_argument(
+        "folder", type=given_path, metavar="RUN", help="folder of the finished run, results/MODEL/DEVICE"
+    )
     add_address(parser, "--at", "where the server listens")
     parser.add_argument(
-        "--pool", type=Path, metavar="FOLDER", help="the pool that the server serves (default: that of the run)"
+        "--pool", type=given_path, metavar="FOLDER", help="the pool that the server serves (default: that of the run)"
     )
     parser.add_argument("--members", type=int, default=MORE, metavar="N", help=f"added at most (default: {MORE})")
     parser.add_argument(
@@ -71,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
     if options.members < 1:
         raise PoolError(f"--members {options.members}: expected how many members may be added, 1 or more")
     address = address_of(options)
-    pool = (pool_folder(options.pool) if options.pool else options.folder.expanduser() / FOLDER).resolve()
+    pool = (pool_folder(options.pool) if options.pool else options.folder / FOLDER).resolve()
     restore(pool)
     training = training_of(pool)
     opened = open_for_search(options.folder, is_trained=training is not None)

@@ -8,6 +8,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar=("NAME", "KEY=VALUE"),
         help="serve on this device, a file of conf/device, with overrides as in a run: device.cores=[0]",
     )
-    parser.add_argument("--conf", type=Path, metavar="FOLDER", help="the configuration of --device (conf)")
+    parser.add_argument("--conf", type=given_path, metavar="FOLDER", help="the configuration of --device (conf)")
     add_address(parser, "--listen", "where to listen")
     parser.add_argument(
         "--deadline-ms",
@@ -48,7 +49,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--sensors",
-        type=Path,
+        type=given_path,
         metavar="FOLDER",
         help="without --device: folder that holds the machine's proc and sys, where a container has them elsewhere (/)",
     )

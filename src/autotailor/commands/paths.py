@@ -1,0 +1,13 @@
+"""Paths as people write them on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def given_path(text: str) -> Path:
+    """A path, with a home folder in the place of a leading ``~``, which shells leave as it is behind ``=``."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # nobody has this home folder
+        return Path(text)

@@ -1,0 +1,41 @@
+"""A leading ``~`` is the home folder, wherever a person names a path."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autotailor.__main__ import COMMANDS
+from autotailor.commands.paths import given_path
+
+
+def test_the_home_folder_stands_for_a_leading_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert given_path("~/pools/mine") == tmp_path / "pools" / "mine"
+    assert given_path("of/~mine") == Path("of/~mine")
+    assert given_path("~nobody_has_this_name/pool") == Path("~nobody_has_this_name/pool")
+
+
+def test_every_command_reads_paths_so() -> None:
+    found = {(parser.prog, action.dest): action.type for parser in parsers() for action in parser._actions}
+    paths = [where for where, kind in found.items() if kind is given_path]
+    assert {where[1] for where in paths} >= {"pool", "output", "store", "space", "folder", "directory", "conf"}
+    assert Path not in found.values()
+
+
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    """The parsers of all commands and of their subcommands."""
+    whole = argparse.ArgumentParser(prog="autotailor")
+    offered = whole.add_subparsers()
+    for command in COMMANDS:
+        command.add_command(offered)
+    waiting = [whole]
+    while waiting:
+        parser = waiting.pop()
+        yield parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                waiting.extend(action.choices.values())
