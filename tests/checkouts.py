@@ -24,7 +24,7 @@ QUICK = {
     "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3, "evaluations": 2},
     "conf/finetune/mixed.yaml": {"epochs": 4},
     "conf/polish/default.yaml": {
-        "joint": {"epochs": 1, "lr_share": 0.5},
+        "joint": {"epochs": 1, "lr_share": 2.0},
         "rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}],
     },
     "conf/config.yaml": {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autotailor.finetuning.joint.config import JointConfig
+from autotailor.finetuning.joint.config import continued
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files.index import PRECISIONS
 from autotailor.sections import check_integers, check_numbers, read_section
@@ -56,4 +56,4 @@ class PoolConfig:
 
     def training(self, finetune: Mapping[str, Any]) -> dict[str, Any]:
         """The section of the training of the members, from the section ``finetune`` of the SuperNet's training."""
-        return JointConfig(self.epochs, self.lr_share).training(finetune)
+        return continued(finetune, self.epochs, self.lr_share * finetune["lr"])

@@ -99,7 +99,7 @@ def test_weights_that_cannot_be_fetched_are_refused_where_their_rule_will_run(
     config.check_named_code(thousand)
     config.fetch_teachers(thousand, {"pretrain", "compile", "finetune"} - {of})
     if of == "finetune":
-        alone = thousand["polish"] | {"joint": {"epochs": 0, "lr_share": 0.5}}
+        alone = thousand["polish"] | {"joint": {"epochs": 0, "lr_share": 2.0}}
         config.fetch_teachers(thousand | {"polish": alone}, {"polish"})
     config.fetch_teachers(composed(of, teacher="code_of_mine:good"), {rule})
     with pytest.raises(

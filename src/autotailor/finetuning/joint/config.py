@@ -19,21 +19,27 @@ class JointConfig:
 
     Attributes:
         epochs: of the training; 0 leaves it out.
-        lr_share: learning rate over that of ``finetune``; all else is as in ``finetune``.
+        lr_share: learning rate over that of polishing; all else is as in ``finetune``.
     """
 
     epochs: int = 0
-    lr_share: float = 0.5
+    lr_share: float = 2.0
 
     def __post_init__(self) -> None:
         where = place(self)
         check_integers(self, {"epochs": 0}, where, TrainingError)
         check_numbers(self, {"lr_share": 1e-6}, where, TrainingError)
 
-    def training(self, finetune: Mapping[str, Any]) -> dict[str, Any]:
-        """The section of this training, from the section ``finetune`` of the SuperNet's training."""
-        own = {"epochs": self.epochs, "lr": self.lr_share * finetune["lr"], "sort": False, "resume_from": None}
-        return {**finetune, **own}
+
+def continued(finetune: Mapping[str, Any], epochs: int, lr: float) -> dict[str, Any]:
+    """The section of a joint training.
+
+    Args:
+        finetune: the section of the training of the SuperNet, which has sorted the channels already.
+        epochs: of the joint training.
+        lr: its learning rate.
+    """
+    return {**finetune, "epochs": epochs, "lr": lr, "sort": False, "resume_from": None}
 
 
 def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -49,4 +55,5 @@ def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[
     joint = JointConfig(**polish.get("joint", {}))
     if not joint.epochs or not polish.get("rounds"):
         return None
-    return joint.training(finetune) | {key: polish[key] for key in OF_THE_JOB if key in polish}
+    of_training = continued(finetune, joint.epochs, joint.lr_share * polish["lr"])
+    return of_training | {key: polish[key] for key in OF_THE_JOB if key in polish}

@@ -9,7 +9,7 @@ import pytest
 
 from autotailor import config
 from autotailor.finetuning import FinetuneConfig, TrainingError
-from autotailor.finetuning.joint import JointConfig, before_race
+from autotailor.finetuning.joint import JointConfig, before_race, continued
 
 CONF = Path(__file__).parents[4] / "conf"
 
@@ -22,8 +22,8 @@ def sections(*overrides: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_all_but_epochs_and_rate_are_those_of_finetune() -> None:
     """A SuperNet that goes on is not sorted again, and not begun from another training's position."""
     _, finetune = sections()
-    found = JointConfig(epochs=3, lr_share=0.25).training({**finetune, "resume_from": "elsewhere.ckpt"})
-    own = {"epochs": 3, "lr": finetune["lr"] / 4, "sort": False, "resume_from": None}
+    found = continued({**finetune, "resume_from": "elsewhere.ckpt"}, 3, 2e-3)
+    own = {"epochs": 3, "lr": 2e-3, "sort": False, "resume_from": None}
     assert found == finetune | own
     assert FinetuneConfig.from_section(found).epochs == 3
 
@@ -33,7 +33,7 @@ def test_the_training_before_a_race_computes_where_the_race_does() -> None:
     found = before_race(polish, finetune)
     assert found is not None
     assert [found[key] for key in ("accelerator", "processes", "nodes", "workers")] == ["cuda", 2, 3, 1]
-    assert found["lr"] == finetune["lr"] * polish["joint"]["lr_share"]
+    assert found["lr"] == polish["lr"] * polish["joint"]["lr_share"]
     assert found["epochs"] == polish["joint"]["epochs"] > 0
 
 
