@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotailor.finetuning.joint.config import continued
+from autotailor.finetuning.training.config import LoopConfig
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files.index import PRECISIONS
 from autotailor.sections import check_integers, check_numbers, read_section
@@ -56,4 +57,4 @@ class PoolConfig:
 
     def training(self, finetune: Mapping[str, Any]) -> dict[str, Any]:
         """The section of the training of the members, from the section ``finetune`` of the SuperNet's training."""
-        return continued(finetune, self.epochs, self.lr_share * finetune["lr"])
+        return continued(finetune, self.epochs, self.lr_share * finetune.get("lr", LoopConfig.lr))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.training.config import LoopConfig
 from autotailor.sections import check_integers, check_numbers, place
 
 OF_THE_JOB = ("accelerator", "processes", "nodes", "workers")
@@ -55,5 +56,5 @@ def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[
     joint = JointConfig(**polish.get("joint", {}))
     if not joint.epochs or not polish.get("rounds"):
         return None
-    of_training = continued(finetune, joint.epochs, joint.lr_share * polish["lr"])
+    of_training = continued(finetune, joint.epochs, joint.lr_share * polish.get("lr", LoopConfig.lr))
     return of_training | {key: polish[key] for key in OF_THE_JOB if key in polish}

@@ -10,6 +10,7 @@ import pytest
 from autotailor import config
 from autotailor.finetuning import FinetuneConfig, TrainingError
 from autotailor.finetuning.joint import JointConfig, before_race, continued
+from autotailor.finetuning.polishing import PolishConfig
 
 CONF = Path(__file__).parents[4] / "conf"
 
@@ -46,6 +47,14 @@ def test_a_section_of_ones_own_that_does_not_know_the_key_has_none() -> None:
     polish, finetune = sections()
     del polish["joint"]
     assert before_race(polish, finetune) is None
+
+
+def test_a_section_of_ones_own_without_a_rate_has_that_of_every_training() -> None:
+    polish, finetune = sections("polish.joint.lr_share=3")
+    del polish["lr"]
+    found = before_race(polish, finetune)
+    assert found is not None
+    assert found["lr"] == pytest.approx(3 * PolishConfig.from_section(polish).lr)
 
 
 @pytest.mark.parametrize("values", [{"epochs": -1}, {"epochs": 1.5}, {"lr_share": 0.0}, {"lr_share": "half"}], ids=str)
