@@ -1,16 +1,16 @@
 """Measures what a joint training before polishing is worth: SubNets with weights of their own, after different epochs.
 
     python benchmarks/joint_polishing.py --plans 0:2:28 16:2:12 16:2:20
-    python benchmarks/joint_polishing.py --models resnet_digits --seeds 1 2 --networks --lut results/resnet_digits/host/lut.csv
+    python benchmarks/joint_polishing.py --models resnet_digits --seeds 1 2 --networks --lut LUT.csv
 
-A plan ``JOINT:SHARE:OWN`` trains candidates together for ``JOINT`` epochs at ``SHARE`` times ``polish.lr``, and then each
-of five SubNets for ``OWN`` epochs with weights of its own, as the rule ``polish`` does with one candidate for each
-budget. Networks of ``--networks`` arrive trained, as for ``learning_rates.py``: the five SubNets are spread over the MACs
-of thirty random ones, and are the candidates. Those of ``--models`` are networks of the zoo with the SuperNets of
-``fronts.py``: the SubNets are the best for 30, 40, 50, 60 and 80 % of the latency, and the three best of each budget are
-candidates. Accuracies are those of the test set, in percent; ``ahead`` is how many points the mean of the five is ahead
-of that of the first plan, paired by image and clustered by base image. ``images`` are those of polishing, an image counted
-once for each network that it is shown to. A training that was killed goes on from its checkpoint.
+A plan ``JOINT:SHARE:OWN`` trains candidates together for ``JOINT`` epochs at ``SHARE`` times ``polish.lr``, and then
+each of five SubNets for ``OWN`` epochs with weights of its own, as the rule ``polish`` does with one candidate for each
+budget. Networks of ``--networks`` arrive trained, as for ``learning_rates.py``: the five SubNets are spread over the
+MACs of thirty random ones, and are the candidates. Those of ``--models`` are networks of the zoo with the SuperNets of
+``fronts.py``: the SubNets are the best for 30, 40, 50, 60 and 80 % of the latency, and the three best of each budget
+are candidates. Accuracies are those of the test set, in percent; ``ahead`` is how many points the mean of the five is
+ahead of that of the first plan, paired by image and clustered by base image. ``images`` are those of polishing, an
+image counted once for each network that it is shown to. A training that was killed goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -110,9 +110,8 @@ def right(case: Case, plan: Plan) -> npt.NDArray[np.float64]:
     polished["rounds"] = [{"candidates": 1, "epochs": plan.own}]
     net, section = case.net, before_race(polished, case.sections["finetune"])
     if section is not None:
-        folder = case.folder / f"joint_{plan.joint}_{plan.lr_share:g}"
-        config = FinetuneConfig.from_section(section)
-        net = train_jointly(net, case.original, case.data, case.candidates, config, folder).net
+        folder, joint = case.folder / f"joint_{plan.joint}_{plan.lr_share:g}", FinetuneConfig.from_section(section)
+        net = train_jointly(net, case.original, case.data, case.candidates, joint, folder).net
     names = {str(number): [subnet] for number, subnet in enumerate(case.subnets)}
     untrained = {subnet.id: 0.0 for subnet in case.subnets}  # whatever polishing gives is taken
     config = PolishConfig.from_section(polished)
