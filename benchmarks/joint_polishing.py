@@ -46,8 +46,8 @@ BUDGETS = (30, 40, 50, 60, 80)
 """Percent of the latency."""
 COUNT = 5
 DRAWN = 30
-EPOCHS = 12
-"""Of the weight-shared training of a network that arrives trained."""
+EPOCHS, RATE = 12, 2e-3
+"""Of the weight-shared training of a network that arrives trained; the rate is the default of such networks."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,8 @@ def of_run(run: Run) -> Case:
 def of_subject(subject: Subject) -> Case:
     """A network that arrives trained."""
     sections = subject.configuration
-    rate = sections["finetune"]["lr"]
-    subject.shared(rate, EPOCHS)
-    net = autotailor.load(subject.folder / f"share_{EPOCHS}_{rate:g}.pt")
+    subject.shared(RATE, EPOCHS)
+    net = autotailor.load(subject.folder / f"share_{EPOCHS}_{RATE:g}.pt")
     drawn = sample_distinct(net.space, DRAWN, np.random.default_rng(1))
     ordered = sorted(drawn, key=lambda subnet: float(net.macs().predict(subnet.to_array())[0]))
     step = DRAWN // COUNT
