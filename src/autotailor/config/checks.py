@@ -9,6 +9,7 @@ from typing import Any
 from autotailor.agreement import check_classes
 from autotailor.config.errors import ConfigError
 from autotailor.config.named_code import check_named_code
+from autotailor.finetuning.joint import before_race
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -28,6 +29,7 @@ def check(config: Mapping[str, Any]) -> None:
         finetuning.PretrainConfig.from_section(config["model"]["pretrain"])
     finetuning.FinetuneConfig.from_section(config["finetune"])
     polishing.PolishConfig.from_section(config["polish"])
+    check_joint(config)
     PoolConfig.from_section(config["pool"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
@@ -43,6 +45,26 @@ def check(config: Mapping[str, Any]) -> None:
     data.check(config["data"])
     check_classes(config["model"], config["data"])
     check_named_code(config)
+
+
+def check_joint(config: Mapping[str, Any]) -> None:
+    """Refuses a training before the race with parameters that cannot be together; the race comes after hours.
+
+    Raises:
+        ConfigError: the processes of ``polish`` cannot train with the parameters of ``finetune``.
+    """
+    from autotailor import finetuning
+
+    section = before_race(config["polish"], config["finetune"])
+    if section is None:
+        return
+    try:
+        finetuning.FinetuneConfig.from_section(section)
+    except finetuning.TrainingError as error:
+        raise ConfigError(
+            f"polish.joint trains with the parameters of finetune in the processes of polish: {error}, or set "
+            "polish.joint.epochs to 0"
+        ) from error
 
 
 def check_space(model: Mapping[str, Any]) -> None:
@@ -157,12 +179,14 @@ def check_compilers(config: Mapping[str, Any]) -> None:
     Raises:
         CompilationError: it cannot.
     """
-    asked = [name for name in ("finetune", "polish") if config[name].get("compile") is True]
-    for name in asked:
-        from autotailor.compute.accelerator import resolve
-        from autotailor.compute.compilation import check_compiler
+    joint = before_race(config["polish"], config["finetune"])
+    sections = [("finetune", config["finetune"]), ("polish", config["polish"]), ("finetune", joint or {})]
+    for name, section in sections:
+        if section.get("compile") is True:
+            from autotailor.compute.accelerator import resolve
+            from autotailor.compute.compilation import check_compiler
 
-        check_compiler(resolve(config[name]["accelerator"]), f"{name}.compile")
+            check_compiler(resolve(section["accelerator"]), f"{name}.compile")
 
 
 def check_device(*configs: Mapping[str, Any]) -> None:

@@ -86,6 +86,15 @@ def test_a_checkpoint_to_go_on_from_is_looked_for_before_any_work() -> None:
             config.check(composed)
 
 
+def test_a_joint_training_that_cannot_be_is_refused_before_any_work() -> None:
+    uneven = ["polish.processes=3", "polish.batch_size=63"]
+    composed = config.compose(CONF, "resnet_digits", "host", uneven)
+    with pytest.raises(ConfigError, match=r"^polish\.joint .*: finetune\.batch_size: .* 3 processes; .*epochs to 0$"):
+        config.check(composed)
+    config.check(config.compose(CONF, "resnet_digits", "host", [*uneven, "finetune.batch_size=63"]))
+    config.check(config.compose(CONF, "resnet_digits", "host", [*uneven, "polish.joint.epochs=0"]))
+
+
 def test_training_from_scratch_needs_a_network_in_pytorch_and_a_section(tmp_path: Path) -> None:
     (tmp_path / "mine.onnx").touch()
     with pytest.raises(ConfigError, match=r"set weights to null"):
@@ -168,6 +177,17 @@ def test_a_machine_that_cannot_compile_networks_is_found_before_any_work(monkeyp
             config.check_compilers(composed)
     config.check_compilers(config.compose(CONF, "resnet_digits", "host"))
     config.check_compilers(config.compose(CONF, "resnet_digits", "host", ["polish=none"]))
+
+
+def test_what_the_joint_training_compiles_is_asked_of_the_accelerator_of_polish(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    monkeypatch.setattr("autotailor.compute.accelerator.resolve", lambda name: name)
+    monkeypatch.setattr("autotailor.compute.compilation.check_compiler", lambda *given: asked.append(given))
+    chosen = ["finetune.compile=true", "finetune.accelerator=cpu", "polish.accelerator=cuda"]
+    config.check_compilers(config.compose(CONF, "resnet_digits", "host", chosen))
+    assert asked == [("cpu", "finetune.compile"), ("cuda", "finetune.compile")]
 
 
 def test_a_table_stands_for_a_device_that_is_away() -> None:
