@@ -46,17 +46,19 @@ class Purpose:
     """What a SuperNet is trained on for, in the words of messages.
 
     Attributes:
-        rule: that trains; the checkpoint is named after it.
+        rule: that trains.
         section: of the configuration, which has ``epochs`` and ``lr_share``.
         subnets: what the SubNets are called.
+        title: of the progress bar and of messages; the checkpoint is named after it.
     """
 
     rule: str
     section: str
     subnets: str
+    title: str
 
 
-POOL = Purpose("train_pool", "pool", "members")
+POOL = Purpose("train_pool", "pool", "members", "train_pool")
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def train_jointly(
     strategy = Listed(subnets, config.subnets)
     watch = watch_subnets(module, data, config, None, record, subnets)
     stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)
-    path, others = Path(workdir) / f"{purpose.rule}.ckpt", [teacher.network.state_dict()]
+    path, others = Path(workdir) / f"{purpose.title}.ckpt", [teacher.network.state_dict()]
     try:
         history = train_shared(net, module, data, stream, config, teacher, strategy, watch, path, others)
     except DivergenceError as error:

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Weights = Mapping[str, npt.NDArray[Any]]
-CANDIDATES = Purpose("polish", "polish.joint", "candidates")
+CANDIDATES = Purpose("polish", "polish.joint", "candidates", "polish.joint")
+JOINT = "joint"
+"""What the names of its metrics begin with."""
 COLUMNS = ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error")
 
 
@@ -130,6 +132,15 @@ def polish(
     return race.result(), pd.DataFrame(race.rows, columns=list(COLUMNS))
 
 
+def _named(record: Record) -> Record:
+    """A record whose metrics say that they are of the joint training, and not of the rounds after it."""
+
+    def named(metrics: Mapping[str, float], epoch: int) -> None:
+        record({key if key == "epoch" else f"{JOINT}/{key}": value for key, value in metrics.items()}, epoch)
+
+    return named
+
+
 class _Race:
     """The state between rounds: accuracies and weights of the SubNets of the last round."""
 
@@ -158,7 +169,7 @@ class _Race:
         if not entrants:
             return
         result = train_jointly(
-            self._net, self._original, self._data, entrants, config, self._workdir, record, CANDIDATES
+            self._net, self._original, self._data, entrants, config, self._workdir, _named(record), CANDIDATES
         )
         logger.info("polish: %s", result.said(self._data.score.name, CANDIDATES.subnets))
         if result.gain > 0:

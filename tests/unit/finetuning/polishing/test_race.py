@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -110,9 +111,11 @@ def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_
     joint: FinetuneConfig,
     tiny: DataSplits,
     tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A race at next to no rate shows what it began with; killed in any training, it ends in the same bits."""
     config = replace(config, lr=1e-30)
+    caplog.set_level(logging.INFO)
     recorded: list[Mapping[str, float]] = []
     found, table = polish(
         resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path / "whole", None, joint,
@@ -127,7 +130,9 @@ def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_
     pd.testing.assert_series_equal(
         first["accuracy_before"], together["accuracy_validation"][first.index], check_names=False
     )
-    assert len(recorded) == 6
+    assert [values["epoch"] for values in recorded] == [*range(6)]
+    assert all(key == "epoch" or key.startswith("joint/") for values in recorded for key in values)
+    assert "polish.joint: epoch 6 of 6, loss " in caplog.text
     alike = entrants(contests, together.index)
     shared = train_jointly(resnet_net, resnet_net, tiny, alike, joint, tmp_path / "alone").net
     for each in found.values():
