@@ -170,8 +170,8 @@ def train_jointly(
     if found.gain > 0:
         return found
     logger.warning(
-        "%s: the mean accuracy of the %s was %.1f %% with the weights that all SubNets share, and is %.1f %% after the "
+        "%s: the mean %s of the %s was %.1f %% with the weights that all SubNets share, and is %.1f %% after the "
         "training, so that the former stay; lower %s.lr_share, or set %s.epochs to 0",
-        *(purpose.rule, purpose.subnets, *found.means, purpose.section, purpose.section),
+        *(purpose.rule, data.score.name, purpose.subnets, *found.means, purpose.section, purpose.section),
     )
     return replace(found, net=net)

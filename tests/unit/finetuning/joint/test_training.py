@@ -101,11 +101,13 @@ def test_an_interrupted_training_ends_in_the_same_bits(train: Train) -> None:
 
 
 def test_a_training_in_vain_leaves_the_weights_that_all_share(
-    train: Train, finetuned: FinetuneResult, caplog: pytest.LogCaptureFixture
+    train: Train, finetuned: FinetuneResult, tiny: DataSplits, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = train("", epochs=1, lr=1e-30)
+    """Where the labels are the original network's answers, the warning calls the share of right ones agreement."""
+    result = train("", replace(tiny, labelled=False), epochs=1, lr=1e-30)
     assert result.gain == 0
     assert result.net is finetuned.net
+    assert "train_pool: the mean agreement of the members was " in caplog.text
     assert "lower pool.lr_share, or set pool.epochs to 0" in caplog.text
 
 
