@@ -245,6 +245,13 @@ def counted(finished: Path, results: Path) -> Path:
     return results / "macs"
 
 
+def test_a_race_without_a_joint_training_before_it_depends_on_none(counted: Path, results: Path) -> None:
+    """Runs of before, which knew no joint training, can be kept."""
+    host = results / DEVICE
+    alone, both = (json.loads((f / "provenance" / "polish.json").read_text())["lineage"] for f in (counted, host))
+    assert both.keys() - alone.keys() >= {"polish_joint", "polish_joint_content"}
+
+
 def test_without_a_device_budgets_limit_macs(counted: Path, results: Path) -> None:
     pareto, candidates, summary = (pd.read_csv(counted / f"{name}.csv") for name in ("pareto", "candidates", "summary"))
     for table in (pareto, candidates, summary):

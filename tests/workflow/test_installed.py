@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 import checkouts
 import documents
 import strangers
+from autotailor import artifacts
 
 pytestmark = [pytest.mark.sweep, pytest.mark.timeout(3000)]
 PARTS = (
@@ -121,6 +123,11 @@ def test_the_installed_package_runs_a_project_to_the_end(installed: Installation
     assert str(results / "report.html") in re.sub(r"\s", "", said)
     assert (pd.read_csv(results / "summary.csv")["latency_ms_measured"] > 0).all()
     assert len(list(results.glob("exports/*/verification.json"))) == 4
+    lineage, configuration = (
+        json.loads((results / f).read_text()) for f in ("provenance/polish.json", "configuration.json")
+    )
+    del configuration["polish"]["joint"]
+    assert lineage["lineage"]["polish"] == artifacts.digest(configuration["polish"])
     assert "Nothing to be done" in installed.must(f"autotailor run -n {settings}", demo)
     assert sorted(path.name for path in installed.folder.iterdir()) == ["demo", "venv"]
 

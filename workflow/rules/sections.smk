@@ -7,6 +7,8 @@ from autotailor.pool.config import PoolConfig
 PLANNED = STATE / "contents"
 RUNTIME = ("name", "transport", "runtime", "precision", "fusion", "options")
 NETWORK = ("name", "source", "resolution", "num_classes", "batch_norm")
+# What a rule is not told of where it is None, so that runs of before, which have no such section, can be kept.
+OPTIONAL = ("polish_joint",)
 
 
 @functools.cache
@@ -26,6 +28,7 @@ def slices(pair):
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device
         ),
+        "polish": {key: found["polish"][key] for key in found["polish"] if key != "joint"},
         "polish_joint": before_race(found["polish"], found["finetune"]),
         "train_pool": pool.training(found["finetune"]),
         "members": {"members": pool.members, "slowdown": pool.slowdown},
@@ -53,7 +56,7 @@ CONTENTS = {
     "data": data.fingerprint,
     "finetune": contents.training_content,
     "polish": contents.training_content,
-    "polish_joint": lambda joint: joint and contents.training_content(joint),
+    "polish_joint": contents.training_content,
     "train_pool": contents.training_content,
     "network": lambda network: contents.network_content(network["source"]),
     "weights": weights_content,
@@ -86,10 +89,11 @@ def sections(*names):
     def value(wildcards):
         pair = pair_of(wildcards)
         known = slices(pair)
-        found = {name: known[name] for name in names if name != "kept"}
+        absent = {name for name in OPTIONAL if known[name] is None}
+        found = {name: known[name] for name in names if name not in {"kept", *absent}}
         found |= {
             f"{name}_content": content(name, known[name])
-            for name in names
+            for name in found
             if name in CONTENTS
         }
         return found | ({"kept": kept(pair)} if "kept" in names else {})

@@ -13,7 +13,7 @@ with stage(snakemake, is_training=True) as this:
     candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
     splits = accuracy.with_labels(data.load(this.params["data"]), original, this.params["polish"]["accelerator"])
     this.uses(splits, "train", "validation")
-    joint = this.params["polish_joint"]
+    joint = this.params.get("polish_joint")
     chosen, table = polishing.polish(
         net,
         original,
