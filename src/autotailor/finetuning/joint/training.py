@@ -102,7 +102,8 @@ class JointResult:
     def said(self, score: str, subnets: str = POOL.subnets) -> str:
         """One sentence on the result; ``score`` names the share of right answers."""
         before, after = self.means
-        return f"mean {score} of {len(self.before)} {subnets} on the validation set: {before:.1f} %, then {after:.1f} %"
+        whose = f"the {subnets} ({len(self.before)})"
+        return f"mean {score} of {whose} on the validation set: {before:.1f} %, then {after:.1f} %"
 
 
 def train_jointly(

@@ -133,6 +133,7 @@ def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_
     assert [values["epoch"] for values in recorded] == [*range(6)]
     assert all(key == "epoch" or key.startswith("joint/") for values in recorded for key in values)
     assert "polish.joint: epoch 6 of 6, loss " in caplog.text
+    assert f"polish: mean accuracy of the candidates ({len(together)}) on the validation set: " in caplog.text
     alike = entrants(contests, together.index)
     shared = train_jointly(resnet_net, resnet_net, tiny, alike, joint, tmp_path / "alone").net
     for each in found.values():
