@@ -33,6 +33,8 @@ from autotailor.project import places
 Section = dict[str, Any]
 SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
 """Keys of the top level that hold for every training which names none of its own."""
+COMPOSING = " raised while composing config:"
+"""How the first line of Hydra's message on a file ends whose values do not fit those of the file that it builds on."""
 
 
 class OwnConfiguration(SearchPathPlugin):  # type: ignore[misc]
@@ -155,6 +157,12 @@ def _with_cause(error: Exception) -> str:
         return (
             f"{error.full_key} takes the value of {missing[1]}, which no file gives: write {key or group} into the "
             f"file of the {group}, as the others of {group}/ have it"
+        )
+    first, *rest = str(error).strip().splitlines() or [""]
+    if isinstance(error, ConfigCompositionException) and first.endswith(COMPOSING) and rest:
+        return (
+            f"{first.partition(':')[0]}: {rest[0]}; a file that builds on another one (defaults) changes values and "
+            f"keys of mappings, and gives no list in the place of a mapping, nor a mapping in that of a list"
         )
     if not isinstance(error, ConfigCompositionException) or not isinstance(error.__cause__, OmegaConfBaseException):
         return first_line(error)

@@ -162,3 +162,10 @@ def test_a_file_that_lacks_what_others_need_is_told_so(content: str, told: str, 
     (tmp_path / "model" / "mine.yaml").write_text(content)
     with pytest.raises(ConfigError, match=told):
         config.compose(tmp_path, "mine", "host")
+
+
+def test_a_list_in_the_place_of_a_mapping_is_told_with_the_file_that_has_it(tmp_path: Path) -> None:
+    (tmp_path / "polish").mkdir()
+    (tmp_path / "polish" / "mine.yaml").write_text("defaults: [default@_here_, _self_]\njoint: [1, 2]\n")
+    with pytest.raises(ConfigError, match=r"In 'polish/mine': Cannot merge .* no list in the place of a mapping"):
+        config.compose(tmp_path, "resnet_digits", "host", ["polish=mine"])
