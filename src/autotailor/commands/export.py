@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_path
+from autotailor.commands.paths import given_path, given_text
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
@@ -29,6 +29,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument(
         "--subnet",
+        type=given_text,
         metavar="NAME|ID|FILE|JSON",
         help="one SubNet: an export (budget_02), which keeps its weights, an id of pareto.csv or candidates.csv, a "
         "file such as subnet.json, or an assignment",

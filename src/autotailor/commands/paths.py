@@ -11,3 +11,10 @@ def given_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:  # nobody has this home folder
         return Path(text)
+
+
+def given_text(text: str) -> str:
+    """A text that may be a path, beside names or behind ``unix:``; a leading ``~`` of the path is the home folder."""
+    kind = "unix:" if text.startswith("unix:") else ""
+    rest = text.removeprefix(kind)
+    return f"{kind}{given_path(rest)}" if rest.startswith("~") else text

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
+from autotailor.commands.paths import given_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--subnet",
         action="append",
+        type=given_text,
         metavar="NAME|ID|FILE|JSON",
         help="an export (budget_02, largest), smallest, an id of pareto.csv or candidates.csv, a file such as "
         "subnet.json, or an assignment such as '{\"resolution\": 24}'; may be repeated; default: all exports",

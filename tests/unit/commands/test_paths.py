@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotailor.__main__ import COMMANDS
-from autotailor.commands.paths import given_path
+from autotailor.commands.paths import given_path, given_text
 
 
 def test_the_home_folder_stands_for_a_leading_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -19,11 +19,22 @@ def test_the_home_folder_stands_for_a_leading_tilde(monkeypatch: pytest.MonkeyPa
     assert given_path("~nobody_has_this_name/pool") == Path("~nobody_has_this_name/pool")
 
 
+def test_a_text_that_may_be_a_path_is_read_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert given_text("~/subnet.json") == f"{tmp_path}/subnet.json"
+    assert given_text("unix:~/pool.sock") == f"unix:{tmp_path}/pool.sock"
+    assert [given_text(text) for text in ("largest", '{"depth": 1}', "tcp:7", "unix:a//b")] == [
+        "largest", '{"depth": 1}', "tcp:7", "unix:a//b",
+    ]  # fmt: skip
+
+
 def test_every_command_reads_paths_so() -> None:
     found = {(parser.prog, action.dest): action.type for parser in parsers() for action in parser._actions}
     paths = [where for where, kind in found.items() if kind is given_path]
     assert {where[1] for where in paths} >= {"pool", "output", "store", "space", "folder", "directory", "conf"}
     assert Path not in found.values()
+    assert {where[1] for where, kind in found.items() if kind is given_text} == {"subnet", "address"}
+    assert found["autotailor export", "subnet"] is found["autotailor predict", "subnet"] is given_text
 
 
 def parsers() -> Iterator[argparse.ArgumentParser]:

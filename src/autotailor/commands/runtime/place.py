@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from autotailor.commands.paths import given_path
+from autotailor.commands.paths import given_path, given_text
 
 INDEX = "pool.txt"
 FOLDER = "pool"
@@ -25,6 +25,7 @@ def add_address(parser: argparse.ArgumentParser, flag: str, said: str) -> None:
     parser.add_argument(
         flag,
         dest="address",
+        type=given_text,
         metavar="ADDRESS",
         help=f"{said}: unix:PATH, or tcp:PORT on this machine's loopback (default: a socket of this user)",
     )
