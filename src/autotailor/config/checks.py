@@ -97,7 +97,7 @@ def check_cost(config: Mapping[str, Any]) -> None:
         device = profiling.DeviceConfig.from_section(section)
         needs_energy = search.ENERGY in search.named_in(budgets)
         if lut:
-            if not Path(lut).is_file():
+            if not Path(lut).expanduser().is_file():
                 raise ConfigError(
                     f"profile.lut: no file {Path(lut).resolve()}; name a lut.csv that the rule profile has made, or "
                     "leave lut=... out"

@@ -130,8 +130,9 @@ def test_budgets_of_several_limits_are_checked_before_any_work(
     config.validate(composed, SCHEMA, "conf")
     config.check(composed)
     monkeypatch.setattr("autotailor.profiling.read_table", lambda path, device: LUT(()))
+    monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "lut.csv").touch()
-    composed["profile"]["lut"] = str(tmp_path / "lut.csv")
+    composed["profile"]["lut"] = "~/lut.csv"
     with pytest.raises(ConfigError, match=r"limits energy, and .*lut\.csv holds none \(column energy_mj\)"):
         config.check(composed)
     composed["profile"]["lut"] = None
