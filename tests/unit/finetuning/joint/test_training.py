@@ -72,7 +72,7 @@ def test_members_gain_and_share_the_weights_of_one_network(
     document = result.document()
     assert document["is_better"]
     assert document["accuracy_validation"][members[0].id]["after"] == result.after[members[0].id]
-    assert "of 2 members on the validation set" in result.said("accuracy")
+    assert "of the members (2) on the validation set" in result.said("accuracy")
 
 
 def test_only_members_and_the_largest_subnet_are_trained(
