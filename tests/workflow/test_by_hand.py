@@ -33,6 +33,12 @@ def test_the_snakemake_object_of_a_rule_is_there_to_look_at(tmp_path: Path) -> N
     assert not (tmp_path / ".snakemake" / "runs.lock").exists()
 
 
+def test_a_race_gets_the_threads_of_the_joint_training_before_it(tmp_path: Path) -> None:
+    wide = "overrides=[workers=1,finetune.threads=2,polish.joint.epochs=1]"
+    said = by_hand(tmp_path, "polish", "--config", wide, typed="print('threads:', snakemake.threads)")
+    assert said.endswith("threads: 2\n")
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which the rule compile was run by hand."""

@@ -188,8 +188,10 @@ def finetuning_threads(wildcards):
 
 
 def polishing_threads(wildcards):
-    """Threads of the race of SubNets with weights of their own."""
-    return max(sharing_threads(wildcards), together(settings(wildcards)["polish"]))
+    """Threads of the race of SubNets with weights of their own, and of the joint training before it."""
+    found = settings(wildcards)
+    joint = before_race(found["polish"], found["finetune"]) or {}
+    return max(sharing_threads(wildcards), together(found["polish"]), together(joint))
 
 
 # One device serves one job at a time. Two files of conf/device that describe one board share a resource.
