@@ -12,6 +12,8 @@ from autotailor.sections import check_integers, check_numbers, place
 
 OF_THE_JOB = ("accelerator", "processes", "nodes", "workers")
 """Parameters that one job can have but once."""
+SAME = {"adamw_fused": "adamw"}
+"""Optimizers that differ by rounding alone."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class JointConfig:
 
     Attributes:
         epochs: of the training; 0 leaves it out.
-        lr_share: learning rate over that of polishing; all else is as in ``finetune``.
+        lr_share: learning rate over that of polishing, for whose optimizer it is; all else is as in ``finetune``.
     """
 
     epochs: int = 0
@@ -57,4 +59,12 @@ def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[
     if not joint.epochs or not polish.get("rounds"):
         return None
     of_training = continued(finetune, joint.epochs, joint.lr_share * polish.get("lr", LoopConfig.lr))
-    return of_training | {key: polish[key] for key in OF_THE_JOB if key in polish}
+    of_training |= {key: polish[key] for key in OF_THE_JOB if key in polish}
+    return of_training | {"optimizer": _optimizer(polish, finetune)}
+
+
+def _optimizer(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> str:
+    """That of ``polish``, whose rate it is; where that of ``finetune`` is the same but for rounding, the latter."""
+    of_race, of_supernet = (str(each.get("optimizer", LoopConfig.optimizer)) for each in (polish, finetune))
+    is_same = SAME.get(of_race, of_race) == SAME.get(of_supernet, of_supernet)
+    return of_supernet if is_same else of_race

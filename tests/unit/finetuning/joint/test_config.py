@@ -38,6 +38,17 @@ def test_the_training_before_a_race_computes_where_the_race_does() -> None:
     assert found["epochs"] == polish["joint"]["epochs"] > 0
 
 
+@pytest.mark.parametrize(
+    ("of_race", "of_supernet", "expected"),
+    [("sgd", "adamw_fused", "sgd"), ("adamw", "sgd", "adamw"), ("adamw", "adamw_fused", "adamw_fused")],
+)
+def test_the_rate_of_the_race_is_that_of_its_optimizer(of_race: str, of_supernet: str, expected: str) -> None:
+    polish, finetune = sections(f"polish.optimizer={of_race}", f"finetune.optimizer={of_supernet}")
+    found = before_race(polish, finetune)
+    assert found is not None
+    assert found["optimizer"] == expected
+
+
 @pytest.mark.parametrize("overrides", [("polish.joint.epochs=0",), ("polish=none",)], ids=" ".join)
 def test_there_is_none_without_epochs_or_without_a_race(overrides: tuple[str, ...]) -> None:
     assert before_race(*sections(*overrides)) is None
