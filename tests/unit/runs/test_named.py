@@ -38,12 +38,15 @@ def test_an_export_of_the_run_keeps_its_weights(
 
 
 def test_another_subnet_is_evaluated_and_races_alone(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The joint training before the race is that of the run, in one process as the race."""
     ids = {subnet.id for subnet in run.subnets.exported.values()}
     other = next(id_ for id_ in pd.read_csv(run.folder.file("pareto.csv"), dtype=str)["subnet"] if id_ not in ids)
     contests: dict[str, Any] = {}
+    before: list[Any] = []
 
-    def race(net: Any, original: Any, data: Any, contest: Any, inherited: Any, *_: Any) -> Any:
+    def race(net: Any, original: Any, data: Any, contest: Any, inherited: Any, *_: Any, joint: Any) -> Any:
         contests.update(contest)
+        before.append(joint)
         (subnet,) = contest[choice.EXPORT]
         weights = net.slice(subnet).weights
         return {choice.EXPORT: named.polishing.Polished(subnet, inherited[subnet.id], 60.0, weights, 9)}, pd.DataFrame()
@@ -51,10 +54,14 @@ def test_another_subnet_is_evaluated_and_races_alone(run: Run, tmp_path: Path, m
     def measure(net: Any, data: Any, subnets: Any, *_: Any) -> Any:
         return {subnet.id: Measured.alone(50.0, 0.5) for subnet in subnets}
 
+    section: Any = run.configuration["polish"]
+    for key, value in (("joint", {"epochs": 3}), ("processes", 2)):
+        monkeypatch.setitem(section, key, value)
     monkeypatch.setattr(named.polishing, "polish", race)
     monkeypatch.setattr(choice.sensitivity, "measure_accuracies", measure)
     polished = take(run, other, tmp_path, polish=True)
     assert [subnet.id for subnet in contests[choice.EXPORT]] == [other]
+    assert [(joint.epochs, joint.world) for joint in before] == [(3, 1)]
     assert (polished.exported.weights, polished.inherited, polished.polished) == ("polished", 50.0, 60.0)
     contests.clear()
     inherited = take(run, other, tmp_path, polish=False)
