@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotailor.finetuning.joint import train_jointly
+from autotailor.finetuning.polishing.race import CANDIDATES
 from autotailor.ir.supernet import SuperNet
 from controls.budgets import Contest
 from controls.run import Run
@@ -33,5 +34,7 @@ def begin(run: Run, contests: Mapping[int, Contest]) -> Start:
         return Start(run.net, known)
     count = run.polish.rounds[0].candidates
     entrants = list(dict.fromkeys(subnet for contest in contests.values() for subnet in contest.first(count)))
-    found = train_jointly(run.net, run.compiled, run.data, entrants, run.joint, run.folder / "polish_joint")
+    found = train_jointly(
+        run.net, run.compiled, run.data, entrants, run.joint, run.folder / "polish_joint", purpose=CANDIDATES
+    )
     return Start(found.net, found.after, found.images) if found.gain > 0 else Start(run.net, known)
