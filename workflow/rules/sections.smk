@@ -28,7 +28,9 @@ def slices(pair):
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device
         ),
-        "polish": {key: found["polish"][key] for key in found["polish"] if key != "joint"},
+        "polish": {
+            key: found["polish"][key] for key in found["polish"] if key != "joint"
+        },
         "polish_joint": before_race(found["polish"], found["finetune"]),
         "train_pool": pool.training(found["finetune"]),
         "members": {"members": pool.members, "slowdown": pool.slowdown},
