@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from autotailor.finetuning import DistillationConfig, FinetuneConfig, TrainingEr
 from autotailor.finetuning.joint import train_jointly
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
 from autotailor.finetuning.polishing.race import COLUMNS
+from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.space.subnet import SubNet
 from training import equal
@@ -103,7 +104,8 @@ def joint(config: PolishConfig) -> FinetuneConfig:
     )  # fmt: skip
 
 
-def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_shared(
+@pytest.fixture
+def hold(
     resnet_net: autotailor.SuperNet,
     contests: Contests,
     inherited: Mapping[str, float],
@@ -111,16 +113,35 @@ def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_
     joint: FinetuneConfig,
     tiny: DataSplits,
     tmp_path: Path,
+) -> Callable[..., Race]:
+    """``hold(folder)``: a race after a joint training; at next to no rate it shows what it began with."""
+
+    def run(
+        folder: str,
+        data: DataSplits = tiny,
+        lr: float = 1e-30,
+        lr_together: float = joint.lr,
+        record: Record = no_record,
+    ) -> Race:
+        race, before = replace(config, lr=lr), replace(joint, lr=lr_together)
+        return polish(resnet_net, resnet_net, data, contests, inherited, race, tmp_path / folder, None, before, record)
+
+    return run
+
+
+def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_shared(
+    hold: Callable[..., Race],
+    resnet_net: autotailor.SuperNet,
+    contests: Contests,
+    inherited: Mapping[str, float],
+    joint: FinetuneConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A race at next to no rate shows what it began with; killed in any training, it ends in the same bits."""
-    config = replace(config, lr=1e-30)
     caplog.set_level(logging.INFO)
     recorded: list[Mapping[str, float]] = []
-    found, table = polish(
-        resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path / "whole", None, joint,
-        lambda values, step: recorded.append(values),
-    )  # fmt: skip
+    found, table = hold("race", record=lambda values, step: recorded.append(values))
     together, first = (table[table["round"] == number].set_index("subnet") for number in (0, 1))
     assert set(first.index) <= set(together.index)
     assert set(together["epochs"]) == {6}
@@ -142,30 +163,23 @@ def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_
         kernels = {name: weight for name, weight in shared.slice(each.subnet).weights.items() if weight.ndim == 4}
         assert kernels
         assert all(np.array_equal(each.weights[name], kernel) for name, kernel in kernels.items())
+
+
+def test_a_race_that_was_killed_in_or_behind_the_joint_training_ends_in_the_same_bits(
+    hold: Callable[..., Race],
+) -> None:
     for fail_at in ((10_001, 1), (10_006, 1)):
-        data = tiny_data.splits(fail_at=fail_at)
         with pytest.raises(KeyboardInterrupt):
-            polish(resnet_net, resnet_net, data, contests, inherited, config, tmp_path / "killed", None, joint)
-    again, same_table = polish(
-        resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path / "killed", None, joint
-    )
-    pd.testing.assert_frame_equal(same_table, table)
-    assert all(equal(state(again[name]), state(each)) for name, each in found.items())
+            hold("killed", tiny_data.splits(fail_at=fail_at), lr=2e-3)
+    (found, table), (whole, same) = hold("killed", lr=2e-3), hold("whole", lr=2e-3)
+    pd.testing.assert_frame_equal(table, same)
+    assert all(equal(state(found[name]), state(each)) for name, each in whole.items())
 
 
 def test_candidates_do_not_begin_with_weights_that_are_no_better(
-    race: Race,
-    resnet_net: autotailor.SuperNet,
-    contests: Contests,
-    inherited: Mapping[str, float],
-    config: PolishConfig,
-    joint: FinetuneConfig,
-    tiny: DataSplits,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    hold: Callable[..., Race], race: Race, config: PolishConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vain = replace(joint, lr=1e-30)
-    found, table = polish(resnet_net, resnet_net, tiny, contests, inherited, config, tmp_path, None, vain)
+    found, table = hold("vain", lr=config.lr, lr_together=1e-30)
     assert "lower polish.joint.lr_share, or set polish.joint.epochs to 0" in caplog.text
     pd.testing.assert_frame_equal(table, race[1])
     assert all(equal(state(found[name]), state(each)) for name, each in race[0].items())
