@@ -34,8 +34,7 @@ import autotailor
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.evaluation import correctness
 from autotailor.data.splits import DataSplits
-from autotailor.finetuning import FinetuneConfig
-from autotailor.finetuning.joint import before_race, train_jointly
+from autotailor.finetuning.joint import config_before_race, train_jointly
 from autotailor.finetuning.polishing import PolishConfig, polish
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.space.subnet import SubNet, sample_distinct
@@ -107,9 +106,9 @@ def right(case: Case, plan: Plan) -> npt.NDArray[np.float64]:
     """Whether the polished SubNets are right on the test set, ``[SubNets, images]``, percent."""
     polished = {**case.sections["polish"], "joint": {"epochs": plan.joint, "lr_share": plan.lr_share}}
     polished["rounds"] = [{"candidates": 1, "epochs": plan.own}]
-    net, section = case.net, before_race(polished, case.sections["finetune"])
-    if section is not None:
-        folder, joint = case.folder / f"joint_{plan.joint}_{plan.lr_share:g}", FinetuneConfig.from_section(section)
+    net, joint = case.net, config_before_race(polished, case.sections["finetune"])
+    if joint is not None:
+        folder = case.folder / f"joint_{plan.joint}_{plan.lr_share:g}"
         net = train_jointly(net, case.original, case.data, case.candidates, joint, folder).net
     names = {str(number): [subnet] for number, subnet in enumerate(case.subnets)}
     untrained = {subnet.id: 0.0 for subnet in case.subnets}  # whatever polishing gives is taken

@@ -17,7 +17,7 @@ from autotailor import artifacts, config, data, finetuning, profiling
 from autotailor.compiler.sources.network import create_network
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.external_teacher import Teacher
-from autotailor.finetuning.joint import before_race
+from autotailor.finetuning.joint import config_before_race
 from autotailor.finetuning.polishing import PolishConfig
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.space.metric import Metric
@@ -116,8 +116,7 @@ class Run:
     @cached_property
     def joint(self) -> finetuning.FinetuneConfig | None:
         """Parameters of the joint training before polishing; None where there is none."""
-        section = before_race(self.configuration["polish"], self.configuration["finetune"])
-        return None if section is None else finetuning.FinetuneConfig.from_section(section)
+        return config_before_race(self.configuration["polish"], self.configuration["finetune"])
 
     @cached_property
     def net(self) -> SuperNet:

@@ -9,7 +9,8 @@ from typing import Any
 from autotailor.agreement import check_classes
 from autotailor.config.errors import ConfigError
 from autotailor.config.named_code import check_named_code
-from autotailor.finetuning.joint import before_race
+from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.joint import before_race, config_before_race
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -53,14 +54,9 @@ def check_joint(config: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: the processes of ``polish`` cannot train with the parameters of ``finetune``.
     """
-    from autotailor import finetuning
-
-    section = before_race(config["polish"], config["finetune"])
-    if section is None:
-        return
     try:
-        finetuning.FinetuneConfig.from_section(section)
-    except finetuning.TrainingError as error:
+        config_before_race(config["polish"], config["finetune"])
+    except TrainingError as error:
         raise ConfigError(
             f"polish.joint trains with the parameters of finetune in the processes of polish: {error}, or set "
             "polish.joint.epochs to 0"

@@ -12,7 +12,7 @@ from autotailor import search, sensitivity
 from autotailor.artifacts import read_json
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, polishing
-from autotailor.finetuning.joint import before_race
+from autotailor.finetuning.joint import config_before_race
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement import confirmation
@@ -200,8 +200,7 @@ def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
 def joint_training(run: RunTables) -> FinetuneConfig | None:
     """Of the training before the race, in one process; None where the run's configuration has none."""
     sections = run.configuration
-    section = before_race({**sections["polish"], "processes": 1, "nodes": 1}, sections["finetune"])
-    return None if section is None else FinetuneConfig.from_section(section)
+    return config_before_race({**sections["polish"], "processes": 1, "nodes": 1}, sections["finetune"])
 
 
 def _earlier(run: RunTables, asked: _Asked, winner: Chosen) -> list[Chosen]:

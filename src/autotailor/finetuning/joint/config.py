@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
 from autotailor.sections import check_integers, check_numbers, place
+
+if TYPE_CHECKING:
+    from autotailor.finetuning.config import FinetuneConfig
 
 OF_THE_JOB = ("accelerator", "processes", "nodes", "workers")
 """Parameters that one job can have but once."""
@@ -61,6 +64,18 @@ def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[
     of_training = continued(finetune, joint.epochs, joint.lr_share * polish.get("lr", LoopConfig.lr))
     of_training |= {key: polish[key] for key in OF_THE_JOB if key in polish}
     return of_training | {"optimizer": _optimizer(polish, finetune)}
+
+
+def config_before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> FinetuneConfig | None:
+    """The parameters that ``before_race`` gives the section of; None where candidates do not train together.
+
+    Raises:
+        TrainingError: the processes of ``polish`` cannot train with the parameters of ``finetune``.
+    """
+    from autotailor.finetuning.config import FinetuneConfig
+
+    section = before_race(polish, finetune)
+    return None if section is None else FinetuneConfig.from_section(section)
 
 
 def _optimizer(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> str:
