@@ -113,7 +113,7 @@ def test_identity_names_the_number_of_all_processes() -> None:
         ({"lr": float("nan")}, "lr"),
         ({"lr": "fast"}, "lr"),
         ({"threads": 0}, "threads"),
-        ({"optimizer": "lion"}, "adamw, adamw_fused, lamb, rmsprop, sgd"),
+        ({"optimizer": "lion"}, "adamw, adamw_fused, lamb, muon, rmsprop, sgd"),
         ({"ema": 1.0}, "below 1"),
         ({"layer_decay": 1.5}, "layer_decay"),
         ({"precision": "fp8"}, "auto, fp32, bf16, fp16"),

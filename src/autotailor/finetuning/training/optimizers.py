@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from autotailor.finetuning.errors import TrainingError
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Groups = list[dict[str, Any]]
 Make = Callable[[Groups, float], "torch.optim.Optimizer"]
 _OPTIMIZERS: dict[str, Make] = {}
+LARGEST_SIDE = 2048
+"""Of the smaller side of a matrix that Muon orthogonalises, whose work grows with the square of this side."""
 
 
 def register(name: str) -> Callable[[Make], Make]:
@@ -72,6 +74,30 @@ def lamb(groups: Groups, lr: float) -> torch.optim.Optimizer:
 
     optimizer: torch.optim.Optimizer = Lamb(groups, lr=lr, max_grad_norm=None)
     return optimizer
+
+
+@register("muon")
+def muon(groups: Groups, lr: float) -> torch.optim.Optimizer:
+    """Muon of timm (Jordan et al., 2024): the momentum of each matrix is orthogonalised, NAdamW updates vectors.
+
+    A convolution's weight is a matrix with one row for each output channel. Steps are scaled to the size of AdamW's
+    (Liu et al., 2025), so that the rates of both are alike. NAdamW also updates matrices whose smaller side is above
+    ``LARGEST_SIDE``, because orthogonalising those of AlexNet would take longer than all else in a step.
+    """
+    from timm.optim.muon import Muon
+
+    optimizer: torch.optim.Optimizer = Muon(list(_by_size(groups)), lr=lr, nesterov=True)
+    return optimizer
+
+
+def _by_size(groups: Groups) -> Iterator[dict[str, Any]]:
+    """The groups, with large matrices in groups of their own, which timm's Muon leaves to NAdamW."""
+    for group in groups:
+        large = [p for p in group["params"] if p.ndim > 1 and min(len(p), p[0].numel()) > LARGEST_SIDE]
+        others = [p for p in group["params"] if not any(p is one for one in large)]
+        for parameters, fallback in ((others, False), (large, True)):
+            if parameters:
+                yield {**group, "params": parameters, "use_fallback": fallback}
 
 
 def make_optimizer(

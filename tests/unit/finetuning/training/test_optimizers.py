@@ -95,6 +95,44 @@ def test_the_fused_form_of_adamw_takes_the_same_steps_but_for_rounding() -> None
         torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
 
 
+def muon_steps(lr: float, sizes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
+    """What one step of Muon adds to weights of zeros, by name."""
+    module, random = nn.Module(), torch.Generator().manual_seed(0)
+    for name, size in sizes.items():
+        parameter = nn.Parameter(torch.zeros(size))
+        parameter.grad = torch.randn(size, generator=random)
+        module.register_parameter(name, parameter)
+    make_optimizer(module, "muon", lr, 0.1).step()
+    return {name: parameter.detach() for name, parameter in module.named_parameters()}
+
+
+def is_of_adam(step: torch.Tensor) -> bool:
+    """Whether all numbers of a first step are of one size, because Adam divides each by its own size."""
+    return bool((step.abs() / step.abs().mean() - 1).abs().max() < 1e-3)
+
+
+def test_a_step_of_muon_is_orthogonal_and_as_large_as_those_of_adamw() -> None:
+    """The polar factor of the gradient, which the SVD gives, is the reference; five Newton-Schulz steps are near it."""
+    lr, sizes = 0.01, {"matrix": (16, 48), "convolution": (16, 8, 3, 3), "vector": (16,), "scalar": ()}
+    taken, random = muon_steps(lr, sizes), torch.Generator().manual_seed(0)
+    gradients = {name: torch.randn(size, generator=random) for name, size in sizes.items()}
+    for name in ("matrix", "convolution"):
+        step, gradient = taken[name].flatten(1), gradients[name].flatten(1)
+        left, _, right = torch.linalg.svd(gradient, full_matrices=False)
+        polar = -lr * 0.2 * max(step.shape) ** 0.5 * (left @ right)
+        assert torch.nn.functional.cosine_similarity(step.flatten(), polar.flatten(), dim=0) > 0.97
+        assert 0.6 < step.norm() / polar.norm() < 1.2
+        assert 0.1 * lr < step.square().mean().sqrt() < 0.3 * lr  # AdamW's steps have 0.2 to 0.4 of its rate
+    for name in ("vector", "scalar"):
+        assert is_of_adam(taken[name]) and torch.equal(taken[name].sign(), -gradients[name].sign())
+
+
+def test_matrices_that_muon_would_take_long_for_are_left_to_nadamw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizers, "LARGEST_SIDE", 8)
+    taken = muon_steps(0.01, {"large": (9, 3, 3, 3), "tall": (32, 8), "bias": (32,)})
+    assert {name for name, step in taken.items() if is_of_adam(step)} == {"large", "bias"}
+
+
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(TrainingError, match="registered twice"):
         register("sgd")(lambda groups, lr: torch.optim.SGD(groups, lr=lr))
