@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the models")
     parser.add_argument("--lut", type=Path, help="LUT of the models; without it MACs stand for latency")
     parser.add_argument("--directory", type=Path, default=Path("fronts"), help="may be that of fronts.py")
-    parser.add_argument("--overrides", nargs="*", default=[], help="KEY=VALUE of the configuration of the models")
+    parser.add_argument("--overrides", nargs="*", default=[], help="KEY=VALUE of the configuration")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     rows = []
@@ -173,7 +173,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
     """The SuperNets that are asked for, each made when its turn comes."""
     directory = arguments.directory.resolve()
     for network in [network for network in NETWORKS if network.name in arguments.networks]:
-        yield of_subject(Subject(network, directory, ()))
+        yield of_subject(Subject(network, directory, tuple(arguments.overrides)))
     for model in arguments.models:
         for seed in arguments.seeds:
             yield of_run(Run(directory, model, seed, tuple(arguments.overrides), arguments.lut))

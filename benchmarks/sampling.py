@@ -7,7 +7,7 @@ from the same pretrained network of a seed. Each variant is judged by the accura
 
 - 200 fixed SubNets of the model's own space, as many for each resolution and third of that resolution's range,
 - the largest and the smallest SubNet,
-- the SubNets for 25, 35, 50, 65 and 80 % of the latency, which are chosen as in the pipeline (sensitivities, search,
+- the SubNets for 30, 35, 50, 65 and 80 % of the latency, which are chosen as in the pipeline (sensitivities, search,
   candidates): ``half`` is that for 50 %, ``front`` the mean of the five.
 
 Latency is predicted from ``--lut``; without it, MACs stand for latency. Differences are paired with the first variant,

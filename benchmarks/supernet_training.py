@@ -1,6 +1,6 @@
 """Compares training steps of a SuperNet, one SubNet active, with those of the plain network of that architecture.
 
-    OMP_NUM_THREADS=1 python benchmarks/supernet_training.py --threads 1 --clock cpu --fused
+    OMP_NUM_THREADS=1 python benchmarks/supernet_training.py --threads 1 --clock cpu --optimizer adamw_fused
 
 The plain network of the largest SubNet is the network itself. That of the smallest SubNet is the network's own code
 with sliced weights and without the removed blocks (``plain.py``). ``standalone`` is the sliced graph as autotailor runs
@@ -8,8 +8,8 @@ it by itself (``SuperNet.build``), which polishing trains.
 
 Steps of the three take turns in one process. Each ratio is the median over rounds of (SuperNet) / (plain network), with
 quartiles: of forward, loss and backward (``gradients``), of these and the addition of the slices' gradients to the
-gradients of the shared weights (``added``), and of all with AdamW (``step``). Addition and AdamW work on the shared
-weights as a whole, once a step, however many SubNets the step trains. Memory is the largest sum of PyTorch's tensors
+gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer work on
+the shared weights as a whole, once a step, however many SubNets the step trains. Memory is the largest sum of PyTorch's tensors
 during one step, weights, gradients and moments included. Prints the table and writes ``supernet_training.csv`` beside
 this file.
 """
@@ -35,6 +35,7 @@ import autotailor
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compiler.sources.network import create_network
+from autotailor.finetuning.training.optimizers import make_optimizer, names
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
@@ -111,7 +112,7 @@ def trained(module: nn.Module, subnet: SubNet, options: argparse.Namespace) -> T
     images = torch.randn(options.batch, 3, side, side, generator=generator)
     images = images.to(options.device, memory_format=torch.channels_last)
     labels = torch.randint(0, 1000, (options.batch,), generator=generator).to(options.device)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-5, fused=options.fused or None)
+    optimizer = make_optimizer(module, options.optimizer, lr=1e-5, weight_decay=0.01)
     return Trained(module, optimizer, images, labels, CLOCKS[options.clock])
 
 
@@ -153,8 +154,7 @@ def measure(options: argparse.Namespace) -> pd.DataFrame:
         net = autotailor.compile(network)
         for name, subnet in (("largest", net.largest()), ("smallest", net.smallest())):
             if name in options.subnets:
-                optimizer = "adamw_fused" if options.fused else "adamw"
-                named = {"network": source, "subnet": name, "batch": options.batch, "optimizer": optimizer}
+                named = {"network": source, "subnet": name, "batch": options.batch, "optimizer": options.optimizer}
                 rows.append(named | compare(network, net, subnet, options))
                 show(pd.DataFrame(rows[-1:]))
     return pd.DataFrame(rows)
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: on a machine that others use")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--fused", action="store_true", help="AdamW in PyTorch's fused form, of all that are compared")
+    parser.add_argument("--optimizer", default="muon", choices=names(), help="of all that are compared")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
     with deterministic(options.threads):

@@ -20,7 +20,7 @@ from sampled.training import Row, Run, compiled
 
 PANEL = 200
 PARTS = ("low", "middle", "high")
-BUDGETS = ("25%", "35%", "50%", "65%", "80%")
+BUDGETS = ("30%", "35%", "50%", "65%", "80%")
 HALF = "50%"
 
 
