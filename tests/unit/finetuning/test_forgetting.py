@@ -75,8 +75,8 @@ def test_at_the_rate_of_the_embedded_networks_it_is_forgotten_which_both_warning
     trained: SuperNet, splits: DataSplits, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lr = config.compose(CONF, "resnet_digits", "host")["finetune"]["lr"]
-    result = shared(trained, splits, tmp_path, lr=lr)
-    assert lost(result) > 15
+    result = shared(trained, splits, tmp_path, lr=lr, optimizer="adamw_fused")  # by which more is forgotten
+    assert lost(result) > 25
     early, after = [record.getMessage() for record in caplog.records if "lower finetune.lr" in record.getMessage()]
     assert EARLY in early
     assert "after epoch 1 " in early
