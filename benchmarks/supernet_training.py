@@ -8,10 +8,10 @@ it by itself (``SuperNet.build``), which polishing trains.
 
 Steps of the three take turns in one process. Each ratio is the median over rounds of (SuperNet) / (plain network), with
 quartiles: of forward, loss and backward (``gradients``), of these and the addition of the slices' gradients to the
-gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer work on
-the shared weights as a whole, once a step, however many SubNets the step trains. Memory is the largest sum of PyTorch's tensors
-during one step, weights, gradients and moments included. Prints the table and writes ``supernet_training.csv`` beside
-this file.
+gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer work
+on the shared weights as a whole, once a step, however many SubNets the step trains. Memory is the largest sum of
+PyTorch's tensors during one step, weights, gradients and moments included. Prints the table and writes
+``supernet_training.csv`` beside this file.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def test_a_step_of_muon_is_orthogonal_and_as_large_as_those_of_adamw() -> None:
         assert 0.6 < step.norm() / polar.norm() < 1.2
         assert 0.1 * lr < step.square().mean().sqrt() < 0.3 * lr  # AdamW's steps have 0.2 to 0.4 of its rate
     for name in ("vector", "scalar"):
-        assert is_of_adam(taken[name]) and torch.equal(taken[name].sign(), -gradients[name].sign())
+        assert is_of_adam(taken[name])
+        assert torch.equal(taken[name].sign(), -gradients[name].sign())
 
 
 def test_matrices_that_muon_would_take_long_for_are_left_to_nadamw(monkeypatch: pytest.MonkeyPatch) -> None:
