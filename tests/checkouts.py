@@ -22,7 +22,7 @@ QUICK = {
         "energy_seconds": 0,
     },
     "conf/search/default.yaml": {"population": 20, "generations": 5, "candidates": 3, "evaluations": 2},
-    "conf/finetune/mixed.yaml": {"epochs": 4},
+    "conf/finetune/mixed.yaml": {"epochs": 3},
     "conf/polish/default.yaml": {
         "joint": {"epochs": 1, "lr_share": 2.0},
         "rounds": [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 1}],
