@@ -93,11 +93,14 @@ def muon(groups: Groups, lr: float) -> torch.optim.Optimizer:
 def _by_size(groups: Groups) -> Iterator[dict[str, Any]]:
     """The groups, with large matrices in groups of their own, which timm's Muon leaves to NAdamW."""
     for group in groups:
-        large = [p for p in group["params"] if p.ndim > 1 and min(len(p), p[0].numel()) > LARGEST_SIDE]
-        others = [p for p in group["params"] if not any(p is one for one in large)]
-        for parameters, fallback in ((others, False), (large, True)):
+        for fallback in (False, True):
+            parameters = [p for p in group["params"] if _is_large(p) == fallback]
             if parameters:
                 yield {**group, "params": parameters, "use_fallback": fallback}
+
+
+def _is_large(parameter: nn.Parameter) -> bool:
+    return parameter.ndim > 1 and min(len(parameter), parameter[0].numel()) > LARGEST_SIDE
 
 
 def make_optimizer(
