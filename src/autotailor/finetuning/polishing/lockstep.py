@@ -2,7 +2,8 @@
 
 A batch is prepared, and shown to the teacher, once for all SubNets. No SubNet's weights depend on which others are
 trained beside it: the optimizers compute each weight by itself, and gradients are scaled for each SubNet alone.
-Training in float16 is an exception, where all share one factor of the loss, and an overflow in one leaves the step of all out.
+Training in float16 is an exception, where all share one factor of the loss, and an overflow in one leaves the step of
+all out.
 
 Where several processes train together, each has a part of every batch. SubNets then run in turn, because the processes
 exchange the statistics of BatchNorm in the order of the layers.
