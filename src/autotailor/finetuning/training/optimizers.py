@@ -82,11 +82,12 @@ def muon(groups: Groups, lr: float) -> torch.optim.Optimizer:
 
     A convolution's weight is a matrix with one row for each output channel. Steps are scaled to the size of AdamW's
     (Liu et al., 2025), so that the rates of both are alike. NAdamW also updates matrices whose smaller side is above
-    ``LARGEST_SIDE``, because orthogonalising those of AlexNet would take longer than all else in a step.
+    ``LARGEST_SIDE``, because orthogonalising those of AlexNet would take longer than all else in a step. A step that
+    trains a part of a matrix orthogonalises and moves that part (``regional_muon.py``).
     """
-    from timm.optim.muon import Muon
+    from autotailor.finetuning.training.regional_muon import RegionalMuon
 
-    optimizer: torch.optim.Optimizer = Muon(list(_by_size(groups)), lr=lr, nesterov=True)
+    optimizer: torch.optim.Optimizer = RegionalMuon(list(_by_size(groups)), lr=lr, nesterov=True)
     return optimizer
 
 

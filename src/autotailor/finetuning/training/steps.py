@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+
+from autotailor.ir.execution.weight_plan import Region
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,31 @@ class Clipping(Protocol):
     def clip(self) -> None:
         """Scales the gradients down that all micro-batches of a step have added up."""
         ...
+
+
+@runtime_checkable
+class Partial(Protocol):
+    """A step function that trains parts of the parameters, and adds no gradients elsewhere."""
+
+    def regions(self) -> Mapping[torch.Tensor, Region]:
+        """Which region of each parameter the last step trained, the same in all processes."""
+        ...
+
+
+@runtime_checkable
+class Restrictable(Protocol):
+    """An optimizer whose steps may be restricted to regions of the parameters."""
+
+    def restricted(self, regions: Mapping[torch.Tensor, Region]) -> AbstractContextManager[None]:
+        """Within this context steps are restricted to regions, outside of which gradients are zero."""
+        ...
+
+
+def restricted(optimizer: torch.optim.Optimizer, step: StepFunction) -> AbstractContextManager[None]:
+    """Within this context the optimizer steps on what the last step trained, if it can; else on everything."""
+    if isinstance(step, Partial) and isinstance(optimizer, Restrictable):
+        return optimizer.restricted(step.regions())
+    return nullcontext()
 
 
 def description(step: StepFunction) -> str:

@@ -7,7 +7,7 @@ has the shape (8, 8, 3, 3). With 6 outputs, and 2 channels left of each activati
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,9 @@ class Stretch:
     start: int
     length: int
 
+    def span(self, size: int) -> tuple[int, int]:
+        return self.start, self.start + self.length
+
     def of_array(self, weight: Array, axis: int) -> Array:
         return weight[(slice(None),) * axis + (slice(self.start, self.start + self.length),)]
 
@@ -50,6 +53,9 @@ class Runs:
     count: int
     step: int
     whole: int
+
+    def span(self, size: int) -> tuple[int, int]:
+        return self.start, (self.count - 1) * self.step + self.start + self.length
 
     def of_array(self, weight: Array, axis: int) -> Array:
         shape = (*weight.shape[:axis], self.whole, self.step, *weight.shape[axis + 1 :])
@@ -76,6 +82,9 @@ class Selection:
     """Entries of an axis by their indices; what is taken is a copy."""
 
     indices: Indices
+
+    def span(self, size: int) -> tuple[int, int]:
+        return (int(self.indices.min()), int(self.indices.max()) + 1) if len(self.indices) else (0, 0)
 
     def of_array(self, weight: Array, axis: int) -> Array:
         return weight[(slice(None),) * axis + (self.indices,)]
@@ -105,6 +114,9 @@ class Resampling:
 
     matrix: Matrix
 
+    def span(self, size: int) -> tuple[int, int]:
+        return 0, size
+
     def of_array(self, weight: Array, axis: int) -> Array:
         return np.moveaxis(np.tensordot(self.matrix, weight, (1, axis)), 0, axis)
 
@@ -130,6 +142,8 @@ def _split(tensor: Tensor, axis: int, outer: int, inner: int) -> Tensor:
 Part = Stretch | Runs | Selection | Resampling
 WeightPlan = tuple[Part | None, ...]
 """For each axis of a weight what is taken of the axis; None where the axis stays whole."""
+Region = tuple[tuple[int, int], ...]
+"""For each axis of a weight the first entry of a block and the one after its last."""
 
 
 def plan_weight(axes: Dimensions, sizes: Sizes, orders: Orders | None = None) -> WeightPlan:
@@ -166,6 +180,11 @@ def _runs(indices: Indices, size: int) -> Runs | None:
     return Runs(start, length, count, step, size // step) if np.array_equal(indices, expected) else None
 
 
+def region_of(plan: WeightPlan, shape: Sequence[int]) -> Region:
+    """The smallest region of a weight of this shape that holds all that a plan takes."""
+    return tuple((0, size) if part is None else part.span(size) for part, size in zip(plan, shape, strict=True))
+
+
 def take_array(weight: Array, plan: WeightPlan) -> Array:
     """The part of a weight that a plan takes, of the weight's type; a view where every axis is whole or a stretch."""
     taken = weight
@@ -197,3 +216,25 @@ def add_gradient(gradient: Tensor, plan: WeightPlan, taken: Tensor) -> None:
         elif part is not None:
             taken = part.spread(taken, axis, gradient.shape[axis])
     region.add_(taken)
+
+
+def union(one: Region, other: Region) -> Region:
+    """The smallest region that holds both."""
+    return tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+
+
+def inside(weight: Tensor, region: Region) -> Tensor:
+    """A view of a region."""
+    for axis, (start, end) in enumerate(region):
+        weight = weight.narrow(axis, start, end - start)
+    return weight
+
+
+def outside(weight: Tensor, region: Region) -> Iterator[Tensor]:
+    """Views of all that lies outside of a region; no entry is in two of them."""
+    for axis, (start, end) in enumerate(region):
+        if start:
+            yield weight.narrow(axis, 0, start)
+        if end < weight.shape[axis]:
+            yield weight.narrow(axis, end, weight.shape[axis] - end)
+        weight = weight.narrow(axis, start, end - start)

@@ -22,7 +22,7 @@ from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector,
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.execution.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.execution.weight_plan import add_gradient, plan_weight, take_tensor
+from autotailor.ir.execution.weight_plan import Region, add_gradient, plan_weight, region_of, take_tensor, union
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
@@ -129,6 +129,15 @@ class ElasticModule(GraphModule):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             add_gradient(parameter.grad, gradient.plan, gradient.value)
+
+    def regions(self, gradients: Iterable[SliceGradient]) -> dict[Tensor, Region]:
+        """The smallest region of each parameter outside of which the gradients are zero."""
+        found: dict[Tensor, Region] = {}
+        for gradient in gradients:
+            parameter = super().weight(gradient.weight)
+            region = region_of(gradient.plan, parameter.shape)
+            found[parameter] = union(found[parameter], region) if parameter in found else region
+        return found
 
     @contextmanager
     def collecting(self, stored: bool = False, collector: Collector | None = None) -> Iterator[Collector]:
