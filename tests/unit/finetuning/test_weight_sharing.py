@@ -32,6 +32,7 @@ from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.weight_plan import outside
 from fake_cuda import CUDA, fake_cuda
 from training import close, equal, weights
 
@@ -191,6 +192,54 @@ def test_the_gradients_of_a_step_are_those_of_the_scaled_loss(
     assert any(whole.abs().max() > 0.01 for whole in gradients[0])
 
 
+def test_gradients_are_zero_outside_of_the_regions_of_a_step(
+    any_net: autotailor.SuperNet, finetune_config: FinetuneConfig
+) -> None:
+    strategy = finetuning.sampling.create("uniform", any_net.space, stages_of(any_net.space, any_net.stages), 2)
+    module, loss = (
+        any_net.module(logits=True),
+        make_loss(finetune_config, any_net.num_classes, any_net.head.independent),
+    )
+    step = WeightSharing(module, original(any_net), strategy, finetune_config, loss)
+    step(step_on(placement.CPU))
+    regions = step.regions()
+    assert set(regions) == {parameter for parameter in module.parameters() if parameter.grad is not None}
+    smaller = 0
+    for parameter, region in regions.items():
+        rest = list(outside(parameter.grad, region))
+        assert all(bool((part == 0).all()) for part in rest)
+        smaller += bool(rest)
+    assert smaller
+
+
+def test_a_step_by_muon_leaves_what_the_step_did_not_train(
+    plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
+) -> None:
+    config = replace(finetune_config, optimizer="muon", strategy="uniform", subnets=1, epochs=1, weight_decay=0.5)
+    strategy = finetuning.sampling.create("uniform", plain_net.space, stages_of(plain_net.space, plain_net.stages), 1)
+    module = plain_net.module(logits=True)
+    step = WeightSharing(module, original(plain_net), strategy, config, make_loss(config, plain_net.num_classes, False))
+    kept: list[dict[torch.Tensor, torch.Tensor]] = []
+    left = 0
+
+    def watched(batch: Step) -> float:
+        kept.append({parameter: parameter.detach().clone() for parameter in module.parameters()})
+        return step(batch)
+
+    watched.regions = step.regions  # type: ignore[attr-defined]
+    train(module, tiny.train, config, watched, tmp_path / "x.ckpt", "test", "test")
+    assert len(kept) > 1
+    for parameter, before in kept[-1].items():
+        region = step.regions().get(parameter)
+        if region is None or parameter.ndim < 2 or any(parameter.shape[axis] == 1 for axis in (0, 1)):
+            continue  # what Muon leaves to NAdamW
+        for now, was in zip(*(outside(tensor, region) for tensor in (parameter.detach(), before)), strict=True):
+            assert torch.equal(now, was)
+            left += 1
+        assert not torch.equal(parameter, before)
+    assert left
+
+
 def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
     plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig
 ) -> None:
@@ -214,15 +263,17 @@ def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
 class TestAccelerator:
     """Training on CUDA: on fake tensors everywhere, and on a GPU where this machine has one."""
 
+    @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
     def test_every_tensor_of_a_training_is_on_the_gpu(
         self,
+        optimizer: str,
         any_net: autotailor.SuperNet,
         tiny: DataSplits,
         finetune_config: FinetuneConfig,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        config = replace(finetune_config, epochs=1, accelerator="cuda", gradient_norm=1.0)
+        config = replace(finetune_config, epochs=1, accelerator="cuda", gradient_norm=1.0, optimizer=optimizer)
         module, written = any_net.module(logits=True), list[dict[str, torch.Tensor]]()
         stream = Drawn(list(tiny.train.batches(0, 16)))
         for subnet in (any_net.smallest(), any_net.largest()):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Kernel, Product, Resolution, Sum
 from autotailor.ir.execution.weight_plan import (
@@ -15,9 +17,13 @@ from autotailor.ir.execution.weight_plan import (
     Selection,
     Stretch,
     add_gradient,
+    inside,
+    outside,
     plan_weight,
+    region_of,
     take_array,
     take_tensor,
+    union,
 )
 
 A, B, K, R = Atom("a", 4), Atom("b", 4), Kernel("k", 5), Resolution("resolution", 6)
@@ -96,3 +102,50 @@ def test_gradients_are_added_where_the_weight_was_taken(axes: tuple[Dimension, .
     found = torch.ones_like(weight)
     add_gradient(found, plan, gradient)
     torch.testing.assert_close(found, 1 + expected)
+
+
+PARTS = [
+    (A, (0, 2)),
+    (Constant(3), (0, 3)),
+    (Sum((A, B)), (0, 7)),  # two of the first four entries, and three of the last four
+    (Product((Constant(3), A)), (0, 10)),  # of three runs the last two entries of the last one are not taken
+    (Sum((Constant(1), R)), (0, 7)),  # interpolated: of every entry something is taken
+]
+
+
+@pytest.mark.parametrize(("axis", "expected"), PARTS, ids=["stretch", "whole", "selection", "runs", "resampling"])
+def test_the_region_of_a_plan_is_the_smallest_block_that_holds_what_is_taken(
+    axis: Dimension, expected: tuple[int, int]
+) -> None:
+    plan = plan_weight((Constant(2), axis), size)
+    assert region_of(plan, (2, axis.meta)) == ((0, 2), expected)
+    weight = torch.zeros(2, axis.meta)
+    add_gradient(weight, plan, torch.ones_like(take_tensor(weight, plan)))
+    touched = weight[0].nonzero().flatten()
+    assert (int(touched.min()), int(touched.max()) + 1) == expected
+
+
+ENDS = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda ends: (min(ends), max(ends)))
+
+
+@given(st.lists(ENDS, min_size=1, max_size=4), st.data())
+def test_a_region_and_what_is_outside_of_it_are_all_of_a_weight_once(
+    region: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    shape = [data.draw(st.integers(end, 7)) for _, end in region]
+    counts = torch.zeros(shape)
+    for part in outside(counts, tuple(region)):
+        part += 1
+    assert (inside(counts, tuple(region)) == 0).all()
+    inside(counts, tuple(region)).add_(1)
+    assert (counts == 1).all()
+
+
+@given(st.lists(st.tuples(ENDS, ENDS), min_size=1, max_size=4))
+def test_a_union_holds_both_regions_and_no_block_that_is_smaller_does(
+    pairs: list[tuple[tuple[int, int], tuple[int, int]]],
+) -> None:
+    one, other = zip(*pairs, strict=True)
+    found = union(one, other)
+    assert union(found, one) == union(found, other) == found
+    assert all({start, end} <= {*first, *second} for (start, end), first, second in zip(found, one, other, strict=True))
