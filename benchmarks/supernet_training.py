@@ -8,9 +8,11 @@ it by itself (``SuperNet.build``), which polishing trains.
 
 Steps of the three take turns in one process. Each ratio is the median over rounds of (SuperNet) / (plain network), with
 quartiles: of forward, loss and backward (``gradients``), of these and the addition of the slices' gradients to the
-gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer work
-on the shared weights as a whole, once a step, however many SubNets the step trains. Memory is the largest sum of
-PyTorch's tensors during one step, weights, gradients and moments included. Prints the table and writes
+gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer come
+once a step, however many SubNets the step trains. Muon makes orthogonal what the SubNet has of a weight, all other
+optimizers update whole weights. Memory is the largest sum of
+PyTorch's tensors during one step, weights, gradients and moments included; ``held`` is the part of the plain network's
+that the SuperNet holds besides in weights and moments of what the SubNet leaves out. Prints the table and writes
 ``supernet_training.csv`` beside this file.
 """
 
@@ -36,6 +38,7 @@ from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compiler.sources.network import create_network
 from autotailor.finetuning.training.optimizers import make_optimizer, names
+from autotailor.finetuning.training.steps import restricted
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
@@ -67,12 +70,14 @@ class Trained:
                 gradients = slices.gradients(self._loss())
             known = self._now()
             self.module.add_gradients(gradients)
+            regions = self.module.regions(gradients)
             del gradients
         else:
             self._loss().backward()
-            known = self._now()
+            known, regions = self._now(), {}
         given = self._now()
-        self.optimizer.step()
+        with restricted(self.optimizer, regions):
+            self.optimizer.step()
         return known - start, given - start, self._now() - start
 
     def _loss(self) -> torch.Tensor:
@@ -143,7 +148,9 @@ def compare(network: nn.Module, net: SuperNet, subnet: SubNet, options: argparse
     for name in compared:
         row[f"{name}_images_per_second"] = options.batch / float(np.median(times[name][:, -1]))
     peaks = {name: one.peak_bytes() for name, one in compared.items()}
-    return row | {f"{name}_memory": peaks[name] / peaks[PLAIN] for name in (SUPERNET, STANDALONE)}
+    held = compared[SUPERNET].static_bytes() - compared[PLAIN].static_bytes()
+    row |= {f"{name}_memory": peaks[name] / peaks[PLAIN] for name in (SUPERNET, STANDALONE)}
+    return row | {"supernet_held": held / peaks[PLAIN]}
 
 
 def measure(options: argparse.Namespace) -> pd.DataFrame:
@@ -162,14 +169,21 @@ def measure(options: argparse.Namespace) -> pd.DataFrame:
 
 def show(frame: pd.DataFrame) -> None:
     """Prints the ratios."""
-    table = Table("network", "SubNet", *PHASES, "standalone", "memory", "images/s", "plain images/s")
+    table = Table("network", "SubNet", *PHASES, "standalone", "memory", "held", "images/s", "plain images/s")
     for row in frame.to_dict("records"):
         spans = [
             f"{row[key]:.3f} ({row[f'{key}_low']:.3f}-{row[f'{key}_high']:.3f})"
             for key in (*(f"{SUPERNET}_{phase}" for phase in PHASES), f"{STANDALONE}_step")
         ]
         rates = [f"{row[f'{name}_images_per_second']:.2f}" for name in (SUPERNET, PLAIN)]
-        table.add_row(row["network"], row["subnet"], *spans, f"{row['supernet_memory']:.2f}", *rates)
+        table.add_row(
+            row["network"],
+            row["subnet"],
+            *spans,
+            f"{row['supernet_memory']:.2f}",
+            f"{row['supernet_held']:.2f}",
+            *rates,
+        )
     Console(width=160).print(table)
 
 

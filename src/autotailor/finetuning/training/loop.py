@@ -42,7 +42,7 @@ from autotailor.finetuning.training.states.averaging import Average
 from autotailor.finetuning.training.states.best import Best
 from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_any
 from autotailor.finetuning.training.states.contents import Position, Row, State
-from autotailor.finetuning.training.steps import Clipping, Step, StepFunction, restricted
+from autotailor.finetuning.training.steps import Clipping, Step, StepFunction, regions, restricted
 from autotailor.finetuning.training.watch import Accuracies, Watch
 from autotailor.progress.bars import Progress
 
@@ -212,7 +212,7 @@ class _Loop:
         self._guard.check(loss, (at.epoch, at.batch), self._healthy())
         self._scaler.unscale(self._optimizer)
         self._clip()
-        with restricted(self._optimizer, self._step):
+        with restricted(self._optimizer, regions(self._step)):
             self._scaler.step(self._optimizer)
         if self._average:
             self._average.update(number + 1)

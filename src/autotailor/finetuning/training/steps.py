@@ -82,13 +82,6 @@ class Restrictable(Protocol):
         ...
 
 
-def restricted(optimizer: torch.optim.Optimizer, step: StepFunction) -> AbstractContextManager[None]:
-    """Within this context the optimizer steps on what the last step trained, if it can; else on everything."""
-    if isinstance(step, Partial) and isinstance(optimizer, Restrictable):
-        return optimizer.restricted(step.regions())
-    return nullcontext()
-
-
 def description(step: StepFunction) -> str:
     """What the last step trained; empty where the step function does not say."""
     return step.describe() if isinstance(step, Describing) else ""
@@ -97,3 +90,15 @@ def description(step: StepFunction) -> str:
 def kind(step: StepFunction) -> Hashable:
     """The kind of the last step; None where all steps train the same."""
     return step.kind() if isinstance(step, OfKinds) else None
+
+
+def regions(step: StepFunction) -> Mapping[torch.Tensor, Region]:
+    """The regions that the last step trained; empty where it trained all of the parameters."""
+    return step.regions() if isinstance(step, Partial) else {}
+
+
+def restricted(
+    optimizer: torch.optim.Optimizer, regions: Mapping[torch.Tensor, Region]
+) -> AbstractContextManager[None]:
+    """Within this context the optimizer steps on regions alone, if it can do so."""
+    return optimizer.restricted(regions) if isinstance(optimizer, Restrictable) else nullcontext()
