@@ -9,11 +9,11 @@ it by itself (``SuperNet.build``), which polishing trains.
 Steps of the three take turns in one process. Each ratio is the median over rounds of (SuperNet) / (plain network), with
 quartiles: of forward, loss and backward (``gradients``), of these and the addition of the slices' gradients to the
 gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer come
-once a step, however many SubNets the step trains. Muon makes orthogonal what the SubNet has of a weight, all other
-optimizers update whole weights. Memory is the largest sum of
-PyTorch's tensors during one step, weights, gradients and moments included; ``held`` is the part of the plain network's
-that the SuperNet holds besides in weights and moments of what the SubNet leaves out. Prints the table and writes
-``supernet_training.csv`` beside this file.
+once a step, however many SubNets the step trains. Muon makes orthogonal the block of a matrix that holds the SubNet's
+part; vectors, and all weights by other optimizers, are updated as a whole. Memory is the largest sum of PyTorch's
+tensors during one step, weights, gradients and moments included; ``held`` are the weights and moments of what the
+SubNet leaves out, as a share of the plain network's memory. Prints the table and writes ``supernet_training.csv``
+beside this file.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ class WeightSharing:
         return tuple(sorted(self._ends.get(_shape(subnet), "between") for subnet, _ in self._last))
 
     def regions(self) -> dict[torch.Tensor, Region]:
-        """The part of each weight that the SubNets of the last step share out among them."""
+        """The smallest block of each weight that holds what the SubNets of the last step take of the weight."""
         return self._regions
 
     def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[torch.Tensor]]:

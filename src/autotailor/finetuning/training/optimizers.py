@@ -83,7 +83,7 @@ def muon(groups: Groups, lr: float) -> torch.optim.Optimizer:
     A convolution's weight is a matrix with one row for each output channel. Steps are scaled to the size of AdamW's
     (Liu et al., 2025), so that the rates of both are alike. NAdamW also updates matrices whose smaller side is above
     ``LARGEST_SIDE``, because orthogonalising those of AlexNet would take longer than all else in a step. A step that
-    trains a part of a matrix orthogonalises and moves that part (``regional_muon.py``).
+    trains a part of a matrix orthogonalises and moves the block that holds the part (``regional_muon.py``).
     """
     from autotailor.finetuning.training.regional_muon import RegionalMuon
 

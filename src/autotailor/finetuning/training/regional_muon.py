@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,9 +23,7 @@ class RegionalMuon(Muon):  # type: ignore[misc]
     made orthogonal, and only the region's entries move and decay. A weight's first step is one on the whole weight.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], **options: Any) -> None:
-        super().__init__(groups, **options)
-        self._regions: Mapping[torch.Tensor, Region] = {}
+    _regions: Mapping[torch.Tensor, Region] = MappingProxyType({})
 
     @contextmanager
     def restricted(self, regions: Mapping[torch.Tensor, Region]) -> Iterator[None]:
@@ -38,51 +36,48 @@ class RegionalMuon(Muon):  # type: ignore[misc]
         try:
             yield
         finally:
-            self._regions = {}
+            del self._regions
 
     def step(self, closure: Any = None) -> Any:
         """One step; returns what the closure returns, which computes the gradients."""
         with torch.enable_grad():
             loss = None if closure is None else closure()
-        narrowed = [narrow for group in self.param_groups for narrow in self._narrow(group)]
-        try:
+        with ExitStack() as narrowed:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if region := self._region(parameter):
+                        self._decay_outside(parameter, region, group["momentum"])
+                        narrowed.enter_context(_narrowed(parameter, self.state[parameter], region))
             super().step()  # type: ignore[no-untyped-call]
-        finally:
-            for one in narrowed:
-                one.widen()
         return loss
 
-    def _narrow(self, group: Mapping[str, Any]) -> Iterator[_Narrowed]:
-        """The parameters of a group, narrowed to their regions, and the momentum outside of the regions decayed."""
-        for parameter in group["params"]:
-            region, momentum = self._regions.get(parameter), self.state.get(parameter, {}).get(MOMENTUM)
-            if region is None or momentum is None or parameter.grad is None:
-                continue
-            for part in outside(momentum, region):
-                part.mul_(group["momentum"])
-            yield _Narrowed.of(parameter, self.state[parameter], region)
+    def _region(self, parameter: torch.Tensor) -> Region | None:
+        """The region that a step is restricted to; None where the step is one on the whole parameter, or none."""
+        region = self._regions.get(parameter)
+        is_empty = region is None or any(start == end for start, end in region)
+        has_momentum = MOMENTUM in self.state.get(parameter, {}) and parameter.grad is not None
+        return None if is_empty or not has_momentum else region
+
+    @torch.no_grad()
+    def _decay_outside(self, parameter: torch.Tensor, region: Region, factor: float) -> None:
+        for part in outside(self.state[parameter][MOMENTUM], region):
+            part.mul_(factor)
 
 
-@dataclass(frozen=True, eq=False)
-class _Narrowed:
-    """A parameter that stands for a region of itself until it is widened; the three tensors are the whole ones."""
+@contextmanager
+def _narrowed(parameter: torch.Tensor, state: dict[str, Any], region: Region) -> Iterator[None]:
+    """Within this context a parameter, its gradient and its momentum are a region of themselves."""
+    assert parameter.grad is not None
+    whole = parameter.data, parameter.grad, state[MOMENTUM]
+    _give(parameter, state, *(inside(tensor, region) for tensor in whole))
+    try:
+        yield
+    finally:
+        _give(parameter, state, *whole)
 
-    parameter: torch.Tensor
-    state: dict[str, Any]
-    weight: torch.Tensor
-    gradient: torch.Tensor
-    momentum: torch.Tensor
 
-    @classmethod
-    def of(cls, parameter: torch.Tensor, state: dict[str, Any], region: Region) -> _Narrowed:
-        assert parameter.grad is not None
-        whole = cls(parameter, state, parameter.data, parameter.grad, state[MOMENTUM])
-        whole._become(*(inside(tensor, region) for tensor in (whole.weight, whole.gradient, whole.momentum)))
-        return whole
-
-    def widen(self) -> None:
-        self._become(self.weight, self.gradient, self.momentum)
-
-    def _become(self, weight: torch.Tensor, gradient: torch.Tensor, momentum: torch.Tensor) -> None:
-        self.parameter.grad = None  # PyTorch refuses another shape of a parameter that has a gradient
-        self.parameter.data, self.parameter.grad, self.state[MOMENTUM] = weight, gradient, momentum
+def _give(
+    parameter: torch.Tensor, state: dict[str, Any], weight: torch.Tensor, gradient: torch.Tensor, momentum: torch.Tensor
+) -> None:
+    parameter.grad = None  # PyTorch refuses another shape of a parameter that has a gradient
+    parameter.data, parameter.grad, state[MOMENTUM] = weight, gradient, momentum

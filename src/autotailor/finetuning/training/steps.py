@@ -69,7 +69,7 @@ class Partial(Protocol):
     """A step function that trains parts of the parameters, and adds no gradients elsewhere."""
 
     def regions(self) -> Mapping[torch.Tensor, Region]:
-        """Which region of each parameter the last step trained, the same in all processes."""
+        """The region of each parameter that holds all that the last step trained, the same in all processes."""
         ...
 
 
@@ -93,7 +93,7 @@ def kind(step: StepFunction) -> Hashable:
 
 
 def regions(step: StepFunction) -> Mapping[torch.Tensor, Region]:
-    """The regions that the last step trained; empty where it trained all of the parameters."""
+    """The regions that hold what the last step trained; empty where it trained all of the parameters."""
     return step.regions() if isinstance(step, Partial) else {}
 
 

@@ -69,14 +69,14 @@ def test_the_largest_subnet_teaches_two_processes_as_it_teaches_one(finetuned: T
 
 
 def test_two_processes_take_the_same_steps_of_muon_on_what_they_have_trained(finetuned: Train, tmp_path: Path) -> None:
-    """Each step trains one SubNet, so that Muon works on a part of most weights."""
+    """Each step trains one SubNet, so that Muon works on parts of weights; on whole weights they end 0.018 apart."""
     by_muon = partial(finetuned, optimizer="muon", strategy="uniform", epochs=1, subnets=1)
     first, second = together.results(by_muon, tmp_path / "both", 2)
     assert equal(first[0], second[0])
     weights, history, _ = by_muon(tmp_path / "one", 1)
     assert first[1][0]["loss"] == pytest.approx(history[0]["loss"], rel=2e-3)
     matrices = {name: weight for name, weight in weights.items() if weight.ndim > 1}
-    assert max(distance(first[0][name], weight) for name, weight in matrices.items()) < 0.05
+    assert max(distance(first[0][name], weight) for name, weight in matrices.items()) < 2e-3
 
 
 def distance(a: torch.Tensor, b: torch.Tensor) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from timm.optim.muon import Muon
@@ -134,3 +136,32 @@ def test_vectors_and_large_matrices_are_stepped_on_as_a_whole(monkeypatch: pytes
         with optimizer.restricted({module.weight: ((0, 4), (0, 4)), module.bias: ((0, 4),)}):
             optimizer.step()
         assert all(bool((now != was).all()) for now, was in zip(module.parameters(), before, strict=True))
+
+
+def test_an_empty_region_stands_for_the_whole_weight() -> None:
+    parameter, ours = made()
+    step(parameter, ours, 0, WHOLE)
+    parameter.grad = gradient(1)
+    with ours.restricted({parameter: ((0, 0), *WHOLE[1:])}):
+        ours.step()
+    assert parameter.shape == SHAPE
+
+
+def test_a_copy_takes_the_same_steps() -> None:
+    parameter, ours = made()
+    step(parameter, ours, 0, WHOLE)
+    other, theirs = copy.deepcopy((parameter, ours))
+    for one, optimizer in ((parameter, ours), (other, theirs)):
+        step(one, optimizer, 1, REGION)
+    assert torch.equal(parameter, other)
+
+
+def test_a_region_that_is_none_of_a_weight_leaves_all_weights_whole() -> None:
+    parameter, ours = made()
+    second = nn.Parameter(torch.ones(SHAPE))
+    ours.add_param_group({"params": [second]})
+    parameter.grad, second.grad = gradient(0), gradient(1)
+    ours.step()
+    with ours.restricted({parameter: REGION, second: ((0, 8), (2, 99), (0, 3), (1, 3))}), pytest.raises(RuntimeError):
+        ours.step()
+    assert parameter.shape == second.shape == ours.state[parameter][MOMENTUM].shape == SHAPE
