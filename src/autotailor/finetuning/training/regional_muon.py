@@ -54,9 +54,11 @@ class RegionalMuon(Muon):  # type: ignore[misc]
     def _region(self, parameter: torch.Tensor) -> Region | None:
         """The region that a step is restricted to; None where the step is one on the whole parameter, or none."""
         region = self._regions.get(parameter)
-        is_empty = region is None or any(start == end for start, end in region)
-        has_momentum = MOMENTUM in self.state.get(parameter, {}) and parameter.grad is not None
-        return None if is_empty or not has_momentum else region
+        if region is None or parameter.grad is None or MOMENTUM not in self.state.get(parameter, {}):
+            return None
+        is_whole = all(ends == (0, size) for ends, size in zip(region, parameter.shape, strict=True))
+        is_empty = any(start == end for start, end in region)
+        return None if is_whole or is_empty else region
 
     @torch.no_grad()
     def _decay_outside(self, parameter: torch.Tensor, region: Region, factor: float) -> None:

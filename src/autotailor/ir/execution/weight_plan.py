@@ -225,9 +225,7 @@ def union(one: Region, other: Region) -> Region:
 
 def inside(weight: Tensor, region: Region) -> Tensor:
     """A view of a region."""
-    for axis, (start, end) in enumerate(region):
-        weight = weight.narrow(axis, start, end - start)
-    return weight
+    return weight[tuple(slice(start, end) for start, end in region)]
 
 
 def outside(weight: Tensor, region: Region) -> Iterator[Tensor]:
