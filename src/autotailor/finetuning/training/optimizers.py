@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from autotailor.finetuning.errors import TrainingError
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 Groups = list[dict[str, Any]]
 Make = Callable[[Groups, float], "torch.optim.Optimizer"]
 _OPTIMIZERS: dict[str, Make] = {}
-LARGEST_SIDE = 2048
-"""Of the smaller side of a matrix that Muon orthogonalises, whose work grows with the square of this side."""
 
 
 def register(name: str) -> Callable[[Make], Make]:
@@ -78,30 +76,15 @@ def lamb(groups: Groups, lr: float) -> torch.optim.Optimizer:
 
 @register("muon")
 def muon(groups: Groups, lr: float) -> torch.optim.Optimizer:
-    """Muon of timm (Jordan et al., 2024): the momentum of each matrix is orthogonalised, NAdamW updates vectors.
+    """Muon (Jordan et al., 2024): the momentum of each matrix is made orthogonal, NAdamW updates other parameters.
 
-    A convolution's weight is a matrix with one row for each output channel. Steps are scaled to the size of AdamW's
-    (Liu et al., 2025), so that the rates of both are alike. NAdamW also updates matrices whose smaller side is above
-    ``LARGEST_SIDE``, because orthogonalising those of AlexNet would take longer than all else in a step. A step that
-    trains a part of a matrix orthogonalises and moves the block that holds the part (``regional_muon.py``).
+    Its steps are as large as AdamW's (Liu et al., 2025), so that the rates of both are alike. NAdamW also updates
+    matrices whose smaller side is above 2048, because a step on those of AlexNet would take longer than all else.
     """
-    from autotailor.finetuning.training.regional_muon import RegionalMuon
+    from autotailor.finetuning.training.regional_muon import RegionalMuon, by_method
 
-    optimizer: torch.optim.Optimizer = RegionalMuon(list(_by_size(groups)), lr=lr, nesterov=True)
+    optimizer: torch.optim.Optimizer = RegionalMuon(list(by_method(groups)), lr)
     return optimizer
-
-
-def _by_size(groups: Groups) -> Iterator[dict[str, Any]]:
-    """The groups, with large matrices in groups of their own, which timm's Muon leaves to NAdamW."""
-    for group in groups:
-        for fallback in (False, True):
-            parameters = [p for p in group["params"] if _is_large(p) == fallback]
-            if parameters:
-                yield {**group, "params": parameters, "use_fallback": fallback}
-
-
-def _is_large(parameter: nn.Parameter) -> bool:
-    return parameter.ndim > 1 and min(len(parameter), parameter[0].numel()) > LARGEST_SIDE
 
 
 def make_optimizer(

@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from timm.optim.muon import Muon
+from timm.optim.muon import get_lr_scale, zeropower_via_newtonschulz
+from timm.optim.nadamw import NAdamW
 
-from autotailor.ir.execution.weight_plan import Region, inside, outside
+from autotailor.finetuning.training.precision import resolve
+from autotailor.ir.execution.weight_plan import Region, inside
 
-MOMENTUM = "momentum_buffer"
-"""Name of the momentum in timm's state of a matrix that is orthogonalised."""
+MOMENTUM = 0.95
+COEFFICIENTS = [
+    (4.0848, -6.8946, 2.9270),
+    (3.9505, -6.3029, 2.6377),
+    (3.7418, -5.5913, 2.3037),
+    (2.8769, -3.1427, 1.2046),
+    (2.8366, -3.0525, 1.2012),
+]
+"""Of the five Newton-Schulz steps (You, 2025, https://leloykun.github.io/ponder/muon-opt-coeffs)."""
+SHORTEST_SIDE, LONGEST_SHAPE = 4, 128
+"""Least rows and columns of a matrix, and the largest ratio of both, as timm has them."""
+LARGEST_SIDE = 2048
+"""Of the smaller side of a matrix, because the work grows with the square of this side."""
+WORTH_BFLOAT16 = 1 << 20
+"""Products in one matrix product from which on bfloat16 is faster than float32 on processors that compute in it."""
 
 
-class RegionalMuon(Muon):  # type: ignore[misc]
-    """timm's Muon, whose steps may be restricted to regions of the weights.
+class RegionalMuon(NAdamW):  # type: ignore[misc]
+    """Muon (Jordan et al., 2024) for matrices, timm's NAdamW for all other parameters.
 
-    Momentum is that of Muon: outside of a region, where gradients are zero, it decays. Only the region's momentum is
-    made orthogonal, and only the region's entries move and decay. A weight's first step is one on the whole weight.
+    The matrix of a convolution's weight has one row for each output channel. A step may be restricted to regions of the
+    weights: momentum outside of a region decays, because gradients are zero there, but only the region's momentum is
+    made orthogonal, and only the region's entries move and decay. Steps are scaled to the size of AdamW's (Liu et al.,
+    2025).
+
+    Args:
+        groups: of parameters, from ``by_method``.
+        lr: learning rate of groups that name none.
     """
 
     _regions: Mapping[torch.Tensor, Region] = MappingProxyType({})
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
+        super().__init__(groups, lr=lr, betas=(0.9, 0.95), eps=1e-7)
 
     @contextmanager
     def restricted(self, regions: Mapping[torch.Tensor, Region]) -> Iterator[None]:
         """Within this context steps are restricted to regions, outside of which gradients are zero.
 
         Args:
-            regions: parameter to its region; parameters without one are stepped on as a whole.
+            regions: parameter to its region; parameters without one, and vectors, are stepped on as a whole.
         """
         self._regions = regions
         try:
@@ -38,48 +62,65 @@ class RegionalMuon(Muon):  # type: ignore[misc]
         finally:
             del self._regions
 
+    @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """One step; returns what the closure returns, which computes the gradients."""
         with torch.enable_grad():
             loss = None if closure is None else closure()
-        with ExitStack() as narrowed:
-            for group in self.param_groups:
-                for parameter in group["params"]:
-                    if region := self._region(parameter):
-                        self._decay_outside(parameter, region, group["momentum"])
-                        narrowed.enter_context(_narrowed(parameter, self.state[parameter], region))
+        every = self.param_groups
+        for group in every:
+            for parameter in group["params"] if group["orthogonal"] else ():
+                if parameter.grad is not None:
+                    self._move(parameter, parameter.grad, group)
+        try:
+            self.param_groups = [group for group in every if not group["orthogonal"]]
             super().step()  # type: ignore[no-untyped-call]
+        finally:
+            self.param_groups = every
         return loss
 
-    def _region(self, parameter: torch.Tensor) -> Region | None:
-        """The region that a step is restricted to; None where the step is one on the whole parameter, or none."""
-        region = self._regions.get(parameter)
-        if region is None or parameter.grad is None or MOMENTUM not in self.state.get(parameter, {}):
-            return None
-        is_whole = all(ends == (0, size) for ends, size in zip(region, parameter.shape, strict=True))
-        is_empty = any(start == end for start, end in region)
-        return None if is_whole or is_empty else region
-
-    @torch.no_grad()
-    def _decay_outside(self, parameter: torch.Tensor, region: Region, factor: float) -> None:
-        for part in outside(self.state[parameter][MOMENTUM], region):
-            part.mul_(factor)
-
-
-@contextmanager
-def _narrowed(parameter: torch.Tensor, state: dict[str, Any], region: Region) -> Iterator[None]:
-    """Within this context a parameter, its gradient and its momentum are a region of themselves."""
-    assert parameter.grad is not None
-    whole = parameter.data, parameter.grad, state[MOMENTUM]
-    _give(parameter, state, *(inside(tensor, region) for tensor in whole))
-    try:
-        yield
-    finally:
-        _give(parameter, state, *whole)
+    def _move(self, weight: torch.Tensor, gradient: torch.Tensor, group: Mapping[str, Any]) -> None:
+        """A step on one matrix, or on a region of it."""
+        state = self.state[weight]
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
+        momentum = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+        if weight in self._regions:
+            weight, gradient, momentum = (inside(t, self._regions[weight]) for t in (weight, gradient, momentum))
+        if not weight.numel():
+            return
+        direction = orthogonal(gradient.lerp(momentum, MOMENTUM).flatten(1))
+        weight.mul_(1 - group["lr"] * group["weight_decay"])
+        weight.add_(direction.reshape(weight.shape), alpha=-group["lr"] * get_lr_scale(direction.shape))
 
 
-def _give(
-    parameter: torch.Tensor, state: dict[str, Any], weight: torch.Tensor, gradient: torch.Tensor, momentum: torch.Tensor
-) -> None:
-    parameter.grad = None  # PyTorch refuses another shape of a parameter that has a gradient
-    parameter.data, parameter.grad, state[MOMENTUM] = weight, gradient, momentum
+def orthogonal(matrix: torch.Tensor) -> torch.Tensor:
+    """Nearly the orthogonal matrix that is next to a matrix, by Newton-Schulz steps.
+
+    Steps are computed in bfloat16 where the device has instructions for it and the matrix is large, else in float32.
+    A processor without such instructions takes 20 times as long in bfloat16.
+    """
+    short, long = sorted(matrix.shape)
+    is_fast = resolve("auto", matrix.device.type) == "bf16" and (
+        matrix.is_cuda or short * short * long > WORTH_BFLOAT16
+    )
+    dtype = torch.bfloat16 if is_fast else torch.float32
+    found: torch.Tensor = zeropower_via_newtonschulz(matrix, len(COEFFICIENTS), COEFFICIENTS, dtype=dtype)
+    return found
+
+
+def by_method(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The groups, each divided into matrices that are made orthogonal and parameters that NAdamW updates."""
+    for group in groups:
+        for is_orthogonal in (True, False):
+            parameters = [p for p in group["params"] if is_matrix(p) == is_orthogonal]
+            if parameters:
+                yield {**group, "params": parameters, "orthogonal": is_orthogonal}
+
+
+def is_matrix(parameter: torch.Tensor) -> bool:
+    """Whether a parameter is a matrix that is neither thin nor huge; a convolution's needs two input channels."""
+    if parameter.ndim < 2 or 1 in parameter.shape[:2]:
+        return False
+    short, long = sorted((len(parameter), parameter[0].numel()))
+    return SHORTEST_SIDE <= short <= LARGEST_SIDE and long <= LONGEST_SHAPE * short

@@ -15,7 +15,7 @@ import tiny_data
 from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
-from autotailor.finetuning.training import optimizers
+from autotailor.finetuning.training import optimizers, regional_muon
 from autotailor.finetuning.training.optimizers import make_optimizer, register
 from training import PRETRAIN, equal, fresh, weights
 
@@ -129,7 +129,7 @@ def test_a_step_of_muon_is_orthogonal_and_as_large_as_those_of_adamw() -> None:
 
 
 def test_matrices_that_muon_would_take_long_for_are_left_to_nadamw(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizers, "LARGEST_SIDE", 8)
+    monkeypatch.setattr(regional_muon, "LARGEST_SIDE", 8)
     taken = muon_steps(0.01, {"large": (9, 3, 3, 3), "tall": (32, 8), "bias": (32,)})
     assert {name for name, step in taken.items() if is_of_adam(step)} == {"large", "bias"}
 
