@@ -27,8 +27,6 @@ SHORTEST_SIDE, LONGEST_SHAPE = 4, 128
 """Least rows and columns of a matrix, and the largest ratio of both, as timm has them."""
 LARGEST_SIDE = 2048
 """Of the smaller side of a matrix, because the work grows with the square of this side."""
-WORTH_BFLOAT16 = 1 << 20
-"""Products in one matrix product from which on bfloat16 is faster than float32 on processors that compute in it."""
 
 
 class RegionalMuon(NAdamW):  # type: ignore[misc]
@@ -97,14 +95,10 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
 def orthogonal(matrix: torch.Tensor) -> torch.Tensor:
     """Nearly the orthogonal matrix that is next to a matrix, by Newton-Schulz steps.
 
-    Steps are computed in bfloat16 where the device has instructions for it and the matrix is large, else in float32.
-    A processor without such instructions takes 20 times as long in bfloat16.
+    Steps are computed in bfloat16 where the device has instructions for it, else in float32: a processor without such
+    instructions takes 20 times as long in bfloat16.
     """
-    short, long = sorted(matrix.shape)
-    is_fast = resolve("auto", matrix.device.type) == "bf16" and (
-        matrix.is_cuda or short * short * long > WORTH_BFLOAT16
-    )
-    dtype = torch.bfloat16 if is_fast else torch.float32
+    dtype = torch.bfloat16 if resolve("auto", matrix.device.type) == "bf16" else torch.float32
     found: torch.Tensor = zeropower_via_newtonschulz(matrix, len(COEFFICIENTS), COEFFICIENTS, dtype=dtype)
     return found
 
