@@ -32,8 +32,8 @@ from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.execution.modules.elastic import ElasticModule
-from autotailor.ir.execution.weight_plan import outside
 from fake_cuda import CUDA, fake_cuda
+from regions import outside
 from training import close, equal, weights
 
 

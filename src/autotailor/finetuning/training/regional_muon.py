@@ -14,7 +14,8 @@ from timm.optim.nadamw import NAdamW
 from autotailor.finetuning.training.precision import resolve
 from autotailor.ir.execution.weight_plan import Region, inside
 
-MOMENTUM = 0.95
+MOMENTUM, BETAS, EPSILON = 0.95, (0.9, 0.95), 1e-7
+"""Of the momentum of matrices, and of NAdamW for other parameters, as timm's Muon has them."""
 COEFFICIENTS = [
     (4.0848, -6.8946, 2.9270),
     (3.9505, -6.3029, 2.6377),
@@ -23,7 +24,7 @@ COEFFICIENTS = [
     (2.8366, -3.0525, 1.2012),
 ]
 """Of the five Newton-Schulz steps (You, 2025, https://leloykun.github.io/ponder/muon-opt-coeffs)."""
-SHORTEST_SIDE, LONGEST_SHAPE = 4, 128
+SHORTEST_SIDE, LARGEST_RATIO = 4, 128
 """Least rows and columns of a matrix, and the largest ratio of both, as timm has them."""
 LARGEST_SIDE = 2048
 """Of the smaller side of a matrix, because the work grows with the square of this side."""
@@ -45,7 +46,7 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
     _regions: Mapping[torch.Tensor, Region] = MappingProxyType({})
 
     def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
-        super().__init__(groups, lr=lr, betas=(0.9, 0.95), eps=1e-7)
+        super().__init__(groups, lr=lr, betas=BETAS, eps=EPSILON)
 
     @contextmanager
     def restricted(self, regions: Mapping[torch.Tensor, Region]) -> Iterator[None]:
@@ -117,4 +118,4 @@ def is_matrix(parameter: torch.Tensor) -> bool:
     if parameter.ndim < 2 or 1 in parameter.shape[:2]:
         return False
     short, long = sorted((len(parameter), parameter[0].numel()))
-    return SHORTEST_SIDE <= short <= LARGEST_SIDE and long <= LONGEST_SHAPE * short
+    return SHORTEST_SIDE <= short <= LARGEST_SIDE and long <= LARGEST_RATIO * short

@@ -7,7 +7,7 @@ has the shape (8, 8, 3, 3). With 6 outputs, and 2 channels left of each activati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -226,13 +226,3 @@ def union(one: Region, other: Region) -> Region:
 def inside(weight: Tensor, region: Region) -> Tensor:
     """A view of a region."""
     return weight[tuple(slice(start, end) for start, end in region)]
-
-
-def outside(weight: Tensor, region: Region) -> Iterator[Tensor]:
-    """Views of all that lies outside of a region; no entry is in two of them."""
-    for axis, (start, end) in enumerate(region):
-        if start:
-            yield weight.narrow(axis, 0, start)
-        if end < weight.shape[axis]:
-            yield weight.narrow(axis, end, weight.shape[axis] - end)
-        weight = weight.narrow(axis, start, end - start)

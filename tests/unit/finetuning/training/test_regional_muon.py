@@ -13,7 +13,8 @@ from torch import nn
 from autotailor.finetuning.training import regional_muon
 from autotailor.finetuning.training.optimizers import make_optimizer
 from autotailor.finetuning.training.regional_muon import MOMENTUM, RegionalMuon, by_method, orthogonal
-from autotailor.ir.execution.weight_plan import Region, inside, outside
+from autotailor.ir.execution.weight_plan import Region, inside
+from regions import outside
 
 SHAPE = (16, 8, 3, 3)
 REGION: Region = ((0, 8), (2, 8), (0, 3), (1, 3))

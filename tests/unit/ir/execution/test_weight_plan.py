@@ -18,13 +18,13 @@ from autotailor.ir.execution.weight_plan import (
     Stretch,
     add_gradient,
     inside,
-    outside,
     plan_weight,
     region_of,
     take_array,
     take_tensor,
     union,
 )
+from regions import outside
 
 A, B, K, R = Atom("a", 4), Atom("b", 4), Kernel("k", 5), Resolution("resolution", 6)
 SIZES: Mapping[Atom, int] = {A: 2, B: 3, K: 3, R: 4}
