@@ -38,7 +38,7 @@ from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compiler.sources.network import create_network
 from autotailor.finetuning.training.optimizers import make_optimizer, names
-from autotailor.finetuning.training.steps import restricted
+from autotailor.finetuning.training.steps import with_gradients
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
@@ -64,19 +64,18 @@ class Trained:
     def step(self) -> tuple[float, float, float]:
         """Makes one step; returns seconds until the gradients are known, until the parameters have them, and of all."""
         start = self._now()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.module.zero_grad(set_to_none=True)
         if isinstance(self.module, ElasticModule):
             with self.module.slices() as slices:
                 gradients = slices.gradients(self._loss())
             known = self._now()
             self.module.add_gradients(gradients)
-            regions = self.module.regions(gradients)
             del gradients
         else:
             self._loss().backward()
-            known, regions = self._now(), {}
-        given = self._now()
-        with restricted(self.optimizer, regions):
+            known = self._now()
+        with with_gradients(self.optimizer, self.module):
+            given = self._now()
             self.optimizer.step()
         return known - start, given - start, self._now() - start
 
@@ -96,7 +95,7 @@ class Trained:
 
     def peak_bytes(self) -> int:
         """Most bytes of tensors at once during a step, its first optimizer step not counted."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self.module.zero_grad(set_to_none=True)
         if self.images.is_cuda:
             before = torch.cuda.memory_allocated()
             torch.cuda.reset_peak_memory_stats()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 
-from autotailor.ir.execution.weight_plan import Region
+from autotailor.ir.execution.weight_plan import Region, view
 
 
-def outside(weight: torch.Tensor, region: Region) -> Iterator[torch.Tensor]:
-    """Views of all that lies outside of a region; no entry is in two of them."""
-    for axis, (start, end) in enumerate(region):
-        if start:
-            yield weight.narrow(axis, 0, start)
-        if end < weight.shape[axis]:
-            yield weight.narrow(axis, end, weight.shape[axis] - end)
-        weight = weight.narrow(axis, start, end - start)
+def outside(weight: torch.Tensor, region: Region) -> torch.Tensor:
+    """All entries that lie outside of a region, in one axis."""
+    is_outside = torch.ones(weight.shape, dtype=torch.bool)
+    view(is_outside, region).fill_(False)
+    return weight[is_outside]

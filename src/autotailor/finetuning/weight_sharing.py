@@ -40,7 +40,6 @@ from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.slices import SliceGradient
-from autotailor.ir.execution.weight_plan import Region
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.supernet import SuperNet
 
@@ -191,7 +190,6 @@ class WeightSharing:
         self._views = [module.replica() for _ in range(strategy.count)]
         self._teaching = module.replica() if config.teacher == LARGEST else None
         self._last: list[tuple[SubNet, float]] = []
-        self._regions: dict[torch.Tensor, Region] = {}
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device_of(module), "subnet")
 
     def __call__(self, batch: Step) -> float:
@@ -223,7 +221,6 @@ class WeightSharing:
         self._last = [(subnet, loss.item()) for subnet, (loss, _) in zip(subnets, results, strict=True)]
         for _, gradients in results:
             self._module.add_gradients(gradients)
-        self._regions = self._module.regions(gradient for _, gradients in results for gradient in gradients)
         return sum(loss for _, loss in self._last) / len(self._last)
 
     def describe(self) -> str:
@@ -233,10 +230,6 @@ class WeightSharing:
     def kind(self) -> tuple[str, ...]:
         """Which SubNets of the last step are the largest or the smallest, whatever the resolution of the step."""
         return tuple(sorted(self._ends.get(_shape(subnet), "between") for subnet, _ in self._last))
-
-    def regions(self) -> dict[torch.Tensor, Region]:
-        """The smallest block of each weight that holds what the SubNets of the last step take of the weight."""
-        return self._regions
 
     def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[torch.Tensor]]:
         """The logits that each SubNet learns from; they are computed beside the first SubNet."""

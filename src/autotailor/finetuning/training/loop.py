@@ -42,7 +42,7 @@ from autotailor.finetuning.training.states.averaging import Average
 from autotailor.finetuning.training.states.best import Best
 from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_any
 from autotailor.finetuning.training.states.contents import Position, Row, State
-from autotailor.finetuning.training.steps import Clipping, Step, StepFunction, regions, restricted
+from autotailor.finetuning.training.steps import Clipping, Step, StepFunction, with_gradients
 from autotailor.finetuning.training.watch import Accuracies, Watch
 from autotailor.progress.bars import Progress
 
@@ -210,9 +210,9 @@ class _Loop:
         agreed = self._micro_batches.gradients(step, seed + self._group.rank, signal)
         loss = agreed.loss if agreed.loss is not None else math.nan
         self._guard.check(loss, (at.epoch, at.batch), self._healthy())
-        self._scaler.unscale(self._optimizer)
-        self._clip()
-        with restricted(self._optimizer, regions(self._step)):
+        with with_gradients(self._optimizer, self._module):
+            self._scaler.unscale(self._optimizer)
+            self._clip()
             self._scaler.step(self._optimizer)
         if self._average:
             self._average.update(number + 1)
@@ -224,7 +224,8 @@ class _Loop:
         if isinstance(self._step, Clipping):
             self._step.clip()
         elif self._config.gradient_norm:
-            nn.utils.clip_grad_norm_(self._module.parameters(), self._config.gradient_norm)
+            parameters = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+            nn.utils.clip_grad_norm_(parameters, self._config.gradient_norm)
 
     def _end_epoch(self, pace: Pace) -> None:
         at, epochs = self._position, self._config.epochs

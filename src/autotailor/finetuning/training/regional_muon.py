@@ -12,7 +12,8 @@ from timm.optim.muon import get_lr_scale, zeropower_via_newtonschulz
 from timm.optim.nadamw import NAdamW
 
 from autotailor.finetuning.training.precision import resolve
-from autotailor.ir.execution.weight_plan import Region, inside
+from autotailor.ir.execution.modules.partial_gradients import PartialGradient, PartialGradients
+from autotailor.ir.execution.weight_plan import view
 
 MOMENTUM, BETAS, EPSILON = 0.95, (0.9, 0.95), 1e-7
 """Of the momentum of matrices, and of NAdamW for other parameters, as timm's Muon has them."""
@@ -28,13 +29,15 @@ SHORTEST_SIDE, LARGEST_RATIO = 4, 128
 """Least rows and columns of a matrix, and the largest ratio of both, as timm has them."""
 LARGEST_SIDE = 2048
 """Of the smaller side of a matrix, because the work grows with the square of this side."""
+SMALLEST_SCALE = 1e-4
+"""Of stored momentum; below, the momentum is multiplied by it, once in 180 steps."""
 
 
 class RegionalMuon(NAdamW):  # type: ignore[misc]
     """Muon (Jordan et al., 2024) for matrices, timm's NAdamW for all other parameters.
 
     The matrix of a convolution's weight has one row for each output channel. A step may be restricted to regions of the
-    weights: momentum outside of a region decays, because gradients are zero there, but only the region's momentum is
+    weights: momentum outside of a region decays, as it does where gradients are zero, but only the region's momentum is
     made orthogonal, and only the region's entries move and decay. Steps are scaled to the size of AdamW's (Liu et al.,
     2025).
 
@@ -43,23 +46,29 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
         lr: learning rate of groups that name none.
     """
 
-    _regions: Mapping[torch.Tensor, Region] = MappingProxyType({})
+    _parts: Mapping[torch.Tensor, PartialGradient] = MappingProxyType({})
 
     def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
         super().__init__(groups, lr=lr, betas=BETAS, eps=EPSILON)
 
     @contextmanager
-    def restricted(self, regions: Mapping[torch.Tensor, Region]) -> Iterator[None]:
-        """Within this context steps are restricted to regions, outside of which gradients are zero.
+    def restricted(self, gradients: PartialGradients) -> Iterator[None]:
+        """Within this context groups hold the regions of matrices that have gradients, and steps move them alone.
 
-        Args:
-            regions: parameter to its region; parameters without one, and vectors, are stepped on as a whole.
+        Parameters that are no matrices get gradients as a whole.
         """
-        self._regions = regions
+        of, every = {gradient.weight: gradient for gradient in gradients}, self.param_groups
+        matrices = {w: of[w] for group in every if group["orthogonal"] for w in group["params"] if w in of}
+        for weight in of.keys() - matrices.keys():
+            of[weight].spread()
+        blocks = {weight: gradient.block() for weight, gradient in matrices.items()}
+        self._parts = {blocks[weight]: gradient for weight, gradient in matrices.items()}
+        self.param_groups = [{**g, "params": [blocks.get(p, p) for p in g["params"]]} for g in every]
         try:
             yield
         finally:
-            del self._regions
+            self.param_groups = every
+            del self._parts
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -68,9 +77,9 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
             loss = None if closure is None else closure()
         every = self.param_groups
         for group in every:
-            for parameter in group["params"] if group["orthogonal"] else ():
-                if parameter.grad is not None:
-                    self._move(parameter, parameter.grad, group)
+            for matrix in group["params"] if group["orthogonal"] else ():
+                if matrix.grad is not None:
+                    self._move(matrix, matrix.grad, group)
         try:
             self.param_groups = [group for group in every if not group["orthogonal"]]
             super().step()  # type: ignore[no-untyped-call]
@@ -78,19 +87,34 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
             self.param_groups = every
         return loss
 
-    def _move(self, weight: torch.Tensor, gradient: torch.Tensor, group: Mapping[str, Any]) -> None:
-        """A step on one matrix, or on a region of it."""
+    def _move(self, matrix: torch.Tensor, gradient: torch.Tensor, group: Mapping[str, Any]) -> None:
+        """A step on one matrix, or on the region that stands for it."""
+        part = self._parts.get(matrix)
+        ahead = self._ahead(matrix, gradient, part)
+        if not matrix.numel():
+            return
+        direction = orthogonal(ahead.reshape(matrix.shape if part is None else part.value.shape).flatten(1))
+        matrix.mul_(1 - group["lr"] * group["weight_decay"])
+        matrix.add_(direction.reshape(matrix.shape), alpha=-group["lr"] * get_lr_scale(direction.shape))
+
+    def _ahead(self, matrix: torch.Tensor, gradient: torch.Tensor, part: PartialGradient | None) -> torch.Tensor:
+        """The gradient with Nesterov's momentum, which takes the gradient in.
+
+        The decay of a weight's whole momentum is a number beside it, so that a step reads and writes its region alone.
+        """
+        weight = matrix if part is None else part.weight
         state = self.state[weight]
         if not state:
-            state["momentum"] = torch.zeros_like(weight)
-        momentum = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        if weight in self._regions:
-            weight, gradient, momentum = (inside(t, self._regions[weight]) for t in (weight, gradient, momentum))
-        if not weight.numel():
-            return
-        direction = orthogonal(gradient.lerp(momentum, MOMENTUM).flatten(1))
-        weight.mul_(1 - group["lr"] * group["weight_decay"])
-        weight.add_(direction.reshape(weight.shape), alpha=-group["lr"] * get_lr_scale(direction.shape))
+            state |= {"momentum": torch.zeros_like(weight), "scale": 1.0}
+        region = None if part is None or part.is_whole else part.region
+        if state["scale"] < (1 if region is None else SMALLEST_SCALE):
+            state["momentum"].mul_(state["scale"])
+            state["scale"] = 1.0
+        if region is None:
+            return gradient.lerp(state["momentum"].lerp_(gradient, 1 - MOMENTUM), MOMENTUM)
+        state["scale"] *= MOMENTUM
+        momentum = view(state["momentum"], region).add_(gradient, alpha=(1 - MOMENTUM) / state["scale"])
+        return gradient.mul(1 - MOMENTUM).add_(momentum, alpha=MOMENTUM * state["scale"])
 
 
 def orthogonal(matrix: torch.Tensor) -> torch.Tensor:

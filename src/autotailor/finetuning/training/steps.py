@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from torch import nn
 
-from autotailor.ir.execution.weight_plan import Region
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.partial_gradients import PartialGradients
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,11 @@ class Clipping(Protocol):
 
 
 @runtime_checkable
-class Partial(Protocol):
-    """A step function that trains parts of the parameters, and adds no gradients elsewhere."""
-
-    def regions(self) -> Mapping[torch.Tensor, Region]:
-        """The region of each parameter that holds all that the last step trained, the same in all processes."""
-        ...
-
-
-@runtime_checkable
 class Restrictable(Protocol):
-    """An optimizer whose steps may be restricted to regions of the parameters."""
+    """An optimizer whose steps may be restricted to the regions of weights that have gradients."""
 
-    def restricted(self, regions: Mapping[torch.Tensor, Region]) -> AbstractContextManager[None]:
-        """Within this context steps are restricted to regions, outside of which gradients are zero."""
+    def restricted(self, gradients: PartialGradients) -> AbstractContextManager[None]:
+        """Within this context the groups of parameters hold these regions, and steps move them alone."""
         ...
 
 
@@ -92,13 +85,13 @@ def kind(step: StepFunction) -> Hashable:
     return step.kind() if isinstance(step, OfKinds) else None
 
 
-def regions(step: StepFunction) -> Mapping[torch.Tensor, Region]:
-    """The regions that hold what the last step trained; empty where it trained all of the parameters."""
-    return step.regions() if isinstance(step, Partial) else {}
+def with_gradients(optimizer: torch.optim.Optimizer, module: nn.Module) -> AbstractContextManager[None]:
+    """Within this context the parameters of the optimizer have the gradients that a step has added up in a module.
 
-
-def restricted(
-    optimizer: torch.optim.Optimizer, regions: Mapping[torch.Tensor, Region]
-) -> AbstractContextManager[None]:
-    """Within this context the optimizer steps on regions alone, if it can do so."""
-    return optimizer.restricted(regions) if isinstance(optimizer, Restrictable) else nullcontext()
+    The partial gradients of a SuperNet become gradients of whole weights, unless the optimizer can do with less.
+    """
+    if isinstance(module, ElasticModule):
+        if isinstance(optimizer, Restrictable):
+            return optimizer.restricted(module.partial_gradients)
+        module.partial_gradients.spread()
+    return nullcontext()

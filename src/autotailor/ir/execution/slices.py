@@ -2,11 +2,12 @@
 
 Autograd's gradient of ``weight.narrow(...)`` has the shape of the whole weight and is zero outside of the slice. A
 small SubNet of a large network would spend a third of its time on these zeros. A slice that is a leaf of autograd has
-a gradient of its own shape, which is added to the weight's gradient once::
+a gradient of its own shape::
 
     with module.slices() as slices:
         gradients = slices.gradients(cross_entropy(module(images), labels))
     module.add_gradients(gradients)
+    module.partial_gradients.spread()  # gradients of the whole weights, for an optimizer that asks for these
 
 A slice of a convolution's weight that is not dense is copied, because the convolution would copy the slice itself, both
 in the forward and in the backward pass.

@@ -31,14 +31,28 @@ class Stretch:
     start: int
     length: int
 
-    def span(self, size: int) -> tuple[int, int]:
-        return self.start, self.start + self.length
+    @classmethod
+    def between(cls, start: int, end: int) -> Stretch:
+        """From an entry to the one before ``end``."""
+        return cls(start, end - start)
+
+    @property
+    def end(self) -> int:
+        """The entry after the last one."""
+        return self.start + self.length
 
     def of_array(self, weight: Array, axis: int) -> Array:
-        return weight[(slice(None),) * axis + (slice(self.start, self.start + self.length),)]
+        return weight[(slice(None),) * axis + (slice(self.start, self.end),)]
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
         return weight.narrow(axis, self.start, self.length)
+
+    def view(self, weight: Tensor, axis: int) -> Tensor:
+        return self.of_tensor(weight, axis)
+
+    def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
+        """Gradient of an axis of ``size`` entries from the gradient of the taken ones: zero where none was taken."""
+        return _spread(self, gradient, gradient, axis, size)
 
 
 @dataclass(frozen=True)
@@ -54,8 +68,10 @@ class Runs:
     step: int
     whole: int
 
-    def span(self, size: int) -> tuple[int, int]:
-        return self.start, (self.count - 1) * self.step + self.start + self.length
+    @property
+    def end(self) -> int:
+        """The entry after the last one."""
+        return (self.count - 1) * self.step + self.start + self.length
 
     def of_array(self, weight: Array, axis: int) -> Array:
         shape = (*weight.shape[:axis], self.whole, self.step, *weight.shape[axis + 1 :])
@@ -63,18 +79,16 @@ class Runs:
         return weight.reshape(shape)[cut].reshape(*shape[:axis], self.count * self.length, *shape[axis + 2 :])
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
-        return self._region(weight, axis).flatten(axis, axis + 1)
+        return self.view(weight, axis).flatten(axis, axis + 1)
+
+    def view(self, weight: Tensor, axis: int) -> Tensor:
+        """The runs, with an axis of runs and an axis of the entries of one."""
+        runs = torch.unflatten(weight, axis, (self.whole, self.step)).narrow(axis, 0, self.count)
+        return runs.narrow(axis + 1, self.start, self.length)
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
         """Gradient of an axis of ``size`` entries from the gradient of the taken ones: zero where none was taken."""
-        spread = gradient.new_zeros((*gradient.shape[:axis], size, *gradient.shape[axis + 1 :]))
-        self._region(spread, axis).copy_(_split(gradient, axis, self.count, self.length))
-        return spread
-
-    def _region(self, whole: Tensor, axis: int) -> Tensor:
-        """A view of the runs, with an axis of runs and an axis of the entries of one."""
-        runs = _split(whole, axis, self.whole, self.step).narrow(axis, 0, self.count)
-        return runs.narrow(axis + 1, self.start, self.length)
+        return _spread(self, gradient, torch.unflatten(gradient, axis, (self.count, self.length)), axis, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +97,10 @@ class Selection:
 
     indices: Indices
 
-    def span(self, size: int) -> tuple[int, int]:
-        return (int(self.indices.min()), int(self.indices.max()) + 1) if len(self.indices) else (0, 0)
+    @property
+    def region(self) -> Stretch:
+        """The shortest stretch that holds all entries."""
+        return Stretch.between(int(self.indices.min()), int(self.indices.max()) + 1)
 
     def of_array(self, weight: Array, axis: int) -> Array:
         return weight[(slice(None),) * axis + (self.indices,)]
@@ -114,8 +130,9 @@ class Resampling:
 
     matrix: Matrix
 
-    def span(self, size: int) -> tuple[int, int]:
-        return 0, size
+    @property
+    def region(self) -> None:
+        """Something is taken of every entry."""
 
     def of_array(self, weight: Array, axis: int) -> Array:
         return np.moveaxis(np.tensordot(self.matrix, weight, (1, axis)), 0, axis)
@@ -134,16 +151,17 @@ class Resampling:
         return torch.from_numpy(self.matrix)
 
 
-def _split(tensor: Tensor, axis: int, outer: int, inner: int) -> Tensor:
-    """The tensor with one axis as two."""
-    return tensor.reshape(*tensor.shape[:axis], outer, inner, *tensor.shape[axis + 1 :])
+def _spread(part: Stretch | Runs, gradient: Tensor, viewed: Tensor, axis: int, size: int) -> Tensor:
+    spread = gradient.new_zeros((*gradient.shape[:axis], size, *gradient.shape[axis + 1 :]))
+    part.view(spread, axis).copy_(viewed)
+    return spread
 
 
 Part = Stretch | Runs | Selection | Resampling
 WeightPlan = tuple[Part | None, ...]
 """For each axis of a weight what is taken of the axis; None where the axis stays whole."""
-Region = tuple[tuple[int, int], ...]
-"""For each axis of a weight the first entry of a block and the one after its last."""
+Region = tuple[Stretch | Runs | None, ...]
+"""A plan of which PyTorch makes a view."""
 
 
 def plan_weight(axes: Dimensions, sizes: Sizes, orders: Orders | None = None) -> WeightPlan:
@@ -180,9 +198,9 @@ def _runs(indices: Indices, size: int) -> Runs | None:
     return Runs(start, length, count, step, size // step) if np.array_equal(indices, expected) else None
 
 
-def region_of(plan: WeightPlan, shape: Sequence[int]) -> Region:
-    """The smallest region of a weight of this shape that holds all that a plan takes."""
-    return tuple((0, size) if part is None else part.span(size) for part, size in zip(plan, shape, strict=True))
+def region_of(plan: WeightPlan) -> Region:
+    """The smallest region that holds all that a plan takes."""
+    return tuple(part.region if isinstance(part, (Selection, Resampling)) else part for part in plan)
 
 
 def take_array(weight: Array, plan: WeightPlan) -> Array:
@@ -201,28 +219,32 @@ def take_tensor(weight: Tensor, plan: WeightPlan) -> Tensor:
     return taken
 
 
-def add_gradient(gradient: Tensor, plan: WeightPlan, taken: Tensor) -> None:
-    """Adds the gradient of what a plan takes to the gradient of the whole weight, in place.
+def in_region(plan: WeightPlan, gradient: Tensor, region: Region, shape: Sequence[int]) -> Tensor:
+    """The gradient of a region that holds what a plan takes; the same tensor where the plan takes all of the region.
 
     Args:
-        gradient: of the whole weight.
         plan: of what is taken.
-        taken: gradient of what ``take_tensor`` returns.
+        gradient: of what ``take_tensor`` returns.
+        region: whose gradient is asked for.
+        shape: of the whole weight.
     """
-    region = gradient
-    for axis, part in enumerate(plan):
-        if isinstance(part, Stretch):
-            region = part.of_tensor(region, axis)
-        elif part is not None:
-            taken = part.spread(taken, axis, gradient.shape[axis])
-    region.add_(taken)
+    for axis, (part, wanted) in enumerate(zip(plan, region, strict=True)):
+        if part != wanted:
+            whole = gradient if part is None else part.spread(gradient, axis, shape[axis])
+            gradient = whole if wanted is None else wanted.of_tensor(whole, axis)
+    return gradient
 
 
 def union(one: Region, other: Region) -> Region:
-    """The smallest region that holds both."""
-    return tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+    """The smallest region that holds both, where entries of one axis are a stretch unless both have the same runs."""
+    return tuple(
+        a if a == b else None if a is None or b is None else Stretch.between(min(a.start, b.start), max(a.end, b.end))
+        for a, b in zip(one, other, strict=True)
+    )
 
 
-def inside(weight: Tensor, region: Region) -> Tensor:
-    """A view of a region."""
-    return weight[tuple(slice(start, end) for start, end in region)]
+def view(weight: Tensor, region: Region) -> Tensor:
+    """A view of a region, in which runs have two axes."""
+    for axis, part in reversed(list(enumerate(region))):
+        weight = weight if part is None else part.view(weight, axis)
+    return weight

@@ -13,12 +13,14 @@ from torch import nn
 from autotailor.finetuning.training import regional_muon
 from autotailor.finetuning.training.optimizers import make_optimizer
 from autotailor.finetuning.training.regional_muon import MOMENTUM, RegionalMuon, by_method, orthogonal
-from autotailor.ir.execution.weight_plan import Region, inside
+from autotailor.ir.execution.modules.partial_gradients import PartialGradients
+from autotailor.ir.execution.weight_plan import Region, Runs, Stretch, take_tensor
 from regions import outside
 
 SHAPE = (16, 8, 3, 3)
-REGION: Region = ((0, 8), (2, 8), (0, 3), (1, 3))
-WHOLE: Region = tuple((0, size) for size in SHAPE)
+REGION: Region = (Stretch(0, 8), Stretch(2, 6), None, Stretch(1, 2))
+RUNS: Region = (Runs(1, 2, 3, 4, 4), None, None, None)  # two channels of each of the first three of four heads
+WHOLE: Region = (None,) * len(SHAPE)
 OPTIONS = {"lr": 0.1, "weight_decay": 0.2, "nesterov": True}
 
 
@@ -28,10 +30,15 @@ def like_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regional_muon, "resolve", lambda precision, kind: "bf16")
 
 
-def gradient(seed: int, region: Region = WHOLE) -> torch.Tensor:
-    """Zeros outside of a region."""
-    found = torch.zeros(SHAPE)
-    inside(found, region).copy_(inside(torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed)), region))
+def gradient(seed: int) -> torch.Tensor:
+    return torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed))
+
+
+def given(*entries: tuple[nn.Parameter, Region, torch.Tensor]) -> PartialGradients:
+    """The gradients of regions of weights, taken from gradients of the whole weights."""
+    found = PartialGradients()
+    for parameter, region, whole in entries:
+        found.add(parameter, region, take_tensor(whole, region))
     return found
 
 
@@ -41,9 +48,14 @@ def made() -> tuple[nn.Parameter, RegionalMuon]:
 
 
 def step(parameter: nn.Parameter, optimizer: RegionalMuon, seed: int, region: Region) -> None:
-    parameter.grad = gradient(seed, region)
-    with optimizer.restricted({parameter: region}):
+    with optimizer.restricted(given((parameter, region, gradient(seed)))):
         optimizer.step()
+
+
+def momentum_of(optimizer: RegionalMuon, parameter: nn.Parameter) -> torch.Tensor:
+    state = optimizer.state[parameter]
+    found: torch.Tensor = state["scale"] * state["momentum"]
+    return found
 
 
 @pytest.mark.usefixtures("like_timm")
@@ -64,30 +76,32 @@ def test_on_whole_weights_it_is_timms_muon() -> None:
 
 
 @pytest.mark.usefixtures("like_timm")
-def test_a_step_on_a_region_is_that_of_the_region_alone_and_momentum_decays_outside_of_it() -> None:
+@pytest.mark.parametrize("region", [REGION, RUNS], ids=["stretches", "runs"])
+def test_steps_on_a_region_are_those_of_the_region_alone_and_momentum_decays_outside_of_it(
+    region: Region, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regional_muon, "SMALLEST_SCALE", 0.93)  # the second of three steps brings the scale back to 1
     parameter, ours = made()
     step(parameter, ours, 0, WHOLE)
-    before, momentum = parameter.detach().clone(), ours.state[parameter]["momentum"].clone()
+    before, momentum = parameter.detach().clone(), momentum_of(ours, parameter)
 
-    alone = nn.Parameter(inside(before, REGION).clone())
+    alone = nn.Parameter(take_tensor(before, region).clone())
     theirs = Muon([{"params": [alone]}], **OPTIONS)
     alone.grad = torch.zeros_like(alone)
     theirs.step()  # makes the moments
     with torch.no_grad():
-        alone.copy_(inside(before, REGION))
-    theirs.state[alone]["momentum_buffer"].copy_(inside(momentum, REGION))
-    alone.grad = inside(gradient(1, REGION), REGION).clone()
-    theirs.step()
+        alone.copy_(take_tensor(before, region))
+    theirs.state[alone]["momentum_buffer"].copy_(take_tensor(momentum, region))
+    for seed in (1, 2, 3):
+        alone.grad = take_tensor(gradient(seed), region).clone()
+        theirs.step()
+        step(parameter, ours, seed, region)
 
-    step(parameter, ours, 1, REGION)
-    torch.testing.assert_close(inside(parameter.detach(), REGION), alone.detach(), rtol=0, atol=1e-6)
-    after = ours.state[parameter]["momentum"]
-    torch.testing.assert_close(inside(after, REGION), theirs.state[alone]["momentum_buffer"])
-    for now, then, weight, was in zip(
-        *(outside(tensor, REGION) for tensor in (after, momentum, parameter.detach(), before)), strict=True
-    ):
-        torch.testing.assert_close(now, MOMENTUM * then)
-        assert torch.equal(weight, was)
+    torch.testing.assert_close(take_tensor(parameter.detach(), region), alone.detach(), rtol=0, atol=2e-3)
+    after = momentum_of(ours, parameter)
+    torch.testing.assert_close(take_tensor(after, region), theirs.state[alone]["momentum_buffer"])
+    torch.testing.assert_close(outside(after, region), MOMENTUM**3 * outside(momentum, region))
+    assert torch.equal(outside(parameter.detach(), region), outside(before, region))
 
 
 @pytest.mark.parametrize("shape", [(8, 72), (72, 8), (128, 128)])
@@ -110,19 +124,37 @@ def test_a_weights_first_step_makes_momentum_of_the_whole_weight() -> None:
     parameter, ours = made()
     step(parameter, ours, 0, REGION)
     assert ours.state[parameter]["momentum"].shape == SHAPE
-    assert all(bool((part == 0).all()) for part in outside(ours.state[parameter]["momentum"], REGION))
+    assert not outside(ours.state[parameter]["momentum"], REGION).any()
+
+
+def test_a_step_on_a_whole_weight_after_those_on_regions_uses_the_momentum_that_has_decayed() -> None:
+    parameter, ours = made()
+    for seed, region in enumerate((WHOLE, REGION, RUNS)):
+        step(parameter, ours, seed, region)
+    momentum = momentum_of(ours, parameter)
+    parameter.grad = gradient(3)
+    ours.step()
+    torch.testing.assert_close(momentum_of(ours, parameter), momentum.lerp(gradient(3), 1 - MOMENTUM))
 
 
 def test_the_restriction_ends_with_its_context() -> None:
     parameter, ours = made()
     step(parameter, ours, 0, WHOLE)
     step(parameter, ours, 1, REGION)
+    assert [group["params"] for group in ours.param_groups] == [[parameter]]
     before = parameter.detach().clone()
     parameter.grad = gradient(2)
     ours.step()
-    assert all(
-        bool((now != was).any()) for now, was in zip(*(outside(t, REGION) for t in (parameter, before)), strict=True)
-    )
+    assert (outside(parameter.detach(), REGION) != outside(before, REGION)).any()
+
+
+def test_a_norm_of_the_gradients_is_that_of_the_regions() -> None:
+    parameter, ours = made()
+    with ours.restricted(given((parameter, REGION, gradient(0)))):
+        (block,) = ours.param_groups[0]["params"]
+        found = nn.utils.clip_grad_norm_([block], 1e-3)
+        torch.testing.assert_close(found, take_tensor(gradient(0), REGION).norm())
+        torch.testing.assert_close(block.grad.norm(), torch.tensor(1e-3))
 
 
 def test_a_failure_leaves_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +180,7 @@ def test_a_closure_computes_gradients_of_whole_weights() -> None:
         return float(found.detach())
 
     expected = float(parameter.detach().square().sum())
-    with ours.restricted({parameter: WHOLE}):
-        assert ours.step(loss) == pytest.approx(expected)
+    assert ours.step(loss) == pytest.approx(expected)
 
 
 def test_vectors_and_large_matrices_are_stepped_on_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +188,13 @@ def test_vectors_and_large_matrices_are_stepped_on_as_a_whole(monkeypatch: pytes
     module = nn.Linear(16, 16)
     optimizer = make_optimizer(module, "muon", 0.1, 0.2)
     assert isinstance(optimizer, RegionalMuon)
-    for _ in range(2):
+    for part in (None, Stretch(0, 4)):
         before = [parameter.detach().clone() for parameter in module.parameters()]
-        for parameter in module.parameters():
-            parameter.grad = torch.ones_like(parameter)
-        with optimizer.restricted({module.weight: ((0, 4), (0, 4)), module.bias: ((0, 4),)}):
+        parts = given(
+            (module.weight, (part, part), torch.ones(16, 16)),
+            (module.bias, (part,), torch.ones(16)),
+        )
+        with optimizer.restricted(parts):
             optimizer.step()
         assert all(bool((now != was).all()) for now, was in zip(module.parameters(), before, strict=True))
 
@@ -170,7 +203,7 @@ def test_a_step_on_an_empty_region_changes_nothing() -> None:
     parameter, ours = made()
     step(parameter, ours, 0, WHOLE)
     before = parameter.detach().clone()
-    step(parameter, ours, 1, ((0, 0), *WHOLE[1:]))
+    step(parameter, ours, 1, (Stretch(0, 0), *WHOLE[1:]))
     assert torch.equal(parameter, before)
 
 

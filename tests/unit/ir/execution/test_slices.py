@@ -35,6 +35,7 @@ def by_slices(net: autotailor.SuperNet, *subnets: SubNet) -> Gradients:
         with module.slices() as slices:
             found = slices.gradients(loss(module, net, subnet))
         module.add_gradients(found)
+    module.partial_gradients.spread()
     return gradients(module)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,17 +13,18 @@ from hypothesis import strategies as st
 
 from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Kernel, Product, Resolution, Sum
 from autotailor.ir.execution.weight_plan import (
+    Region,
     Resampling,
     Runs,
     Selection,
     Stretch,
-    add_gradient,
-    inside,
+    in_region,
     plan_weight,
     region_of,
     take_array,
     take_tensor,
     union,
+    view,
 )
 from regions import outside
 
@@ -93,59 +95,86 @@ def test_equal_stretches_at_equal_distances_are_runs(axis: Dimension, kind: type
 
 
 @pytest.mark.parametrize("axes", [AXES, (Product((B, A)), Sum((Constant(1), R)), Sum((A, B)), K)], ids=["views", "all"])
-def test_gradients_are_added_where_the_weight_was_taken(axes: tuple[Dimension, ...]) -> None:
+def test_gradients_of_whole_weights_are_zero_where_nothing_was_taken(axes: tuple[Dimension, ...]) -> None:
     plan = plan_weight(axes, size)
     weight = torch.randn([axis.meta for axis in axes], requires_grad=True)
     taken = take_tensor(weight, plan)
     gradient = torch.randn_like(taken)
     (expected,) = torch.autograd.grad(taken, weight, gradient)
-    found = torch.ones_like(weight)
-    add_gradient(found, plan, gradient)
-    torch.testing.assert_close(found, 1 + expected)
+    torch.testing.assert_close(in_region(plan, gradient, (None,) * len(plan), weight.shape), expected)
 
 
 PARTS = [
-    (A, (0, 2)),
-    (Constant(3), (0, 3)),
-    (Sum((A, B)), (0, 7)),  # two of the first four entries, and three of the last four
-    (Product((Constant(3), A)), (0, 10)),  # of three runs the last two entries of the last one are not taken
-    (Sum((Constant(1), R)), (0, 7)),  # interpolated: of every entry something is taken
+    (A, Stretch(0, 2)),
+    (Constant(3), None),
+    (Sum((A, B)), Stretch(0, 7)),  # two of the first four entries, and three of the last four
+    (Product((Constant(3), A)), Runs(0, 2, 3, 4, 3)),
+    (Sum((Constant(1), R)), None),  # interpolated: of every entry something is taken
 ]
 
 
 @pytest.mark.parametrize(("axis", "expected"), PARTS, ids=["stretch", "whole", "selection", "runs", "resampling"])
-def test_the_region_of_a_plan_is_the_smallest_block_that_holds_what_is_taken(
-    axis: Dimension, expected: tuple[int, int]
-) -> None:
+def test_the_region_of_a_plan_holds_all_that_is_taken(axis: Dimension, expected: Stretch | Runs | None) -> None:
     plan = plan_weight((Constant(2), axis), size)
-    assert region_of(plan, (2, axis.meta)) == ((0, 2), expected)
-    weight = torch.zeros(2, axis.meta)
-    add_gradient(weight, plan, torch.ones_like(take_tensor(weight, plan)))
-    touched = weight[0].nonzero().flatten()
-    assert (int(touched.min()), int(touched.max()) + 1) == expected
+    assert region_of(plan) == (None, expected)
+    shape = (2, axis.meta)
+    gradient = torch.randn_like(take_tensor(torch.zeros(shape), plan))
+    whole = in_region(plan, gradient, (None, None), shape)
+    inside = in_region(plan, gradient, region_of(plan), shape)
+    assert torch.equal(take_tensor(whole, region_of(plan)), inside)
+    assert not outside(whole, region_of(plan)).any()
+    assert (inside is gradient) == isinstance(expected, type(plan[1]))
 
 
-ENDS = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda ends: (min(ends), max(ends)))
+@st.composite
+def axis_parts(draw: st.DrawFn, length: int) -> Stretch | Runs | None:
+    """Something to take of an axis of this length."""
+    if draw(st.booleans()):
+        start, end = sorted(draw(st.tuples(*[st.integers(0, length)] * 2)))
+        return draw(st.sampled_from([None, Stretch.between(start, end)]))
+    step = draw(st.sampled_from([n for n in range(1, length + 1) if length % n == 0]))
+    start, end = sorted(draw(st.lists(st.integers(0, step), min_size=2, max_size=2, unique=True)))
+    return Runs(start, end - start, draw(st.integers(1, length // step)), step, length // step)
 
 
-@given(st.lists(ENDS, min_size=1, max_size=4), st.data())
-def test_a_region_and_what_is_outside_of_it_are_all_of_a_weight_once(
-    region: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    shape = [data.draw(st.integers(end, 7)) for _, end in region]
-    counts = torch.zeros(shape)
-    for part in outside(counts, tuple(region)):
-        part += 1
-    assert (inside(counts, tuple(region)) == 0).all()
-    inside(counts, tuple(region)).add_(1)
-    assert (counts == 1).all()
+@st.composite
+def regions(draw: st.DrawFn, count: int) -> tuple[tuple[int, ...], list[Region]]:
+    """The shape of a weight, and regions of the weight."""
+    shape = draw(st.lists(st.sampled_from([1, 4, 6, 12]), min_size=1, max_size=3))
+    return tuple(shape), [tuple(draw(axis_parts(n)) for n in shape) for _ in range(count)]
 
 
-@given(st.lists(st.tuples(ENDS, ENDS), min_size=1, max_size=4))
-def test_a_union_holds_both_regions_and_no_block_that_is_smaller_does(
-    pairs: list[tuple[tuple[int, int], tuple[int, int]]],
-) -> None:
-    one, other = zip(*pairs, strict=True)
-    found = union(one, other)
-    assert union(found, one) == union(found, other) == found
-    assert all({start, end} <= {*first, *second} for (start, end), first, second in zip(found, one, other, strict=True))
+def mask(shape: tuple[int, ...], region: Region) -> torch.Tensor:
+    """Which entries a region holds."""
+    found = torch.zeros(shape, dtype=torch.bool)
+    view(found, region).fill_(True)
+    return found
+
+
+@given(regions(1))
+def test_the_view_of_a_region_holds_what_the_region_takes(case: tuple[tuple[int, ...], list[Region]]) -> None:
+    shape, (region,) = case
+    weight = torch.arange(math.prod(shape)).view(shape)
+    assert torch.equal(view(weight, region).flatten(), take_tensor(weight, region).flatten())
+    assert view(weight, region).untyped_storage().data_ptr() == weight.untyped_storage().data_ptr()
+    together = torch.cat([weight[mask(shape, region)], outside(weight, region)])
+    assert torch.equal(together.sort().values, weight.flatten())
+
+
+@given(regions(2))
+def test_a_union_holds_both_regions_and_gradients_of_both(case: tuple[tuple[int, ...], list[Region]]) -> None:
+    shape, (one, other) = case
+    both = union(one, other)
+    whole = tuple(None for _ in shape)
+    assert union(one, one) == one
+    for region in (one, other):
+        assert (mask(shape, both) | ~mask(shape, region)).all()
+        gradient = take_tensor(torch.randn(shape), region)
+        expected = in_region(region, gradient, whole, shape)
+        assert torch.equal(in_region(both, in_region(region, gradient, both, shape), whole, shape), expected)
+
+
+def test_a_union_is_as_small_as_a_stretch_can_be() -> None:
+    assert union((Stretch(2, 3),), (Stretch(4, 4),)) == (Stretch(2, 6),)
+    assert union((Runs(0, 2, 3, 4, 3),), (Runs(0, 3, 3, 4, 3),)) == (Stretch(0, 11),)
+    assert union((Stretch(2, 3),), (None,)) == (None,)

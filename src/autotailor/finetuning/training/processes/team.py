@@ -20,6 +20,7 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.processes.batch_norm import Synchronised, widest
 from autotailor.finetuning.training.processes.group import Group
 from autotailor.finetuning.training.processes.messages import Messages
+from autotailor.ir.execution.modules.elastic import ElasticModule
 
 ATTEMPT = 3  # numbers in the last message of an attempt
 
@@ -108,4 +109,6 @@ class Team:
                 raise TrainingError(f"process {number} has {what} {each}, and process 0 has {found[0]}; {remedy}")
 
     def _gradients(self) -> list[torch.Tensor]:
-        return [p.grad for p in self._module.parameters() if p.grad is not None]
+        whole = [p.grad for p in self._module.parameters() if p.grad is not None]
+        parts = self._module.partial_gradients if isinstance(self._module, ElasticModule) else ()
+        return whole + [gradient.value for gradient in parts]

@@ -18,11 +18,12 @@ from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.partial_gradients import PartialGradients
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics, unbias
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.execution.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.execution.weight_plan import Region, add_gradient, plan_weight, region_of, take_tensor, union
+from autotailor.ir.execution.weight_plan import plan_weight, take_tensor
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
@@ -35,6 +36,9 @@ class ElasticModule(GraphModule):
     Args:
         elastic: the network, whose weights are copied.
         logits: leave out the final activation, where there is one.
+
+    Attributes:
+        partial_gradients: those that ``add_gradients`` has added up since ``zero_grad``.
     """
 
     def __init__(self, elastic: ElasticGraph, logits: bool = False) -> None:
@@ -44,6 +48,7 @@ class ElasticModule(GraphModule):
         self._collector: Collector | None = None
         self._stored = False
         self._slices: Slices | None = None
+        self.partial_gradients = PartialGradients()
         self.activate(largest(elastic.space))
 
     def activate(self, subnet: SubNet) -> ElasticModule:
@@ -111,7 +116,8 @@ class ElasticModule(GraphModule):
     def slices(self) -> Iterator[Slices]:
         """Within this context forward passes compute with slices that have gradients of their own (``slices.py``).
 
-        The parameters get gradients from ``add_gradients`` alone. One SubNet is active within the context.
+        The parameters get no gradients; ``add_gradients`` adds them to ``partial_gradients``. One SubNet is active
+        within the context.
         """
         self._slices = Slices()
         try:
@@ -120,24 +126,13 @@ class ElasticModule(GraphModule):
             self._slices = None
 
     def add_gradients(self, gradients: Iterable[SliceGradient]) -> None:
-        """Adds gradients of slices to those of the parameters."""
+        """Adds gradients of slices to ``partial_gradients``."""
         for gradient in gradients:
-            parameter = super().weight(gradient.weight)
-            if parameter.grad is None and not any(gradient.plan):
-                parameter.grad = gradient.value
-                continue
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            add_gradient(parameter.grad, gradient.plan, gradient.value)
+            self.partial_gradients.add(super().weight(gradient.weight), gradient.plan, gradient.value)
 
-    def regions(self, gradients: Iterable[SliceGradient]) -> dict[Tensor, Region]:
-        """The smallest region of each parameter outside of which the gradients are zero."""
-        found: dict[Tensor, Region] = {}
-        for gradient in gradients:
-            parameter = super().weight(gradient.weight)
-            region = region_of(gradient.plan, parameter.shape)
-            found[parameter] = union(found[parameter], region) if parameter in found else region
-        return found
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none)
+        self.partial_gradients.clear()
 
     @contextmanager
     def collecting(self, stored: bool = False, collector: Collector | None = None) -> Iterator[Collector]:
