@@ -7,10 +7,10 @@ with sliced weights and without the removed blocks (``plain.py``). ``standalone`
 it by itself (``SuperNet.build``), which polishing trains.
 
 Steps of the three take turns in one process. Each ratio is the median over rounds of (SuperNet) / (plain network), with
-quartiles: of forward, loss and backward (``gradients``), of these and the addition of the slices' gradients to the
-gradients of the shared weights (``added``), and of all with the optimizer (``step``). Addition and the optimizer come
-once a step, however many SubNets the step trains. Muon makes orthogonal the block of a matrix that holds the SubNet's
-part; vectors, and all weights by other optimizers, are updated as a whole. Memory is the largest sum of PyTorch's
+quartiles: of forward, loss and backward (``gradients``), of these and of giving the optimizer its gradients
+(``added``), and of all with the optimizer (``step``). The last two come once a step, however many SubNets the step
+trains. Muon takes the gradients of matrices as they are, and moves the regions that the SubNet takes; other optimizers,
+and vectors, get gradients of whole weights. Memory is the largest sum of PyTorch's
 tensors during one step, weights, gradients and moments included; ``held`` are the weights and moments of what the
 SubNet leaves out, as a share of the plain network's memory. Prints the table and writes ``supernet_training.csv``
 beside this file.
@@ -62,7 +62,7 @@ class Trained:
     clock: Callable[[], float]
 
     def step(self) -> tuple[float, float, float]:
-        """Makes one step; returns seconds until the gradients are known, until the parameters have them, and of all."""
+        """Makes one step; returns seconds until the gradients are known, until the optimizer has them, and of all."""
         start = self._now()
         self.module.zero_grad(set_to_none=True)
         if isinstance(self.module, ElasticModule):

@@ -28,13 +28,12 @@ class Start:
 
 
 def begin(run: Run, contests: Mapping[int, Contest]) -> Start:
-    """Trains the candidates of all budgets together, as the rule ``polish`` does; goes on from its checkpoint."""
+    """Trains the candidates of these budgets together, as the rule ``polish`` does; goes on from its checkpoint."""
     known = {id_: found for contest in contests.values() for id_, found in contest.accuracies.items()}
     if run.joint is None:
         return Start(run.net, known)
     count = run.polish.rounds[0].candidates
     entrants = list(dict.fromkeys(subnet for contest in contests.values() for subnet in contest.first(count)))
-    found = train_jointly(
-        run.net, run.compiled, run.data, entrants, run.joint, run.folder / "polish_joint", purpose=CANDIDATES
-    )
+    folder = run.folder / "polish_joint" / "_".join(str(budget) for budget in contests)
+    found = train_jointly(run.net, run.compiled, run.data, entrants, run.joint, folder, purpose=CANDIDATES)
     return Start(found.net, found.after, found.images) if found.gain > 0 else Start(run.net, known)

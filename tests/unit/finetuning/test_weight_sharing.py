@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.sampling.strategy import stages_of
 from autotailor.finetuning.training.loop import train
+from autotailor.finetuning.training.regional_muon import RegionalMuon
 from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
@@ -74,18 +76,26 @@ class TestFinetune:
         assert close(weights(finetuned.net), weights(found.net))
 
     @pytest.mark.parametrize(
-        ("strategy", "teacher"), [*((name, None) for name in finetuning.sampling.names()), ("mixed", "largest")]
+        ("strategy", "teacher", "optimizer"),
+        [
+            *((name, None, "adamw") for name in finetuning.sampling.names()),
+            ("mixed", "largest", "adamw"),
+            ("mixed", None, "muon"),
+        ],
     )
     def test_an_interrupted_run_ends_in_the_same_bits(
         self,
         strategy: str,
         teacher: str | None,
+        optimizer: str,
         plain_net: autotailor.SuperNet,
         tiny: DataSplits,
         finetune_config: FinetuneConfig,
         tmp_path: Path,
     ) -> None:
-        config = replace(finetune_config, strategy=strategy, teacher=teacher, checkpoint_seconds=0.0)
+        config = replace(
+            finetune_config, strategy=strategy, teacher=teacher, optimizer=optimizer, checkpoint_seconds=0.0
+        )
         whole = finetuning.finetune(plain_net, tiny, config, tmp_path / "whole")
         with pytest.raises(KeyboardInterrupt):
             finetuning.finetune(plain_net, tiny_data.splits(fail_at=(1, 1)), config, tmp_path / "killed")
@@ -219,6 +229,44 @@ def test_a_step_by_muon_leaves_what_the_step_did_not_train(
     assert left
 
 
+def test_what_muon_moves_by_is_unscaled_and_clipped(
+    plain_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    finetune_config: FinetuneConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    norms: dict[str, list[float]] = {}
+    move = RegionalMuon._move
+    for precision, limit in (("fp32", 0.0), ("fp16", 0.0), ("fp32", 1e-3)):
+        found = norms.setdefault(f"{precision} {limit}", [])
+
+        def watched(self: RegionalMuon, matrix: torch.Tensor, gradient: torch.Tensor, group: Any) -> None:
+            found.append(float(gradient.norm()))  # noqa: B023
+            move(self, matrix, gradient, group)
+
+        monkeypatch.setattr(RegionalMuon, "_move", watched)
+        config = replace(finetune_config, optimizer="muon", strategy="uniform", subnets=1, precision=precision)
+        finetuning.finetune(plain_net, tiny, replace(config, gradient_norm=limit), tmp_path / str(len(norms)))
+    plain, scaled, clipped = (np.array(each) for each in norms.values())
+    assert plain[0] > 1e-3
+    np.testing.assert_allclose(scaled[0], plain[0], rtol=0.1)
+    assert 0 < clipped.max() <= 1.001e-3
+
+
+def test_fused_steps_are_those_that_are_not_fused(
+    plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
+) -> None:
+    """The fused AdamW of the processor reads weights and gradients as they lie in memory."""
+    config = replace(finetune_config, strategy="uniform", subnets=1)
+    one, other = (
+        weights(finetuning.finetune(plain_net, tiny, replace(config, optimizer=name), tmp_path / name).net)
+        for name in ("adamw", "adamw_fused")
+    )
+    for name, weight in one.items():
+        torch.testing.assert_close(other[name], weight, rtol=1e-3, atol=1e-4)
+
+
 def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
     plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig
 ) -> None:
@@ -297,6 +345,8 @@ class TestAccelerator:
         with deterministic(1, CUDA):  # all bits of fp32
             losses = {device: step(step_on(placement.device_of(modules[device]))) for device, step in steps.items()}
         assert losses["cuda"] == pytest.approx(losses["cpu"], rel=1e-3)
+        for module in modules.values():
+            module.partial_gradients.hand_over()
         for ours, theirs in zip(*(step._module.parameters() for step in steps.values()), strict=True):
             assert (ours.grad is None) == (theirs.grad is None)
             if ours.grad is not None and theirs.grad is not None:

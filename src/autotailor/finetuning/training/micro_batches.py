@@ -42,7 +42,7 @@ class MicroBatches:
     """Computes the gradients of steps; where memory is too small, it halves the micro-batch and repeats the step.
 
     Args:
-        module: whose parameters get the gradients.
+        module: that gets the gradients, those of its parameters or its partial gradients.
         step: computes the gradients of one micro-batch.
         size: most images in one forward pass; 0 passes the whole batch.
         title: of messages.

@@ -30,7 +30,7 @@ SHORTEST_SIDE, LARGEST_RATIO = 4, 128
 LARGEST_SIDE = 2048
 """Of the smaller side of a matrix, because the work grows with the square of this side."""
 SMALLEST_SCALE = 1e-4
-"""Of stored momentum; below, the momentum is multiplied by it, once in 180 steps."""
+"""Below this scale the stored momentum is multiplied by its scale, which then is 1: once in 180 steps."""
 
 
 class RegionalMuon(NAdamW):  # type: ignore[misc]
@@ -57,13 +57,13 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
 
         Parameters that are no matrices get gradients as a whole.
         """
-        of, every = {gradient.weight: gradient for gradient in gradients}, self.param_groups
-        matrices = {w: of[w] for group in every if group["orthogonal"] for w in group["params"] if w in of}
-        for weight in of.keys() - matrices.keys():
-            of[weight].spread()
-        blocks = {weight: gradient.block() for weight, gradient in matrices.items()}
-        self._parts = {blocks[weight]: gradient for weight, gradient in matrices.items()}
-        self.param_groups = [{**g, "params": [blocks.get(p, p) for p in g["params"]]} for g in every]
+        known, every = {gradient.weight: gradient for gradient in gradients}, self.param_groups
+        matrices = {w: known[w] for group in every if group["orthogonal"] for w in group["params"] if w in known}
+        for weight in known.keys() - matrices.keys():
+            weight.grad = known[weight].whole()
+        leaves = {weight: gradient.leaf() for weight, gradient in matrices.items()}
+        self._parts = {leaves[weight]: gradient for weight, gradient in matrices.items()}
+        self.param_groups = [{**g, "params": [leaves.get(p, p) for p in g["params"]]} for g in every]
         try:
             yield
         finally:
@@ -105,7 +105,8 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
         weight = matrix if part is None else part.weight
         state = self.state[weight]
         if not state:
-            state |= {"momentum": torch.zeros_like(weight), "scale": 1.0}
+            state["momentum"] = torch.zeros_like(weight)
+        state.setdefault("scale", 1.0)
         region = None if part is None or part.is_whole else part.region
         if state["scale"] < (1 if region is None else SMALLEST_SCALE):
             state["momentum"].mul_(state["scale"])

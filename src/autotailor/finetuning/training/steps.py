@@ -35,7 +35,7 @@ class Step:
     loss_scale: float = 1.0
 
 
-# A function that adds the gradients of ``loss_scale`` times the loss to the parameters, and returns the loss.
+# A function that adds the gradients of ``loss_scale`` times the loss to those of the module, and returns the loss.
 StepFunction = Callable[[Step], float]
 
 
@@ -68,10 +68,10 @@ class Clipping(Protocol):
 
 @runtime_checkable
 class Restrictable(Protocol):
-    """An optimizer whose steps may be restricted to the regions of weights that have gradients."""
+    """An optimizer that takes partial gradients of weights."""
 
     def restricted(self, gradients: PartialGradients) -> AbstractContextManager[None]:
-        """Within this context the groups of parameters hold these regions, and steps move them alone."""
+        """Within this context the groups of the optimizer hold parameters, or regions of these, with gradients."""
         ...
 
 
@@ -93,5 +93,5 @@ def with_gradients(optimizer: torch.optim.Optimizer, module: nn.Module) -> Abstr
     if isinstance(module, ElasticModule):
         if isinstance(optimizer, Restrictable):
             return optimizer.restricted(module.partial_gradients)
-        module.partial_gradients.spread()
+        module.partial_gradients.hand_over()
     return nullcontext()

@@ -7,7 +7,7 @@ a gradient of its own shape::
     with module.slices() as slices:
         gradients = slices.gradients(cross_entropy(module(images), labels))
     module.add_gradients(gradients)
-    module.partial_gradients.spread()  # gradients of the whole weights, for an optimizer that asks for these
+    module.partial_gradients.hand_over()  # to the parameters, as gradients of whole weights
 
 A slice of a convolution's weight that is not dense is copied, because the convolution would copy the slice itself, both
 in the forward and in the backward pass.
@@ -15,6 +15,7 @@ in the forward and in the backward pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -55,11 +56,20 @@ class Slices:
         return known[1]
 
     def gradients(self, loss: Tensor) -> tuple[SliceGradient, ...]:
-        """Gradients of a loss in all trainable slices that it depends on."""
+        """Gradients of a loss in all trainable slices that it depends on; no two of them share memory."""
         trained = {name: (plan, leaf) for name, (plan, leaf) in self._taken.items() if leaf.requires_grad}
         values = torch.autograd.grad(loss, [leaf for _, leaf in trained.values()], allow_unused=True)
-        found = zip(trained.items(), values, strict=True)
+        found = zip(trained.items(), _apart(values), strict=True)
         return tuple(SliceGradient(name, plan, value) for (name, (plan, _)), value in found if value is not None)
+
+
+def _apart(values: Iterable[Tensor | None]) -> Iterator[Tensor | None]:
+    """The gradients, copied where autograd gave two slices the same one, as it does for x and y in x + y."""
+    seen = set()
+    for value in values:
+        memory = None if value is None else value.untyped_storage()._cdata
+        yield value.clone() if value is not None and memory in seen else value
+        seen.add(memory)
 
 
 def _leaf(weight: Tensor, plan: WeightPlan) -> Tensor:

@@ -100,6 +100,8 @@ class Selection:
     @property
     def region(self) -> Stretch:
         """The shortest stretch that holds all entries."""
+        if not len(self.indices):
+            return Stretch(0, 0)
         return Stretch.between(int(self.indices.min()), int(self.indices.max()) + 1)
 
     def of_array(self, weight: Array, axis: int) -> Array:
@@ -152,6 +154,7 @@ class Resampling:
 
 
 def _spread(part: Stretch | Runs, gradient: Tensor, viewed: Tensor, axis: int, size: int) -> Tensor:
+    """A gradient on an axis of ``size`` entries; ``viewed`` is the gradient in the shape of the part's view."""
     spread = gradient.new_zeros((*gradient.shape[:axis], size, *gradient.shape[axis + 1 :]))
     part.view(spread, axis).copy_(viewed)
     return spread
@@ -231,16 +234,21 @@ def in_region(plan: WeightPlan, gradient: Tensor, region: Region, shape: Sequenc
     for axis, (part, wanted) in enumerate(zip(plan, region, strict=True)):
         if part != wanted:
             whole = gradient if part is None else part.spread(gradient, axis, shape[axis])
-            gradient = whole if wanted is None else wanted.of_tensor(whole, axis)
+            gradient = whole if wanted is None else wanted.of_tensor(whole, axis).contiguous()
     return gradient
 
 
-def union(one: Region, other: Region) -> Region:
+def union(one: Region, other: Region, shape: Sequence[int]) -> Region:
     """The smallest region that holds both, where entries of one axis are a stretch unless both have the same runs."""
-    return tuple(
-        a if a == b else None if a is None or b is None else Stretch.between(min(a.start, b.start), max(a.end, b.end))
-        for a, b in zip(one, other, strict=True)
-    )
+    return tuple(_hull(a, b, size) for a, b, size in zip(one, other, shape, strict=True))
+
+
+def _hull(one: Stretch | Runs | None, other: Stretch | Runs | None, size: int) -> Stretch | Runs | None:
+    """What holds two parts of an axis of ``size`` entries; None where that is the whole axis."""
+    if one is None or other is None or one == other:
+        return None if other is None else one
+    start, end = min(one.start, other.start), max(one.end, other.end)
+    return None if end - start == size else Stretch.between(start, end)
 
 
 def view(weight: Tensor, region: Region) -> Tensor:

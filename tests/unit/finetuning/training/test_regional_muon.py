@@ -151,10 +151,10 @@ def test_the_restriction_ends_with_its_context() -> None:
 def test_a_norm_of_the_gradients_is_that_of_the_regions() -> None:
     parameter, ours = made()
     with ours.restricted(given((parameter, REGION, gradient(0)))):
-        (block,) = ours.param_groups[0]["params"]
-        found = nn.utils.clip_grad_norm_([block], 1e-3)
+        (leaf,) = ours.param_groups[0]["params"]
+        found = nn.utils.clip_grad_norm_([leaf], 1e-3)
         torch.testing.assert_close(found, take_tensor(gradient(0), REGION).norm())
-        torch.testing.assert_close(block.grad.norm(), torch.tensor(1e-3))
+        torch.testing.assert_close(leaf.grad.norm(), torch.tensor(1e-3))
 
 
 def test_a_failure_leaves_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,9 @@ class ElasticModule(GraphModule):
 
     def replica(self) -> ElasticModule:
         """Another view of the same weights with an active SubNet of its own, for a thread of its own."""
-        return copy.copy(self).look_at(self).activate(self.active)
+        replica = copy.copy(self)
+        replica.partial_gradients = PartialGradients()
+        return replica.look_at(self).activate(self.active)
 
     def look_at(self, other: ElasticModule) -> ElasticModule:
         """Takes on the weights of another view where they lie now, as parameters with gradients of their own.

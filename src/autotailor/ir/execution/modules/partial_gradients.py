@@ -1,4 +1,4 @@
-"""Gradients of shared weights, each for the smallest block of its weight that holds what SubNets take of the weight.
+"""Gradients of shared weights, each for the smallest region of its weight that holds what SubNets take of the weight.
 
 A small SubNet takes a tenth of the weights of a large network. Gradients in the shape of the whole weights would mostly
 hold zeros, which are allocated, written, read by the norm of gradients, by the optimizer and by other processes.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import torch
 
 from autotailor.ir.execution.weight_plan import Region, WeightPlan, in_region, region_of, union, view
 from autotailor.ir.operators.rule import Tensor
@@ -32,35 +34,38 @@ class PartialGradient:
         """Whether the region is the whole weight."""
         return not any(self.region)
 
-    def block(self) -> Tensor:
+    def leaf(self) -> Tensor:
         """The region with this gradient, a tensor in the weight's memory; the weight itself if the region is whole."""
-        block = self.weight if self.is_whole else view(self.weight.detach(), self.region).requires_grad_()
-        block.grad = self.value.reshape(block.shape)
-        return block
+        leaf = self.weight if self.is_whole else view(self.weight.detach(), self.region)
+        leaf.grad = self.value.reshape(leaf.shape)
+        return leaf
 
-    def spread(self) -> None:
-        """Sets the gradient of the whole weight."""
-        self.weight.grad = self._of((None,) * self.weight.ndim)
+    def whole(self) -> Tensor:
+        """The gradient of the whole weight, which lies in memory as the weight does (fused optimizers need this)."""
+        if self.is_whole and self.value.stride() == self.weight.stride():
+            return self.value
+        whole = torch.zeros_like(self.weight)
+        region = view(whole, self.region)
+        region.copy_(self.value.reshape(region.shape))
+        return whole
 
     def plus(self, other: PartialGradient) -> PartialGradient:
         """The sum with another gradient of the same weight; the memory of this gradient may hold the sum."""
-        region = union(self.region, other.region)
-        return PartialGradient(self.weight, region, self._of(region).add_(other._of(region)))
-
-    def _of(self, region: Region) -> Tensor:
-        """The gradient of a region that holds this one's."""
-        return in_region(self.region, self.value, region, self.weight.shape)
+        shape = self.weight.shape
+        region = union(self.region, other.region, shape)
+        one, two = (in_region(each.region, each.value, region, shape) for each in (self, other))
+        return PartialGradient(self.weight, region, one.add_(two))
 
 
 class PartialGradients:
     """The gradients that one step has added up so far."""
 
     def __init__(self) -> None:
-        self._of: dict[Tensor, PartialGradient] = {}
+        self._by_weight: dict[Tensor, PartialGradient] = {}
 
     def __iter__(self) -> Iterator[PartialGradient]:
         """One for each weight, in the order in which the weights got gradients."""
-        return iter(self._of.values())
+        return iter(self._by_weight.values())
 
     def add(self, weight: Tensor, plan: WeightPlan, value: Tensor) -> None:
         """Adds the gradient of what a plan takes of a weight.
@@ -70,15 +75,17 @@ class PartialGradients:
             plan: of what is taken.
             value: gradient of what ``take_tensor`` returns; its memory may hold the sum.
         """
-        region = region_of(plan)
+        region, known = region_of(plan), self._by_weight.get(weight)
+        value = value.to(weight.dtype)  # half precision interpolates in half precision
         found = PartialGradient(weight, region, in_region(plan, value, region, weight.shape))
-        self._of[weight] = self._of[weight].plus(found) if weight in self._of else found
+        self._by_weight[weight] = found if known is None else known.plus(found)
 
-    def spread(self) -> None:
-        """Sets the gradients of whole weights."""
+    def hand_over(self) -> None:
+        """Gives the weights gradients as a whole, and keeps none."""
         for gradient in self:
-            gradient.spread()
+            gradient.weight.grad = gradient.whole()
+        self.clear()
 
     def clear(self) -> None:
         """Forgets all gradients."""
-        self._of.clear()
+        self._by_weight.clear()

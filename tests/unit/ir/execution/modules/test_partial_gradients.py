@@ -1,4 +1,4 @@
-"""Gradients of parts of weights: their sums are those of whole weights, and steps on their blocks move the weights."""
+"""Gradients of parts of weights: their sums are those of whole weights, and steps on their leaves move the weights."""
 
 from __future__ import annotations
 
@@ -43,24 +43,25 @@ def test_sums_are_those_of_whole_weights(weight: nn.Parameter, first: WeightPlan
     found, expected = added(weight, first, second)
     (gradient,) = found
     assert gradient.weight is weight
-    found.spread()
+    found.hand_over()
+    assert list(found) == []
     torch.testing.assert_close(weight.grad, expected)
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_step_on_a_block_moves_its_region_of_the_weight(weight: nn.Parameter, plan: WeightPlan) -> None:
+def test_a_step_on_a_leaf_moves_its_region_of_the_weight(weight: nn.Parameter, plan: WeightPlan) -> None:
     (gradient,), expected = added(weight, plan)
-    before, block = weight.detach().clone(), gradient.block()
-    assert (block is weight) == gradient.is_whole
-    torch.optim.SGD([block], lr=0.5).step()
+    before, leaf = weight.detach().clone(), gradient.leaf()
+    assert (leaf is weight) == gradient.is_whole
+    torch.optim.SGD([leaf], lr=0.5).step()
     torch.testing.assert_close(weight.detach(), before - 0.5 * expected)
     assert torch.equal(outside(weight.detach(), gradient.region), outside(before, gradient.region))
-    assert block.shape == view(before, gradient.region).shape
+    assert leaf.shape == view(before, gradient.region).shape
 
 
 def test_what_is_cleared_is_forgotten(weight: nn.Parameter) -> None:
     found, _ = added(weight, PLANS[0])
     found.clear()
-    found.spread()
+    found.hand_over()
     assert weight.grad is None
     assert list(found) == []
