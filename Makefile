@@ -27,6 +27,8 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 # Processes of a workflow import the same packages again and again. All of them are compiled once, by setup: where
 # Python is told to keep no compiled modules, each process would otherwise compile all it imports (PyTorch: 3 s, not 1).
 unexport PYTHONDONTWRITEBYTECODE
+# Threads of NumPy's matrices spin while they wait for each other, which slows down whatever runs beside them.
+export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: run setup test test-full test-cluster test-tracking lint format docs ui report compare lock clean runner serve
 

@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ``argparse`` itself exits with 2 where the arguments are invalid.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # PyTorch reads it on import; set as in the workflow
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy does
     parser = argparse.ArgumentParser(prog="autotailor", description="One trained network, many devices.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
