@@ -108,7 +108,7 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
             state["momentum"] = torch.zeros_like(weight)
         state.setdefault("scale", 1.0)
         region = None if part is None or part.is_whole else part.region
-        if state["scale"] < (1 if region is None else SMALLEST_SCALE):
+        if state["scale"] < SMALLEST_SCALE or (region is None and state["scale"] < 1):
             state["momentum"].mul_(state["scale"])
             state["scale"] = 1.0
         if region is None:

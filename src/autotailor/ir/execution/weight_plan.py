@@ -52,7 +52,7 @@ class Stretch:
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
         """Gradient of an axis of ``size`` entries from the gradient of the taken ones: zero where none was taken."""
-        return _spread(self, gradient, gradient, axis, size)
+        return _spread(self, gradient, axis, size)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Runs:
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
         """Gradient of an axis of ``size`` entries from the gradient of the taken ones: zero where none was taken."""
-        return _spread(self, gradient, torch.unflatten(gradient, axis, (self.count, self.length)), axis, size)
+        return _spread(self, gradient, axis, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +153,10 @@ class Resampling:
         return torch.from_numpy(self.matrix)
 
 
-def _spread(part: Stretch | Runs, gradient: Tensor, viewed: Tensor, axis: int, size: int) -> Tensor:
-    """A gradient on an axis of ``size`` entries; ``viewed`` is the gradient in the shape of the part's view."""
+def _spread(part: Stretch | Runs, gradient: Tensor, axis: int, size: int) -> Tensor:
     spread = gradient.new_zeros((*gradient.shape[:axis], size, *gradient.shape[axis + 1 :]))
-    part.view(spread, axis).copy_(viewed)
+    taken = part.view(spread, axis)
+    taken.copy_(gradient.reshape(taken.shape))
     return spread
 
 
@@ -245,8 +245,10 @@ def union(one: Region, other: Region, shape: Sequence[int]) -> Region:
 
 def _hull(one: Stretch | Runs | None, other: Stretch | Runs | None, size: int) -> Stretch | Runs | None:
     """What holds two parts of an axis of ``size`` entries; None where that is the whole axis."""
-    if one is None or other is None or one == other:
-        return None if other is None else one
+    if one == other:
+        return one
+    if one is None or other is None:
+        return None
     start, end = min(one.start, other.start), max(one.end, other.end)
     return None if end - start == size else Stretch.between(start, end)
 
