@@ -76,9 +76,8 @@ class PartialGradients:
             value: gradient of what ``take_tensor`` returns; its memory may hold the sum.
         """
         region, known = region_of(plan), self._by_weight.get(weight)
-        value = value.to(
-            weight.dtype
-        )  # a slice that autocast interpolates is in half precision, and so is its gradient
+        # A slice that autocast interpolates is in half precision, and so is its gradient.
+        value = value.to(weight.dtype)
         found = PartialGradient(weight, region, in_region(plan, value, region, weight.shape))
         self._by_weight[weight] = found if known is None else known.plus(found)
 
