@@ -20,6 +20,7 @@ SubNets are chosen by the latency that ``--lut`` predicts; without it, MACs stan
 operators that a LUT of SubNets does not know (the output counts them). ``scaled`` and ``sliced`` are the narrowest
 networks with at least as many MACs as the polished SubNet of their budget. ``scaled as fast`` and ``sliced as fast``
 have the latency of the polished SubNet, measured with it in one run; where no width has, the control is favoured.
+``scaled in budget`` is the widest network that meets the budget, even if the polished SubNet is far below the budget.
 ``scaled briefly`` and ``sliced briefly`` are these networks, trained with only as many images as polishing shows.
 ``--measure`` measures these networks and trains nothing, for a moment in which the machine is quiet; training reads the
 latencies that are there.

@@ -34,7 +34,7 @@ from controls.budgets import Contest
 from controls.outcome import BoolArray, Outcome
 from controls.run import Run
 from controls.slicing import flops, narrowest, sliced
-from controls.speed import Match, match
+from controls.speed import Latencies, Match, latencies
 from controls.start import Start
 
 SHARED = (
@@ -138,7 +138,13 @@ class Methods:
     def scaled_as_fast(self, polished: Outcome, folder: Path) -> Control:
         """(4) The network scaled uniformly to the measured latency of the polished SubNet, from scratch."""
         make = partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
-        found = self._match(make, polished, folder)
+        found = self._latencies(make, polished, folder).as_fast()
+        return replace(self._scaled(make(found.width), found.width), match=found)
+
+    def scaled_in_budget(self, polished: Outcome, folder: Path, limit: float) -> Control:
+        """(4) The network scaled uniformly, the widest whose measured latency is within the budget, from scratch."""
+        make = partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
+        found = self._latencies(make, polished, folder).widest(limit)
         return replace(self._scaled(make(found.width), found.width), match=found)
 
     def scaled_briefly(self, polished: Outcome, folder: Path) -> Control:
@@ -157,7 +163,11 @@ class Methods:
     def sliced_as_fast(self, polished: Outcome, folder: Path) -> Control:
         """(5) The original network sliced by importance to the measured latency of the polished SubNet, and tuned."""
         make, side = self._slicer(), self._run.data.resolution
-        found = self._match(lambda width: autotailor.compile(make(width), {}, resolution=side).graph, polished, folder)
+
+        def graph(width: float) -> Graph:
+            return autotailor.compile(make(width), {}, resolution=side).graph
+
+        found = self._latencies(graph, polished, folder).as_fast()
         return replace(self._sliced(make, found.width), match=found)
 
     def sliced_briefly(self, polished: Outcome, folder: Path) -> Control:
@@ -173,10 +183,10 @@ class Methods:
         images = self._seen - self._run.pretrain_images
         return Control(partial(make, width), f"width {width:g}", images, self._run.polish.lr, later=True)
 
-    def _match(self, make: Callable[[float], Graph], polished: Outcome, folder: Path) -> Match:
+    def _latencies(self, make: Callable[[float], Graph], polished: Outcome, folder: Path) -> Latencies:
         run = self._run
         subnet = SubNet.from_assignment(run.net.space, json.loads(polished.what))
-        return match(make, run.net.slice(subnet), run.compiled.graph, run.device, folder)
+        return latencies(make, run.net.slice(subnet), run.compiled.graph, run.device, folder)
 
     def trained_on(self) -> Control:
         """(6) The original network, trained on for as many images as the SuperNet saw."""

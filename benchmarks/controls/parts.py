@@ -19,9 +19,10 @@ ORIGINAL, TRAINED_ON = "original", "trained on"
 INHERITED, POLISHED, ALONE, SCALED, SLICED = "inherited", "polished", "alone", "scaled", "sliced"
 SCALED_AS_FAST, SLICED_AS_FAST = "scaled as fast", "sliced as fast"
 SCALED_BRIEFLY, SLICED_BRIEFLY = "scaled briefly", "sliced briefly"
-AS_FAST = (SCALED_AS_FAST, SLICED_AS_FAST, SCALED_BRIEFLY, SLICED_BRIEFLY)
-"""Methods whose networks are matched by measured latency."""
-OF_BUDGET = (INHERITED, POLISHED, ALONE, SCALED, SLICED, *AS_FAST)
+SCALED_IN_BUDGET = "scaled in budget"
+BY_LATENCY = (SCALED_AS_FAST, SLICED_AS_FAST, SCALED_BRIEFLY, SLICED_BRIEFLY, SCALED_IN_BUDGET)
+"""Methods whose networks are chosen by measured latency."""
+OF_BUDGET = (INHERITED, POLISHED, ALONE, SCALED, SLICED, *BY_LATENCY)
 """Methods with one network for each budget."""
 METHODS = (ORIGINAL, TRAINED_ON, *OF_BUDGET)
 WHOLE = 100
@@ -85,17 +86,17 @@ def train_missing(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> N
 
 
 def measure(run: Run, budgets: Sequence[int], methods: Sequence[str]) -> None:
-    """Measures the networks that are matched by latency, where the polished SubNet is finished; trains nothing."""
+    """Measures the networks that are chosen by latency, where the polished SubNet is finished; trains nothing."""
     made = _Parts(run, Methods(run))
     for part in finished(run, budgets):
         if part.method == POLISHED:
-            for method in [method for method in _followers(run) if method in AS_FAST and method in methods]:
+            for method in [method for method in _followers(run) if method in BY_LATENCY and method in methods]:
                 made.following(method, part.budget, part.outcome)
 
 
 def _followers(run: Run) -> tuple[str, ...]:
-    """Methods whose network follows the polished SubNet; where MACs stand for latency, none is matched by latency."""
-    return (ALONE, SCALED, SLICED, *(AS_FAST if run.cost_name == "latency" else ()))
+    """Methods whose network follows the polished SubNet; where MACs stand for latency, none is chosen by latency."""
+    return (ALONE, SCALED, SLICED, *(BY_LATENCY if run.cost_name == "latency" else ()))
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,10 @@ class _Parts:
     def following(self, method: str, budget: int, polished: Outcome) -> Control:
         """The control of a polished SubNet."""
         make = getattr(self.methods, method.replace(" ", "_"))
-        if method not in AS_FAST:
+        if method not in BY_LATENCY:
             return make(polished)
-        return make(polished, file_of(self.run, f"latencies of {method.split()[0]}", budget).with_suffix(""))
+        folder = file_of(self.run, f"latencies of {method.split()[0]}", budget).with_suffix("")
+        return make(polished, folder, budget / WHOLE) if method == SCALED_IN_BUDGET else make(polished, folder)
 
     def once(self, method: str, budget: int, make: Callable[[], Outcome]) -> Outcome:
         """A part without training."""

@@ -1,4 +1,4 @@
-"""Controls that are as fast as the polished SubNet of their budget: the width whose measured latency matches."""
+"""Widths of controls by measured latency: as fast as the polished SubNet, or the widest within the budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORIGINAL, POLISHED = "original", "polished"
 
 @dataclass(frozen=True)
 class Match:
-    """The network that is as fast as a polished SubNet.
+    """A network that was chosen by its latency.
 
     Attributes:
         width: share of the channels.
@@ -37,13 +37,37 @@ class Match:
     polished: float
 
 
-def match(
+@dataclass(frozen=True)
+class Latencies:
+    """Measured in one interleaved run.
+
+    Attributes:
+        by_width: width to the latency of the network of that width, over that of the original network.
+        polished: latency of the polished SubNet over that of the original network.
+    """
+
+    by_width: Mapping[float, float]
+    polished: float
+
+    def as_fast(self) -> Match:
+        """The network that is as fast as the polished SubNet; the choice favours it, see ``matched_widths``."""
+        return self._match(matched_widths(pd.Series({POLISHED: self.polished}), self.by_width, (POLISHED,))[POLISHED])
+
+    def widest(self, limit: float) -> Match:
+        """The widest network whose latency over the original's is within a limit; the narrowest if none is."""
+        within = [width for width, latency in self.by_width.items() if latency <= limit]
+        return self._match(max(within, default=min(self.by_width)))
+
+    def _match(self, width: float) -> Match:
+        return Match(width, self.by_width[width], self.polished)
+
+
+def latencies(
     make: Callable[[float], Graph], polished: Graph, original: Graph, device: DeviceConfig, folder: Path
-) -> Match:
+) -> Latencies:
     """Measures the network of each width, the polished SubNet, and the original network in one interleaved run.
 
-    The choice favours the control, see ``matched_widths``. Latencies are measured once and then read, so that training
-    that was killed goes on with the same width.
+    Latencies are measured once and then read, so that training that was killed goes on with the same width.
 
     Args:
         make: width to network.
@@ -57,9 +81,9 @@ def match(
         graphs = {POLISHED: polished, ORIGINAL: original} | {f"{width:g}": make(width) for width in WIDTHS}
         write_json(path, {"ms": measured(graphs, device, folder)})
     found: Mapping[str, float] = read_json(path)["ms"]
-    widths = {float(name): ms for name, ms in found.items() if name not in (POLISHED, ORIGINAL)}
-    width = matched_widths(pd.Series(found), widths, (POLISHED,))[POLISHED]
-    return Match(width, widths[width] / found[ORIGINAL], found[POLISHED] / found[ORIGINAL])
+    shares = {name: ms / found[ORIGINAL] for name, ms in found.items()}
+    by_width = {float(name): share for name, share in shares.items() if name not in (POLISHED, ORIGINAL)}
+    return Latencies(by_width, shares[POLISHED])
 
 
 def measured(graphs: Mapping[str, Graph], device: DeviceConfig, folder: Path) -> dict[str, float]:

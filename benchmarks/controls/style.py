@@ -15,7 +15,7 @@ from autotailor.artifacts import atomic
 
 BLUE = "#2563eb"
 INK, GREY = "#1e293b", "#64748b"
-SERIES = (BLUE, "#f59e0b", "#14b8a6", "#8b5cf6", "#f43f5e", "#84cc16", "#0ea5e9", "#a16207", "#be185d")
+SERIES = (BLUE, "#f59e0b", "#14b8a6", "#8b5cf6", "#f43f5e", "#84cc16", "#0ea5e9", "#a16207", "#be185d", "#475569")
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

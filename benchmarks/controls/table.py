@@ -18,6 +18,7 @@ from controls.parts import (
     SCALED,
     SCALED_AS_FAST,
     SCALED_BRIEFLY,
+    SCALED_IN_BUDGET,
     SLICED,
     SLICED_AS_FAST,
     SLICED_BRIEFLY,
@@ -86,7 +87,7 @@ def costs(run: Run, parts: Sequence[Part]) -> pd.DataFrame:
     supernet = passes(run.finetune, run.data, run.net)["passes"] * run.finetune.batch_size
     joint = 0 if run.joint is None else run.joint_images * run.joint.subnets
     shared = {INHERITED: run.pretrain_images + supernet, POLISHED: run.pretrain_images + supernet + joint}
-    shared |= dict.fromkeys((ALONE, SCALED, SCALED_AS_FAST, SCALED_BRIEFLY), 0)
+    shared |= dict.fromkeys((ALONE, SCALED, SCALED_AS_FAST, SCALED_BRIEFLY, SCALED_IN_BUDGET), 0)
     shared |= dict.fromkeys((SLICED, SLICED_AS_FAST, SLICED_BRIEFLY), run.pretrain_images)
     found = []
     for method, once in shared.items():

@@ -94,3 +94,19 @@ def test_networks_are_matched_by_latency_where_budgets_are(
     parts.train_missing(run, [50], (parts.SCALED_AS_FAST,))
     assert folders == [run.parts / "latencies_of_scaled_50"] * 2
     assert ("as fast", 8e-3) in trained
+
+
+def test_the_widest_network_of_a_budget_is_asked_for_with_the_budget(
+    run: Any, trained: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def in_budget(self: Methods, outcome: Outcome, folder: Path, limit: float) -> Control:
+        asked.append((folder, limit))
+        return Control(lambda: None, "in budget", 1, 8e-3)
+
+    monkeypatch.setattr(Methods, "scaled_in_budget", in_budget)
+    run.cost_name = "latency"
+    parts.train_missing(run, [50], (parts.POLISHED, parts.SCALED_IN_BUDGET))
+    assert asked == [(run.parts / "latencies_of_scaled_50", 0.5)]
+    assert ("in budget", 8e-3) in trained
