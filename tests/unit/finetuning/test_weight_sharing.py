@@ -257,14 +257,19 @@ def test_what_muon_moves_by_is_unscaled_and_clipped(
 def test_fused_steps_are_those_that_are_not_fused(
     plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
 ) -> None:
-    """The fused AdamW of the processor reads weights and gradients as they lie in memory."""
+    """The fused AdamW of the processor reads weights and gradients as they lie in memory.
+
+    AdamW's first steps have the length of the learning rate, however small a gradient is. An entry whose gradient is
+    next to zero may therefore go where rounding leads it, and whole weights are compared, by how far they moved.
+    """
     config = replace(finetune_config, strategy="uniform", subnets=1)
     one, other = (
         weights(finetuning.finetune(plain_net, tiny, replace(config, optimizer=name), tmp_path / name).net)
         for name in ("adamw", "adamw_fused")
     )
     for name, weight in one.items():
-        torch.testing.assert_close(other[name], weight, rtol=1e-3, atol=1e-4)
+        moved = (weight - torch.from_numpy(plain_net.graph.weights[name])).norm()
+        assert (other[name] - weight).norm() <= 0.01 * moved, name
 
 
 def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(

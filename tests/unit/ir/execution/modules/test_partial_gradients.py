@@ -65,3 +65,16 @@ def test_what_is_cleared_is_forgotten(weight: nn.Parameter) -> None:
     found.hand_over()
     assert weight.grad is None
     assert list(found) == []
+
+
+@pytest.mark.parametrize("plan", [(None, None, None, None), (Stretch(0, 3), None, None, None)])
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_a_whole_gradient_lies_in_memory_as_its_weight_does(plan: WeightPlan, layout: torch.memory_format) -> None:
+    """PyTorch's fused optimizers read both from end to end. A convolution's gradient may lie otherwise."""
+    weight = nn.Parameter(torch.randn(4, 5, 3, 3))
+    value = torch.randn_like(take_tensor(weight, plan)).to(memory_format=layout)
+    found = PartialGradients()
+    found.add(weight, plan, value)
+    found.hand_over()
+    assert weight.grad.stride() == weight.stride()
+    torch.testing.assert_close(take_tensor(weight.grad, plan), value, rtol=0, atol=0)
