@@ -129,27 +129,31 @@ class Methods:
 
     def scaled(self, polished: Outcome) -> Control:
         """(4) The network scaled uniformly to the MACs of the polished SubNet, from scratch."""
-        run, divisor = self._run, self._divisor
-        make = partial(scale_uniformly, run.untrained.graph, divisor=divisor)
-        width = narrowest(lambda width: self._share(GraphModule(make(width)), run.data.resolution), polished.macs)
+        make, side = self._scaler(), self._run.data.resolution
+        width = narrowest(lambda width: self._share(GraphModule(make(width)), side), polished.macs)
         graph = make(width)
         return replace(self._scaled(graph, width), graph=graph)
 
     def scaled_as_fast(self, polished: Outcome, folder: Path) -> Control:
         """(4) The network scaled uniformly to the measured latency of the polished SubNet, from scratch."""
-        make = partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
-        found = self._latencies(make, polished, folder).as_fast()
-        return replace(self._scaled(make(found.width), found.width), match=found)
+        return self._scaled_by_latency(polished, folder, Latencies.as_fast)
 
     def scaled_in_budget(self, polished: Outcome, folder: Path, limit: float) -> Control:
         """(4) The network scaled uniformly, the widest whose measured latency is within the budget, from scratch."""
-        make = partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
-        found = self._latencies(make, polished, folder).widest(limit)
-        return replace(self._scaled(make(found.width), found.width), match=found)
+        return self._scaled_by_latency(polished, folder, lambda found: found.widest(limit))
 
     def scaled_briefly(self, polished: Outcome, folder: Path) -> Control:
         """(4) The network of ``scaled_as_fast``, with only as many images as polishing has shown to the SubNet."""
         return replace(self.scaled_as_fast(polished, folder), images=self._own)
+
+    def _scaler(self) -> Callable[[float], Graph]:
+        """Maps a width to the network with all widths times this one."""
+        return partial(scale_uniformly, self._run.untrained.graph, divisor=self._divisor)
+
+    def _scaled_by_latency(self, polished: Outcome, folder: Path, choose: Callable[[Latencies], Match]) -> Control:
+        make = self._scaler()
+        found = choose(self._latencies(make, polished, folder))
+        return replace(self._scaled(make(found.width), found.width), match=found)
 
     def _scaled(self, graph: Graph, width: float) -> Control:
         factory = partial(GraphModule, initialise(graph, self._run.seed), logits=True)
