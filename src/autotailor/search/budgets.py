@@ -95,7 +95,7 @@ def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyFor
         forecast: of measured costs.
 
     Raises:
-        SearchError: even the prediction of the cheapest SubNet is above the budget.
+        SearchError: the cheapest SubNet is above the budget, as predicted and by the median of its forecast.
     """
     limit = nearest_limit(front, budget, forecast)
     if limit < float(front.cost[0]):
@@ -106,7 +106,8 @@ def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyFor
 def nearest_limit(front: Front, budget: float, forecast: LatencyForecast = AS_PREDICTED) -> float:
     """As ``predicted_limit``, but where even the cheapest SubNet is above the budget, the limit is below its cost."""
     limit, cheapest = forecast.limit(budget), float(front.cost[0])
-    return cheapest if limit < cheapest <= budget * (1 + ROUNDING) else limit
+    is_reached = min(cheapest, forecast.expected(cheapest)) <= budget * (1 + ROUNDING)
+    return max(limit, cheapest) if is_reached else limit
 
 
 def read_budget(budget: float | str, largest: float, unit: str) -> float:

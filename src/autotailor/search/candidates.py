@@ -107,7 +107,7 @@ def safe_candidates(
         best: see ``candidates``; where none is sure to meet the budget, this one takes the place of the cheapest.
 
     Raises:
-        SearchError: even the prediction of the cheapest SubNet is above the budget.
+        SearchError: the cheapest SubNet is above the budget, see ``predicted_limit``.
     """
 
     def outlook(subnet: SubNet) -> Distribution:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from autotailor.ir.space.subnet import largest
 from autotailor.search import (
@@ -18,6 +20,20 @@ from autotailor.search import (
     read_budgets,
     write_budgets,
 )
+from autotailor.search.budgets import predicted_limit
+from autotailor.search.robust.forecast import LatencyForecast
+
+forecasts = st.builds(
+    LatencyForecast,
+    confidence=st.floats(0.5, 0.999),
+    offset=st.floats(-0.5, 0.5),
+    slope=st.floats(-0.5, 0.5),
+    centre=st.floats(-3.0, 3.0),
+    spread=st.floats(0.0, 0.3),
+    noise=st.floats(0.0, 0.1),
+    degrees=st.floats(1.0, 40.0),
+)
+"""Of devices on which SubNets take less than predicted, or more."""
 
 
 def test_budgets_spread_over_the_reachable_range(objectives: Objectives, result: SearchResult) -> None:
@@ -26,6 +42,28 @@ def test_budgets_spread_over_the_reachable_range(objectives: Objectives, result:
     for name, budget in budgets.items():
         assert objectives.cost.predict(result.front.at(budget, name).to_array())[0] <= budget
     assert budgets["budget_01"] == result.front.cost[0]
+
+
+@settings(deadline=None)
+@given(forecast=forecasts)
+def test_budgets_over_the_reachable_range_are_met_by_the_cheapest_subnet_whatever_the_forecast(
+    objectives: Objectives, result: SearchResult, forecast: LatencyForecast
+) -> None:
+    limits = budget_limits(objectives, result.front, 3, forecast)
+    predicted = [predicted_limit(result.front, limit, name, forecast) for name, limit in limits.items()]
+    assert predicted[0] == pytest.approx(result.front.cost[0])
+    assert min(predicted) >= result.front.cost[0]
+
+
+def test_a_budget_below_the_prediction_of_the_cheapest_subnet_is_met_where_networks_run_faster_than_predicted(
+    objectives: Objectives, result: SearchResult
+) -> None:
+    cheapest = float(result.front.cost[0])
+    forecast = LatencyForecast(confidence=0.95, offset=-0.25, spread=0.1)
+    expected = forecast.expected(cheapest)
+    assert predicted_limit(result.front, expected * 1.001, "budget", forecast) == cheapest
+    with pytest.raises(SearchError, match="raise the budget"):
+        predicted_limit(result.front, expected * 0.999, "budget", forecast)
 
 
 def test_budgets_in_ms_and_as_a_share(objectives: Objectives, result: SearchResult) -> None:
