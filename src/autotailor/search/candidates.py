@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from autotailor.ir.space.variable import Space
 from autotailor.search.budgets import predicted_limit
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
-from autotailor.search.robust.distribution import Distribution
 from autotailor.search.robust.forecast import LatencyForecast
 
 log = logging.getLogger(__name__)
@@ -77,17 +77,30 @@ def _different(ranked: IntArray, chosen: Sequence[IntArray], count: int) -> list
     return found
 
 
-def safe_candidates(
-    objectives: Objectives,
-    front: Front,
-    budget: float,
-    name: str,
-    count: int,
-    seed: int,
-    forecast: LatencyForecast,
-    limits: Limits = NONE,
-    best: SubNet | None = None,
-) -> list[SubNet]:
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a budget asks of its SubNet.
+
+    Attributes:
+        name: of the budget.
+        budget: of what is measured, in the unit of the cost.
+        forecast: of measured costs.
+        limits: of further metrics, see ``candidates``.
+        best: see ``candidates``; where none is sure to meet the budget, this one takes the place of the cheapest.
+    """
+
+    name: str
+    budget: float
+    forecast: LatencyForecast
+    limits: Limits = NONE
+    best: SubNet | None = None
+
+    def is_met(self, subnet: SubNet, predicted: float) -> bool:
+        """Whether a SubNet with this predicted cost meets the budget with the forecast's confidence, and the limits."""
+        return self.forecast.is_met(self.forecast.of(subnet, predicted), self.budget) and self.limits.allow(subnet)
+
+
+def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: int, seed: int) -> list[SubNet]:
     """Candidates that meet a budget with the forecast's confidence when they are measured.
 
     Of the candidates within the predicted cost that meets the budget, those whose own standard errors in the LUT are
@@ -98,39 +111,33 @@ def safe_candidates(
     Args:
         objectives: predicted accuracy and cost.
         front: of the search.
-        budget: of what is measured.
-        name: of the budget.
+        asked: what the budget asks.
         count: see ``candidates``.
         seed: see ``candidates``.
-        forecast: of measured costs.
-        limits: see ``candidates``.
-        best: see ``candidates``; where none is sure to meet the budget, this one takes the place of the cheapest.
 
     Raises:
         SearchError: the cheapest SubNet is above the budget, see ``predicted_limit``.
     """
 
-    def outlook(subnet: SubNet) -> Distribution:
-        return forecast.of(subnet, float(objectives.cost.predict(subnet.to_array())[0]))
+    def predicted(subnet: SubNet) -> float:
+        return float(objectives.cost.predict(subnet.to_array())[0])
 
-    def holds(subnet: SubNet) -> bool:
-        return forecast.is_met(outlook(subnet), budget)
-
-    limit = predicted_limit(front, budget, name, forecast)
-    if found := [subnet for subnet in candidates(objectives, front, limit, count, seed, limits, best) if holds(subnet)]:
+    limit = predicted_limit(front, asked.budget, asked.name, asked.forecast)
+    drawn = candidates(objectives, front, limit, count, seed, asked.limits, asked.best)
+    if found := [subnet for subnet in drawn if asked.is_met(subnet, predicted(subnet))]:
         return found
     cheaper = (SubNet.from_array(front.space, front.indices[row]) for row in range(front.position(limit), -1, -1))
-    if sure := next((subnet for subnet in cheaper if holds(subnet) and limits.allow(subnet)), None):
+    if sure := next((subnet for subnet in cheaper if asked.is_met(subnet, predicted(subnet))), None):
         return [sure]
-    cheapest = best or SubNet.from_array(front.space, front.indices[0])
+    cheapest = asked.best or SubNet.from_array(front.space, front.indices[0])
     log.warning(
         "%s: no SubNet is sure to meet %.4g %s; the smallest cost meets it with a probability of %.1f %%, and %.4g %% "
         "are asked for (search.confidence): raise the budget, or ask for less",
-        name,
-        budget,
+        asked.name,
+        asked.budget,
         objectives.kind.unit,
-        outlook(cheapest).percent(budget),
-        100 * forecast.confidence,
+        asked.forecast.of(cheapest, predicted(cheapest)).percent(asked.budget),
+        100 * asked.forecast.confidence,
     )
     return [cheapest]
 

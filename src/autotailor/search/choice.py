@@ -16,12 +16,12 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
 from autotailor.search.budgets import Budgets, budget_limits, budget_shares, forecasts
-from autotailor.search.candidates import safe_candidates
+from autotailor.search.candidates import Asked, safe_candidates
 from autotailor.search.config import SearchConfig
 from autotailor.search.cost import BUDGET_SHARE, COSTS, UPPER_SHARE, Cost
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
-from autotailor.search.joint.limits import NONE, Further, all_limits
+from autotailor.search.joint.limits import Further, all_limits
 from autotailor.search.joint.reach import reach_all
 from autotailor.search.joint.table import keeping, with_limits
 from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
@@ -96,42 +96,42 @@ def choose(
     Raises:
         SearchError: a budget is invalid, or no SubNet costs so little.
     """
-    asked = budget_limits(objectives, front, budgets, forecast)
-    joint = reach_all(objectives, front, asked, all_limits(budgets, objectives.kind, further), config, forecast)
-    limits = {name: joint[name].budget if name in joint else budget for name, budget in asked.items()}
-    beside = {name: joint[name].limits if name in joint else NONE for name in asked}
-    judging = forecasts(budgets, objectives.kind.name, forecast)
-    found = {
-        name: safe_candidates(
-            objectives,
-            front,
-            limit,
-            name,
-            config.candidates,
-            config.seed,
-            judging[name],
-            beside[name],
-            joint[name].best if name in joint else None,
-        )
-        for name, limit in limits.items()
-    }
+    asked = _asked(objectives, front, budgets, config, forecast, further)
+    found = {each.name: safe_candidates(objectives, front, each, config.candidates, config.seed) for each in asked}
     everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
     cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in everyone}
-    upper = _Upper(forecast, cost)
     accuracies = measure(everyone)
 
-    def best(name: str) -> SubNet:
-        meets = (
-            s for s in everyone if upper.of(s, judging[name]) <= limits[name] * (1 + ROUNDING) and beside[name].allow(s)
-        )
-        within = list(meets) or found[name]
-        return max(within, key=lambda s: (accuracies[s.id].posterior, -cost[s]))
+    def best(each: Asked) -> SubNet:
+        within = [subnet for subnet in everyone if each.is_met(subnet, cost[subnet])] or found[each.name]
+        return max(within, key=lambda subnet: (accuracies[subnet.id].posterior, -cost[subnet]))
 
-    chosen = {name: best(name) for name in limits}
+    chosen = {each.name: best(each) for each in asked}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
+    limits = {each.name: each.budget for each in asked}
     shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}
-    table = _table(objectives, limits, shares, listed, upper, accuracies, chosen)
-    return Choice(chosen, with_limits(table, beside, objectives.space))
+    table = _table(objectives, limits, shares, listed, _Upper(forecast, cost), accuracies, chosen)
+    return Choice(chosen, with_limits(table, {each.name: each.limits for each in asked}, objectives.space))
+
+
+def _asked(
+    objectives: Objectives,
+    front: Front,
+    budgets: Budgets,
+    config: SearchConfig,
+    forecast: LatencyForecast,
+    further: Further,
+) -> list[Asked]:
+    """What each budget asks; where no SubNet keeps all its limits, the nearest budget that one keeps."""
+    limits = budget_limits(objectives, front, budgets, forecast)
+    joint = reach_all(objectives, front, limits, all_limits(budgets, objectives.kind, further), config, forecast)
+    judging = forecasts(budgets, objectives.kind.name, forecast)
+    return [
+        Asked(name, reached.budget, judging[name], reached.limits, reached.best)
+        if (reached := joint.get(name))
+        else Asked(name, budget, judging[name])
+        for name, budget in limits.items()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +203,6 @@ class _Upper:
 
     forecast: LatencyForecast
     cost: Mapping[SubNet, float]
-
-    def of(self, subnet: SubNet, judging: LatencyForecast) -> float:
-        """In the unit of the cost, by the forecast of a budget."""
-        return judging.of(subnet, self.cost[subnet]).quantile(judging.confidence)
 
     def row(self, subnet: SubNet) -> tuple[float, float, float]:
         """The predicted cost, the upper one, and the upper share; NaN where shares have no forecast of their own."""
