@@ -20,6 +20,7 @@ from autotailor.measurement.effort import ConfirmEffort
 from autotailor.profiling import DeviceConfig
 from autotailor.profiling.networks.validation import validation_subnets
 from autotailor.runs.tables import RunTables
+from autotailor.search.candidates import Asked
 from autotailor.search.joint.limits import NONE, Limits
 
 EXPORT = "export"
@@ -50,21 +51,6 @@ class Chosen:
     def accuracy(self) -> float:
         """Accuracy on the validation set with the weights that are exported, percent."""
         return self.inherited if self.polished is None else self.polished
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A budget.
-
-    Attributes:
-        limit: of the cost, in its unit.
-        beside: limits of further metrics.
-        is_share: whether it is a share of the largest SubNet's cost.
-    """
-
-    limit: float
-    beside: Limits
-    is_share: bool
 
 
 def choose(
@@ -112,7 +98,7 @@ def choose(
     budget = {run.cost.name: limit, **beside.named} if beside else alone
     choice = search.choose(run.objectives, run.pareto, [budget], measure, settings, run.forecast, run.further)
     table = choice.table.assign(budget=EXPORT)
-    asked = _Asked(limit, beside, share is not None)
+    asked = Asked(EXPORT, limit, run.forecast_after_sessions.judging(shares=share is not None), beside)
     contest = _contest(run, table, [*choice.subnets.values()], asked)
     candidates = search.Candidates({EXPORT: limit}, {EXPORT: contest}, measured)
     contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, share, device)
@@ -175,20 +161,17 @@ def accuracies_of(
     return sensitivity.measure_accuracies(net, data, subnets, config, journal, model)
 
 
-def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: _Asked) -> list[SubNet]:
+def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: Asked) -> list[SubNet]:
     """The new candidates, then what the run has tried, that meet the budget; the chosen one is always among them."""
     new = [SubNet.from_json(run.net.space, text) for text in table["assignment"]]
     old = [subnet for contest in run.tried.contests.values() for subnet in contest]
     return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, asked)]
 
 
-def _holds(run: RunTables, subnet: SubNet, asked: _Asked) -> bool:
-    """Whether a SubNet is expected to meet the budget with the run's confidence, and keeps the limits beside it."""
-    if not asked.beside.allow(subnet):
-        return False
+def _holds(run: RunTables, subnet: SubNet, asked: Asked) -> bool:
+    """Whether a SubNet meets the budget, by what is predicted and what the run has measured."""
     predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
-    judging = run.forecast_after_sessions.judging(shares=asked.is_share)
-    return judging.is_met(judging.after(subnet, predicted, run.timings.get(subnet.id, ())), asked.limit)
+    return asked.is_met(subnet, predicted, run.timings.get(subnet.id, ()))
 
 
 def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
@@ -203,7 +186,7 @@ def joint_training(run: RunTables) -> FinetuneConfig | None:
     return config_before_race({**sections["polish"], "processes": 1, "nodes": 1}, sections["finetune"])
 
 
-def _earlier(run: RunTables, asked: _Asked, winner: Chosen) -> list[Chosen]:
+def _earlier(run: RunTables, asked: Asked, winner: Chosen) -> list[Chosen]:
     """The polished exports of the run that meet the budget."""
     files = run.folder.file("polish.json"), run.folder.file("polished.pt")
     accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]

@@ -8,7 +8,7 @@ before a budget's SubNet is exported, and the most accurate candidate is exporte
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from autotailor.search.budgets import predicted_limit
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.forecast import LatencyForecast
+from autotailor.search.robust.whole import Timing
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +96,16 @@ class Asked:
     limits: Limits = NONE
     best: SubNet | None = None
 
-    def is_met(self, subnet: SubNet, predicted: float) -> bool:
-        """Whether a SubNet with this predicted cost meets the budget with the forecast's confidence, and the limits."""
-        return self.forecast.is_met(self.forecast.of(subnet, predicted), self.budget) and self.limits.allow(subnet)
+    def is_met(self, subnet: SubNet, predicted: float, found: Iterable[Timing] = ()) -> bool:
+        """Whether a SubNet meets the budget with the forecast's confidence, and keeps the limits.
+
+        Args:
+            subnet: the SubNet.
+            predicted: its predicted cost.
+            found: what sessions have measured of it.
+        """
+        outlook = self.forecast.after(subnet, predicted, found)
+        return self.limits.allow(subnet) and self.forecast.is_met(outlook, self.budget)
 
 
 def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: int, seed: int) -> list[SubNet]:
