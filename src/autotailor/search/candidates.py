@@ -104,8 +104,9 @@ class Asked:
             predicted: its predicted cost.
             found: what sessions have measured of it.
         """
-        outlook = self.forecast.after(subnet, predicted, found)
-        return self.limits.allow(subnet) and self.forecast.is_met(outlook, self.budget)
+        if not self.limits.allow(subnet):
+            return False
+        return self.forecast.is_met(self.forecast.after(subnet, predicted, found), self.budget)
 
 
 def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: int, seed: int) -> list[SubNet]:
