@@ -108,9 +108,8 @@ def choose(
 
     chosen = {each.name: best(each) for each in asked}
     listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
-    limits = {each.name: each.budget for each in asked}
     shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}
-    table = _table(objectives, limits, shares, listed, _Upper(forecast, cost), accuracies, chosen)
+    table = _table(objectives, asked, shares, listed, cost, forecast, accuracies, chosen)
     return Choice(chosen, with_limits(table, {each.name: each.limits for each in asked}, objectives.space))
 
 
@@ -192,23 +191,6 @@ def _within(table: pd.DataFrame, kind: Cost) -> dict[str, set[str]]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Upper:
-    """What measurements of SubNets exceed with a small probability only.
-
-    Attributes:
-        forecast: of measured costs.
-        cost: predicted, of each SubNet.
-    """
-
-    forecast: LatencyForecast
-    cost: Mapping[SubNet, float]
-
-    def row(self, subnet: SubNet) -> tuple[float, float, float]:
-        """The predicted cost, the upper one, and the upper share; NaN where shares have no forecast of their own."""
-        return (self.cost[subnet], *upper_of(self.forecast, subnet, self.cost[subnet]))
-
-
 def upper_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tuple[float, float]:
     """The columns ``Cost.upper`` and ``UPPER_SHARE`` of a SubNet with a predicted cost."""
     upper, shares = forecast.of(subnet, predicted).quantile(forecast.confidence), forecast.shares
@@ -219,10 +201,11 @@ def upper_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tup
 
 def _table(
     objectives: Objectives,
-    limits: Mapping[str, float],
+    asked: Sequence[Asked],
     shares: Mapping[str, float],
     listed: Mapping[str, Sequence[SubNet]],
-    upper: _Upper,
+    cost: Mapping[SubNet, float],
+    forecast: LatencyForecast,
     accuracies: Accuracies,
     chosen: Mapping[str, SubNet],
 ) -> pd.DataFrame:
@@ -231,17 +214,18 @@ def _table(
 
     rows = [
         (
-            name,
-            limits[name],
-            *([shares.get(name)] if objectives.kind.is_measured else []),
+            each.name,
+            each.budget,
+            *([shares.get(each.name)] if objectives.kind.is_measured else []),
             subnet.id,
-            *(upper.row(subnet) if objectives.kind.is_measured else (upper.cost[subnet],)),
+            cost[subnet],
+            *(upper_of(forecast, subnet, cost[subnet]) if objectives.kind.is_measured else ()),
             float(objectives.accuracy.predict(subnet.to_array())[0]),
             *astuple(accuracies[subnet.id]),
-            subnet == chosen[name],
+            subnet == chosen[each.name],
             subnet.to_json(),
         )
-        for name, subnets in listed.items()
-        for subnet in subnets
+        for each in asked
+        for subnet in listed[each.name]
     ]
     return pd.DataFrame(rows, columns=list(columns(objectives.kind)))
