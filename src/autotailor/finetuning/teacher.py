@@ -26,6 +26,8 @@ IntArray = npt.NDArray[np.int64]
 Colours = tuple[float, float, float]
 
 LEVEL = 1e-3  # of significance
+DRAWN = 9_999  # tables of predictions and labels by chance
+FEW_CLASSES = 32  # up to which such tables are drawn
 DOUBT = 0.05  # of significance, from which on too few images may be to blame
 GAIN = 0.1  # accuracy that another order of classes or other pixels must gain to be reported
 MOSTLY = 0.5  # accuracy under another order of the classes from which that order counts as the cause
@@ -74,8 +76,32 @@ class Answers:
         return len(np.unique(self.groups))
 
     def above_chance(self, level: float = LEVEL) -> bool:
-        """Whether more images are right than chance explains; images of one base image count as one."""
-        return _exceeds(self.right.mean(), self.chance, self.count, level)
+        """Whether more images are right than chance explains; images of one base image count as one.
+
+        Chance draws each image alone (a binomial test), or deals out the predictions that were made among the images
+        anew. The latter also tells a network that finds a rare class from one that does not know it.
+        """
+        if _exceeds(self.right.mean(), self.chance, self.count, level):
+            return True
+        return bool(self.right.mean() > self.chance) and self._agrees(level)
+
+    def _agrees(self, level: float) -> bool:
+        """Whether fewer than ``level`` of all tables with the same counts of predictions and labels are as often right.
+
+        Tables of few classes are drawn. More than ``FEW_CLASSES`` are not tested, because single images are then hardly
+        ever right by chance, and the binomial test misses nothing.
+        """
+        from scipy.stats import random_table
+
+        _, first = np.unique(self.groups, return_index=True)
+        said, true = self.predicted[first], self.labels[first]
+        classes = np.union1d(said, true)
+        if len(classes) > FEW_CLASSES:
+            return False
+        rows, columns = ((kind[None, :] == classes[:, None]).sum(axis=1) for kind in (said, true))
+        drawn = random_table(rows, columns, seed=0).rvs(DRAWN)
+        by_chance = np.trace(drawn, axis1=1, axis2=2) >= np.sum(said == true)
+        return bool((1 + by_chance.sum()) / (1 + DRAWN) < level)
 
     def matched(self) -> BoolArray:
         """Whether each image is right under the best order of the classes, found on the other folds, ``[n]``."""

@@ -112,7 +112,12 @@ def choose(
         run.net, run.compiled, data, {EXPORT: contest}, accuracies, config, work, expected, joint
     )
     winner = Chosen(exported(run, won[EXPORT]), won[EXPORT].inherited, won[EXPORT].polished, table, race, confirmed)
-    return max([winner, *_earlier(run, asked, winner)], key=lambda each: each.accuracy)
+
+    def standing(each: Chosen) -> float:
+        """As in the race: of weights of one's own as measured, of the SuperNet's with luck taken out."""
+        return expected[each.exported.subnet.id] if each.polished is None else each.polished
+
+    return max([winner, *_earlier(run, asked, winner)], key=standing)
 
 
 def _confirmed(
@@ -143,7 +148,7 @@ def _confirmed(
         {} if share is None else {EXPORT: share},
     )
     rows = found.table[found.table["met"] | found.table["chosen"]]
-    contest = [SubNet.from_json(run.net.space, text) for text in rows["assignment"]]
+    contest = _rising(run, [SubNet.from_json(run.net.space, text) for text in rows["assignment"]])
     return contest, found.subnets[EXPORT], found.table
 
 
@@ -162,16 +167,25 @@ def accuracies_of(
 
 
 def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: Asked) -> list[SubNet]:
-    """The new candidates, then what the run has tried, that meet the budget; the chosen one is always among them."""
+    """The new candidates and what the run has tried, if they meet the budget, and the chosen one; the cheapest first."""
     new = [SubNet.from_json(run.net.space, text) for text in table["assignment"]]
     old = [subnet for contest in run.tried.contests.values() for subnet in contest]
-    return [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, asked)]
+    found = [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, asked)]
+    return _rising(run, found)
+
+
+def _rising(run: RunTables, subnets: Sequence[SubNet]) -> list[SubNet]:
+    """SubNets from the lowest predicted cost to the highest."""
+    return sorted(subnets, key=lambda subnet: _predicted(run, subnet))
+
+
+def _predicted(run: RunTables, subnet: SubNet) -> float:
+    return float(run.objectives.cost.predict(subnet.to_array())[0])
 
 
 def _holds(run: RunTables, subnet: SubNet, asked: Asked) -> bool:
     """Whether a SubNet meets the budget, by what is predicted and what the run has measured."""
-    predicted = float(run.objectives.cost.predict(subnet.to_array())[0])
-    return asked.is_met(subnet, predicted, run.timings.get(subnet.id, ()))
+    return asked.is_met(subnet, _predicted(run, subnet), run.timings.get(subnet.id, ()))
 
 
 def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:

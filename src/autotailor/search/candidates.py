@@ -24,7 +24,7 @@ from autotailor.search.robust.whole import Timing
 log = logging.getLogger(__name__)
 
 DRAWS = 40_000
-CLOSE = 0.8  # candidates use at least this share of the budget
+CLOSE = 0.8  # candidates use at least this share of the budget, or of the largest SubNet's cost if the budget is above
 APART = (0.3, 0.15, 0.0)
 """Candidates differ from each other in at least the first share of the variables; where too few do, in the next one."""
 
@@ -56,7 +56,9 @@ def candidates(
     best = best or front.at(budget)
     pool = _draw(objectives.space, best, np.random.default_rng(seed))
     cost = objectives.cost.predict(pool)
-    pool = pool[(cost <= budget) & (cost >= (0.0 if limits else CLOSE * budget)) & limits.keep(pool)]
+    whole = float(objectives.cost.predict(largest(objectives.space).to_array())[0])
+    close = 0.0 if limits else CLOSE * min(budget, whole)
+    pool = pool[(cost <= budget) & (cost >= close) & limits.keep(pool)]
     ranked = pool[np.argsort(-objectives.accuracy.predict(pool), kind="stable")]
     chosen = [best.to_array()]
     least = smallest(objectives.space)

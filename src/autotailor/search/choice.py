@@ -139,8 +139,8 @@ class Candidates:
 
     Attributes:
         limits: name of a budget to the budget, in the unit of the cost.
-        contests: name of a budget to all SubNets that meet the budget, candidates of other budgets included. The chosen
-            one is always among them.
+        contests: name of a budget to all SubNets that meet the budget, candidates of other budgets included, from the
+            lowest predicted cost to the highest. The chosen one is always among them.
         accuracies: id of a SubNet to its accuracy on the validation set.
     """
 
@@ -160,8 +160,10 @@ def read_candidates(path: Path, space: Space) -> Candidates:
     try:
         table = pd.read_csv(path, dtype={"budget": str, "subnet": str}, float_precision="round_trip")
         assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
-        subnets = {id_: SubNet.from_assignment(space, json.loads(text)) for id_, text in assignments.items()}
         (kind,) = (kind for kind in COSTS.values() if kind.budget in table)
+        cost = dict(zip(table["subnet"], table[kind.column].astype(float), strict=True))
+        rising = sorted(assignments, key=cost.__getitem__)
+        subnets = {id_: SubNet.from_assignment(space, json.loads(assignments[id_])) for id_ in rising}
         if "met" in table:
             table["chosen"] |= table["met"].astype(bool)
         within = _within(table, kind)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.stats import fisher_exact
 from torch import nn
 
 import autotailor
@@ -184,6 +185,18 @@ def test_chance_is_what_guessing_the_most_frequent_class_gives(share: float) -> 
     assert not constant.above_chance()
     knowing = np.where(rng.random(1000) < 0.6, labels, 0)  # finds six of ten of the rare class
     assert answers(knowing, labels, 2).above_chance()
+
+
+@pytest.mark.parametrize("spread", [[95, 2, 3], [95, 5, 0]])
+def test_a_rare_class_that_is_found_without_false_alarms_is_above_chance(spread: list[int]) -> None:
+    """As Fisher's exact test says of two classes, where nearly all images are right by chance."""
+    often, missed, found = spread
+    labels = np.repeat([0, 1, 1], spread)
+    said = np.repeat([0, 0, 1], spread)
+    table = [[found, missed], [0, often]]
+    significant = fisher_exact(table, alternative="greater").pvalue < 1e-3
+    assert significant == (found == 3)
+    assert answers(said, labels, 2).above_chance() == significant
 
 
 def test_images_of_one_base_image_count_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from autotailor.ir.space.subnet import largest, smallest, stack
 from autotailor.search import Objectives, SearchConfig, SearchError, candidates, search
-from autotailor.search.candidates import APART
+from autotailor.search.candidates import APART, CLOSE
 
 
 @pytest.fixture(name="objectives", scope="module")
@@ -45,6 +45,14 @@ def test_where_few_subnets_are_so_different_candidates_may_be_alike(objectives: 
     assert (objectives.cost.predict(rows) <= budget).all()
     assert min(apart) < APART[0], "the budget leaves enough SubNets that differ much: the test shows nothing"
     assert candidates(objectives, front, budget, 3, seed=0) == found[:3], "those that differ most come first"
+
+
+@pytest.mark.parametrize("share", [1.3, 6.0])
+def test_a_budget_above_all_subnets_has_candidates_of_all_kinds(objectives: Objectives, front, share: float) -> None:
+    found = candidates(objectives, front, budget_of(objectives, share), 6, seed=0)
+    assert len(set(found)) == 6
+    others = objectives.cost.predict(stack([subnet for subnet in found if subnet != smallest(objectives.space)]))
+    assert others.min() >= CLOSE * budget_of(objectives, 1.0)
 
 
 def test_one_candidate_trusts_the_prediction(objectives: Objectives, front) -> None:

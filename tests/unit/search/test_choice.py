@@ -103,6 +103,7 @@ def test_a_budget_is_met_by_all_candidates_that_are_fast_enough(
     for limit, (name, subnets) in zip(budgets, found.contests.items(), strict=True):
         fast = {s for s in everyone if objectives.cost.predict(s.to_array())[0] <= limit}
         assert set(subnets) == fast
+        assert list(np.diff(objectives.cost.predict(stack(subnets))) >= 0) == [True] * (len(subnets) - 1)
         assert max(subnets, key=lambda s: found.accuracies[s.id].posterior) == choice.subnets[name]
         assert found.limits[name] == limit
     assert set(found.contests["budget_01"]) < set(found.contests["budget_02"])

@@ -11,6 +11,7 @@ exchange the statistics of BatchNorm in the order of the layers.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -28,13 +29,16 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.steps import Step
 
+logger = logging.getLogger(__name__)
+
 
 class Lockstep:
     """One step of training for all SubNets.
 
-    A SubNet whose loss is not a finite number takes no step; when no SubNet's is, the loss of the step is NaN. None of
-    several processes knows the loss of another one's images. So several processes add up gradients in any case, and a
-    SubNet whose sums are not finite takes no step.
+    A SubNet whose loss is not a finite number takes no step, and statistics of BatchNorm that such images left without
+    finite numbers are those of before; when no SubNet's loss is finite, the loss of the step is NaN. None of several
+    processes knows the loss of another one's images. So several processes add up gradients in any case, and a SubNet
+    whose sums are not finite takes no step; their statistics are the same in all processes.
 
     Args:
         students: standalone SubNets, images to logits, that share no parameters, on the device that trains.
@@ -58,16 +62,17 @@ class Lockstep:
         if config.compile:
             self._teacher, self._computing = compiled(self._teacher), [compiled(student) for student in students]
         self._resolution, self._config, self._independent = teacher.resolution, config, independent
+        self._warned = set[int]()
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device, "polish")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets that take a step."""
         targets = self._pool.submit(self._teach, batch.images)  # runs beside the first SubNet
 
-        def run(student: nn.Module, resolution: int) -> float:
-            return self._train(student, resolution, batch, targets)
+        def run(number: int) -> float:
+            return self._train(number, batch, targets)
 
-        losses = list(self._pool.map(run, self._computing, self._resolutions))
+        losses = list(self._pool.map(run, range(len(self._students))))
         finite = [loss for loss in losses if math.isfinite(loss)]
         return sum(finite) / len(finite) if finite else math.nan
 
@@ -94,13 +99,31 @@ class Lockstep:
     def _teach(self, images: torch.Tensor) -> torch.Tensor:
         return forward(self._teacher, sized(images, self._resolution), self._config.precision)
 
-    def _train(self, student: nn.Module, resolution: int, batch: Step, targets: Future[torch.Tensor]) -> float:
-        """Adds the gradients of one SubNet; returns its loss."""
-        config = self._config
-        logits = forward(student, sized(batch.images, resolution), config.precision)
+    def _train(self, number: int, batch: Step, targets: Future[torch.Tensor]) -> float:
+        """Adds the gradients of one SubNet, counted from 0; returns its loss."""
+        config, student = self._config, self._students[number]
+        before = [buffer.clone() for buffer in student.buffers()]
+        logits = forward(self._computing[number], sized(batch.images, self._resolutions[number]), config.precision)
         loss = distillation_loss(
             logits, batch.labels, targets.result(), config.distillation, config.label_smoothing, self._independent
         )
-        if math.isfinite(value := loss.item()) or config.world > 1:
+        is_finite = math.isfinite(value := loss.item())
+        if is_finite or config.world > 1:
             (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
+        if not is_finite:
+            self._leave_out(number, value, before)
         return value
+
+    def _leave_out(self, number: int, loss: float, before: Sequence[torch.Tensor]) -> None:
+        """Takes back statistics that are no longer finite numbers; says it once for each SubNet."""
+        buffers = list(self._students[number].buffers())
+        if not all(bool(buffer.isfinite().all()) for buffer in buffers):
+            for buffer, old in zip(buffers, before, strict=True):
+                buffer.copy_(old)
+        if number not in self._warned:
+            self._warned.add(number)
+            logger.warning(
+                "polish: SubNet %d of %d takes no step on images for which its loss is %s; where this comes often, "
+                "lower polish.lr or set polish.precision to fp32",
+                *(number + 1, len(self._students), loss),
+            )

@@ -29,7 +29,7 @@ from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import teacher_alone
-from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.errors import DivergenceError, TrainingError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.training import Purpose, train_jointly
 from autotailor.finetuning.polishing.config import PolishConfig
@@ -54,6 +54,8 @@ Weights = Mapping[str, npt.NDArray[Any]]
 CANDIDATES = Purpose("polish", "polish.joint", "candidates", "polish.joint")
 JOINT = "joint"
 """What the names of its metrics begin with."""
+CLEAR = 2.0
+"""Standard errors by which a loss of accuracy is more than noise."""
 COLUMNS = ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error")
 
 
@@ -90,14 +92,16 @@ def polish(
 ) -> tuple[dict[str, Polished], pd.DataFrame]:
     """Trains the best SubNets of each budget with weights of their own.
 
-    A SubNet that meets several budgets is trained once. Where no polished SubNet of a budget is more accurate than the
+    A SubNet that meets several budgets is trained once. Its best weights count, those of an earlier round included, and
+    only if they are more accurate than the SuperNet's. Where no polished SubNet of a budget is more accurate than the
     best one with the SuperNet's weights, the latter stays. The largest SubNet gets no weights of its own.
 
     Args:
         net: the trained SuperNet.
         original: the SuperNet as compiled; its largest SubNet, the original network, may be the teacher.
         data: the splits; the training and the validation set are used.
-        contests: name of a budget to all SubNets that meet the budget.
+        contests: name of a budget to all SubNets that meet the budget, the cheapest first: of equally accurate ones,
+            the first counts as the best.
         inherited: id of a SubNet to its accuracy with the SuperNet's weights on the validation set, percent.
         config: of the race and of the training.
         workdir: folder of one checkpoint for each round; made if missing.
@@ -112,7 +116,9 @@ def polish(
         ``COLUMNS``. Round 0 is the joint training.
 
     Raises:
-        TrainingError: a budget has no SubNet, or the loss of all SubNets is no longer a finite number.
+        TrainingError: a budget has no SubNet.
+        DivergenceError: the loss of all SubNets is no longer a finite number, or jumped further than ``config.spike``
+            allows.
     """
     import pandas as pd
 
@@ -141,8 +147,17 @@ def _named(record: Record) -> Record:
     return named
 
 
+@dataclass(frozen=True, eq=False)
+class _Reached:
+    """The most accurate weights that a SubNet has had since the race began, and the images that led to them."""
+
+    accuracy: float
+    graph: Graph
+    images: int
+
+
 class _Race:
-    """The state between rounds: accuracies and weights of the SubNets of the last round."""
+    """The state between rounds: accuracies and weights of the SubNets of the last round, and the best of all rounds."""
 
     def __init__(
         self,
@@ -160,6 +175,7 @@ class _Race:
         self._inherited, self._expected, self._workdir = inherited, expected, workdir
         self._device = resolve(config.accelerator)
         self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
+        self._reached: dict[str, _Reached] = {}
         self._first_epoch = FIRST_EPOCH
         self.rows: list[tuple[Any, ...]] = []
 
@@ -211,18 +227,35 @@ class _Race:
             subnet.id: module.graph.with_weights(module.arrays())
             for subnet, module in zip(entrants, modules, strict=True)
         }
+        for id_, (found, error) in measured.items():
+            self._keep(id_, found, error)
+
+    def _keep(self, id_: str, found: float, error: float) -> None:
+        """Keeps the weights that a SubNet has now, unless those of an earlier round were more accurate."""
+        before = self._reached.get(id_)
+        if before is None or found >= before.accuracy:
+            self._reached[id_] = _Reached(found, self._graphs[id_], self._images)
+        elif before.accuracy - found > CLEAR * error:
+            logger.warning(
+                "polish: the last round took SubNet %s from %.1f to %.1f %%; the weights of before stay; lower polish.lr "
+                "or the epochs of this round",
+                *(id_, before.accuracy, found),
+            )
 
     def result(self) -> dict[str, Polished]:
         """The SubNet of each budget after the last round."""
         return {name: self._chosen(name) for name in self._contests}
 
     def _chosen(self, name: str) -> Polished:
-        kept = max(self._contests[name], key=lambda subnet: self._expected[subnet.id])
-        best = next(iter(self._best(name, 1)), None) if self._graphs else None
-        if best is None or self._accuracies[best.id] <= self._expected[kept.id]:
+        contest = self._contests[name]
+        kept = max(contest, key=lambda subnet: self._expected[subnet.id])
+        reached = {subnet: self._reached[subnet.id] for subnet in contest if subnet.id in self._reached}
+        able = [subnet for subnet, each in reached.items() if each.accuracy > self._inherited[subnet.id]]
+        best = max(able, key=lambda subnet: reached[subnet].accuracy, default=None)
+        if best is None or reached[best].accuracy <= self._expected[kept.id]:
             return Polished(kept, self._inherited[kept.id])
-        weights = self._graphs[best.id].weights
-        return Polished(best, self._inherited[best.id], self._accuracies[best.id], weights, self._images)
+        own = reached[best]
+        return Polished(best, self._inherited[best.id], own.accuracy, own.graph.weights, own.images)
 
     def _best(self, name: str, count: int) -> list[SubNet]:
         """The most accurate SubNets of a budget among those of the last round, the first of equals first."""
@@ -248,6 +281,9 @@ class _Race:
         mix = mixing(self._data, config.augmentation, config.seed)
         try:
             history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, mix=mix)
+        except DivergenceError as error:
+            remedy = f"lower polish.lr (now {config.lr:g}), or set polish.gradient_norm"
+            raise DivergenceError(error.happened, remedy) from error
         finally:
             step.close()
         return modules, int(training_metrics(history, self._data, config.batch_size)["images"])

@@ -160,6 +160,35 @@ def test_a_subnet_that_diverges_does_not_disturb_the_others(
     assert equal(alone[0], trained(resnet_net, tiny, config, tmp_path / "b", both)[0])
 
 
+class OverflowsOnce(nn.Module):
+    """A SubNet that sees one picture of infinite values, in one step, counted from 1."""
+
+    def __init__(self, student: nn.Module, step: int) -> None:
+        super().__init__()
+        self.student, self._left = student, step
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self._left -= self.training
+        if self._left == 0:
+            images = torch.cat([torch.full_like(images[:1], torch.inf), images[1:]])
+        return self.student(images)
+
+
+def test_one_overflow_leaves_the_statistics_of_before(
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    config: PolishConfig,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    both: list[nn.Module] = students(resnet_net)
+    alone = trained(resnet_net, tiny, config, tmp_path / "a", students(resnet_net)[:1])
+    beside, found = trained(resnet_net, tiny, config, tmp_path / "b", [both[0], OverflowsOnce(both[1], 2)])
+    assert equal(alone[0], beside)
+    assert all(value.isfinite().all() for value in found.values())
+    assert caplog.text.count("polish: SubNet 2 of 2 takes no step on images for which its loss is nan") == 1
+
+
 def test_training_ends_with_an_error_where_every_subnet_diverges(
     resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data import DataSplits
 from autotailor.finetuning import DistillationConfig, FinetuneConfig, TrainingError
+from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.joint import train_jointly
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
 from autotailor.finetuning.polishing.race import COLUMNS
@@ -159,7 +160,7 @@ def test_candidates_that_have_trained_together_begin_with_the_weights_that_they_
     shared = train_jointly(resnet_net, resnet_net, tiny, alike, joint, tmp_path / "alone").net
     for each in found.values():
         assert each.weights is not None
-        assert each.images == (6 + 1 + 2) * 48
+        assert each.images in table.loc[table["accuracy_validation"] == each.polished, "images"].tolist()
         kernels = {name: weight for name, weight in shared.slice(each.subnet).weights.items() if weight.ndim == 4}
         assert kernels
         assert all(np.array_equal(each.weights[name], kernel) for name, kernel in kernels.items())
@@ -201,6 +202,49 @@ def test_a_subnet_that_polishing_makes_worse_keeps_its_inherited_weights(
     assert len(table) >= 1
     assert {name: each.subnet for name, each in found.items()} == {n: s[0] for n, s in contests.items()}
     assert all(each.weights is None and each.polished is None and each.inherited == 100.0 for each in found.values())
+
+
+def test_the_best_weights_of_all_rounds_count(
+    hold: Callable[..., Race], resnet_net: autotailor.SuperNet, tiny: DataSplits, caplog: pytest.LogCaptureFixture
+) -> None:
+    found, table = hold("high", lr=1.0)
+    reached = table.groupby("subnet")["accuracy_validation"]
+    assert (reached.last() < reached.max() - 10).any()
+    assert "polish: the last round took SubNet" in caplog.text
+    for name, each in found.items():
+        rows = table[table["budgets"].str.split().map(lambda names, name=name: name in names)]
+        assert each.weights is not None
+        assert each.polished == rows["accuracy_validation"].max()
+        row = rows[(rows["subnet"] == each.subnet.id) & (rows["accuracy_validation"] == each.polished)].iloc[-1]
+        assert each.images == row["images"]
+        graph = resnet_net.slice(each.subnet).with_weights(each.weights)
+        right = correctness(GraphModule(graph, logits=True), tiny.validation, resolution_of(each.subnet))
+        assert percent(right) == each.polished
+
+
+def test_weights_that_are_worse_than_the_inherited_ones_are_never_exported(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, contests: Contests, config: PolishConfig, tmp_path: Path
+) -> None:
+    """Not even if what is expected of the SubNet, with its luck taken out, is less than what the weights reach."""
+    perfect = {subnet.id: 100.0 for subnet in contests["budget_02"]}
+    expected = dict.fromkeys(perfect, 1.0)
+    found, _ = polish(resnet_net, resnet_net, tiny, contests, perfect, config, tmp_path, expected)
+    assert all(each.weights is None and each.inherited == 100.0 for each in found.values())
+
+
+def test_the_first_of_equals_wins(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, contests: Contests, config: PolishConfig, tmp_path: Path
+) -> None:
+    equal_ones = dict.fromkeys((subnet.id for subnet in contests["budget_02"]), 30.0)
+    found, _ = polish(
+        resnet_net, resnet_net, tiny, contests, equal_ones, replace(config, rounds=()), tmp_path
+    )
+    assert {name: each.subnet for name, each in found.items()} == {n: s[0] for n, s in contests.items()}
+
+
+def test_a_race_that_diverges_names_keys_that_it_has(hold: Callable[..., Race]) -> None:
+    with pytest.raises(DivergenceError, match=r"; lower polish\.lr \(now 1e\+30\), or set polish\.gradient_norm$"):
+        hold("diverged", lr=1e30)
 
 
 def test_without_rounds_the_most_accurate_subnet_is_exported_as_it_is(
