@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from autotailor.artifacts import Provenance
 from autotailor.progress import read_record, record_of
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
@@ -63,3 +64,36 @@ def test_a_rule_that_a_signal_ends_was_stopped_and_has_not_failed(
     record = read_record(record_of(log))
     assert record is not None
     assert (ended.value.code, record.outcome) == (status, outcome)
+
+
+FINETUNE = {"epochs": 2, "lr": 0.1, "workers": 1, "checkpoint_seconds": 300.0, "spike": 0.0, "accept_chance": False}
+
+
+@pytest.mark.parametrize(
+    ("changed", "goes_on"),
+    [
+        ({"finetune": {"workers": 8, "checkpoint_seconds": 5.0, "spike": 9.0, "accept_chance": True}}, True),
+        ({"data": {"workers": 4, "cache": "folder"}}, True),
+        ({"finetune": {"lr": 0.2}}, False),
+        ({"data": {"resolution": 64}}, False),
+        ({"network": {"workers": 2}}, False),
+    ],
+)
+def test_a_training_goes_on_where_a_parameter_changes_that_does_not_influence_it(
+    changed: dict[str, dict[str, Any]], goes_on: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import stage
+
+    def folder(sections: dict[str, Any]) -> Path:
+        config = {"tracking": {"root": str(Path(__file__).parents[2])}}
+        job = SimpleNamespace(config=config, wildcards={"model": "m"}, params=SimpleNamespace(sections=sections))
+        provenance = Provenance("finetune", sections, [])
+        found: Path = stage._work(job, provenance, is_training=True).folder
+        return found
+
+    data = {"name": "mine", "resolution": 32, "workers": 0}
+    before: dict[str, Any] = {"data": data, "finetune": FINETUNE, "network": {}, "threads": 1}
+    after = before | {name: before[name] | keys for name, keys in changed.items()}
+    assert (folder(after) == folder(before)) == goes_on
+    del sys.modules["stage"]

@@ -126,8 +126,25 @@ def _work(snakemake, provenance: artifacts.Provenance, *, is_training: bool) -> 
     """The rule's folder below ``results/.work``; see ``autotailor.work``."""
     root = Path(snakemake.config["tracking"]["root"])
     code = rule_modules(rule_code(root), root, provenance.rule)
-    key = [provenance.rule, provenance.lineage] if is_training else provenance.key
+    key = [provenance.rule, _meant(provenance, snakemake.params.sections)] if is_training else provenance.key
     return Work.of(WORK, provenance.rule, list(snakemake.wildcards), key, code, is_training=is_training)
+
+
+def _meant(provenance: artifacts.Provenance, sections: dict) -> dict[str, str]:
+    """The lineage without parameters that do not influence what is trained, so that a training survives their change.
+
+    The section of a training is one that says how often checkpoints are written.
+    """
+    from autotailor.data.registry import WHERE_AND_HOW
+    from autotailor.finetuning.training.config import WITHOUT_EFFECT
+
+    meant = {}
+    for name, section in sections.items():
+        is_training = isinstance(section, dict) and "checkpoint_seconds" in section
+        left_out = WHERE_AND_HOW if name == "data" else WITHOUT_EFFECT if is_training else ()
+        if left_out:
+            meant[name] = artifacts.digest({key: value for key, value in section.items() if key not in left_out})
+    return provenance.lineage | meant
 
 
 def _files(outputs: list[Path]) -> list[Path]:

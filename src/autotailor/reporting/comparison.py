@@ -102,6 +102,14 @@ class Comparison:
         same = exports.groupby(["subnet", "weights"], sort=False).groups.values()
         return tuple(tuple(map(str, names)) for names in same if len(names) > 1)
 
+    def is_whole(self, row: str) -> bool:
+        """Whether a row has the architecture of the original network: it is the largest SubNet."""
+        if row in (ORIGINAL, LARGEST):
+            return True
+        if "subnet" not in self.summary.columns or LARGEST not in self.summary.index:
+            return False
+        return bool(self.summary.loc[row, "subnet"] == self.summary.loc[LARGEST, "subnet"])
+
     def speedup(self, row: str) -> Difference:
         """Cost of the reference over the cost of a row; the error is that of two independent measurements."""
         column = self.cost_column

@@ -105,6 +105,8 @@ def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
         found.append(f"Latency is unknown: the run counted {comparison.cost.title} and had no device.")
     elif not comparison.is_measured:
         found.append(f"Latencies are predicted from the table of operators, and not measured on `{device}`.")
+    elif not speedup.is_beyond_error(1.0) and comparison.is_whole(comparison.featured):
+        found.append(f"`{comparison.featured}` has the architecture of your network, and takes as long.")
     elif not speedup.is_beyond_error(1.0):
         found.append(
             f"The measurements are too noisy to tell whether the SubNet is faster or slower: {speedup.value:.2f} "
@@ -125,14 +127,17 @@ def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
 
 
 def _same(comparison: Comparison, names: tuple[str, ...], score: Score) -> str:
-    """That several budgets have got one SubNet, and why."""
+    """That several budgets have got one SubNet, and why where one reason is known."""
     tightest, *others = names
     listed, are = " and ".join(f"`{name}`" for name in others), "is" if len(others) == 1 else "are"
+    same = f"{listed} {are} the same SubNet as `{tightest}`"
+    if comparison.is_whole(tightest):
+        return f"{same}, the largest one."
+    budgets = [comparison.number(name, "budget_ms") for name in names]
+    if min(budgets) == max(budgets):
+        return f"{same}: the budgets are equal."
     costlier = "slower" if comparison.cost.is_measured else "larger"
-    return (
-        f"{listed} {are} the same SubNet as `{tightest}`: on the validation set no {costlier} candidate had a higher "
-        f"{score.name}."
-    )
+    return f"{same}: on the validation set no {costlier} candidate had a higher {score.name}."
 
 
 def _coarse(comparison: Comparison) -> str:

@@ -167,7 +167,7 @@ def accuracies_of(
 
 
 def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: Asked) -> list[SubNet]:
-    """The new candidates and what the run has tried, if they meet the budget, and the chosen one; the cheapest first."""
+    """New candidates and SubNets that the run has tried that meet the budget, and the chosen one; cheapest first."""
     new = [SubNet.from_json(run.net.space, text) for text in table["assignment"]]
     old = [subnet for contest in run.tried.contests.values() for subnet in contest]
     found = [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, asked)]

@@ -20,6 +20,8 @@ from autotailor.finetuning import (
     TrainingError,
     sampling,
 )
+from autotailor.finetuning.polishing import PolishConfig, Round
+from autotailor.finetuning.training.config import WITHOUT_EFFECT
 
 CONF = Path(__file__).parents[3] / "conf"
 
@@ -172,3 +174,16 @@ def test_a_parameter_that_is_new_and_changes_nothing_leaves_the_identity() -> No
     later = {value: Later(epochs=3, lr=1e-3, new=value).identity.replace("Later", "PretrainConfig") for value in (0, 1)}
     assert later[0] == PretrainConfig(epochs=3, lr=1e-3).identity != later[1]
     assert FinetuneConfig(epochs=1).identity != FinetuneConfig(epochs=1, distillation=DistillationConfig(0.1)).identity
+
+
+@pytest.mark.parametrize(
+    "config", [FinetuneConfig(epochs=2), PolishConfig(rounds=(Round(1, 2),)), PretrainConfig(epochs=2)]
+)
+def test_parameters_without_effect_are_in_no_identity(config: FinetuneConfig | PolishConfig | PretrainConfig) -> None:
+    """A work folder's name leaves them out; a checkpoint in it must not depend on them either."""
+    values = {"workers": 5, "checkpoint_seconds": 7.0, "spike": 11.0, "accept_chance": True}
+    assert values.keys() == WITHOUT_EFFECT
+    changed = replace(config, **{key: value for key, value in values.items() if hasattr(config, key)})
+    assert changed != config
+    one, other = (each.of_round(0) if isinstance(each, PolishConfig) else each for each in (config, changed))
+    assert one.identity == other.identity

@@ -132,13 +132,25 @@ def test_a_subnet_that_misses_its_budget_is_featured_only_where_all_do() -> None
 
 def test_budgets_that_have_one_subnet_are_told() -> None:
     one = {"subnet": ["l", "s", None], "weights": ["inherited", "polished", None]}
-    looser = summary(name=["a", "budget_02", "b"], **one).iloc[[1]]
+    looser = summary(name=["a", "budget_02", "b"], **one | {"budget_ms": [None, 0.7, None]}).iloc[[1]]
     table = pd.concat([summary(**one), looser], ignore_index=True)
     said = "`budget_02` is the same SubNet as `budget_01`: on the validation set no {} candidate had a higher accuracy."
     assert answer(table, "host").caveats == (said.format("slower"),)
     assert answer(table, "macs", cost=COSTS["macs"]).caveats[1:] == (said.format("larger"),)
     table["weights"] = ["inherited", "polished", None, "inherited"]
     assert answer(table, "host").caveats == ()
+
+
+def test_budgets_that_have_one_subnet_for_another_reason_do_not_name_candidates() -> None:
+    one = {"subnet": ["l", "s", None], "weights": ["inherited", "polished", None], "budget_ms": [None, 1.0, None]}
+    table = pd.concat([summary(**one), summary(name=["a", "budget_02", "b"], **one).iloc[[1]]], ignore_index=True)
+    assert answer(table, "host").caveats == ("`budget_02` is the same SubNet as `budget_01`: the budgets are equal.",)
+    whole = summary(1.0, 0.0, **one | {"subnet": ["l", "l", None]})
+    table = pd.concat([whole, whole.iloc[[1]].assign(name="budget_02", budget_ms=2.0)], ignore_index=True)
+    assert answer(table, "host").caveats == (
+        "`budget_01` has the architecture of your network, and takes as long.",
+        "`budget_02` is the same SubNet as `budget_01`, the largest one.",
+    )
 
 
 def test_many_missed_budgets_are_counted_and_few_are_named() -> None:

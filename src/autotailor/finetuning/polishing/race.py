@@ -237,8 +237,8 @@ class _Race:
             self._reached[id_] = _Reached(found, self._graphs[id_], self._images)
         elif before.accuracy - found > CLEAR * error:
             logger.warning(
-                "polish: the last round took SubNet %s from %.1f to %.1f %%; the weights of before stay; lower polish.lr "
-                "or the epochs of this round",
+                "polish: the last round took SubNet %s from %.1f to %.1f %%; the weights of before stay; lower "
+                "polish.lr, or the epochs of this round",
                 *(id_, before.accuracy, found),
             )
 

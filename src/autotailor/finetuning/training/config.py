@@ -45,6 +45,10 @@ def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
+WITHOUT_EFFECT = frozenset({"workers", "checkpoint_seconds", "spike", "accept_chance"})
+"""Keys of trainings that do not influence what is trained: ``identity`` leaves them out."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig:
     """Parameters of every training loop.

@@ -89,6 +89,11 @@ class Facts:
         return cost_of_device(self.configuration["device"])
 
     @property
+    def is_of_spread_budgets(self) -> bool:
+        """Whether the export has one of a number of budgets, which the configuration does not list."""
+        return isinstance(self.configuration["export"]["budgets"], int) and self.name.startswith("budget_")
+
+    @property
     def side(self) -> int:
         """Height and width of the network's input, pixels."""
         return int(self.subnet["input_shape"][-1])

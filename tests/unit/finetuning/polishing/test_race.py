@@ -236,9 +236,7 @@ def test_the_first_of_equals_wins(
     resnet_net: autotailor.SuperNet, tiny: DataSplits, contests: Contests, config: PolishConfig, tmp_path: Path
 ) -> None:
     equal_ones = dict.fromkeys((subnet.id for subnet in contests["budget_02"]), 30.0)
-    found, _ = polish(
-        resnet_net, resnet_net, tiny, contests, equal_ones, replace(config, rounds=()), tmp_path
-    )
+    found, _ = polish(resnet_net, resnet_net, tiny, contests, equal_ones, replace(config, rounds=()), tmp_path)
     assert {name: each.subnet for name, each in found.items()} == {n: s[0] for n, s in contests.items()}
 
 

@@ -182,6 +182,7 @@ def test_the_card_says_how_large_how_fast_and_how_right(folder: Path) -> None:
     [
         (["export.budgets=['50%','30/s']"], "(asked for: 50%)"),
         (["data.name=photos", "model.weights=null"], "with its own weights"),
+        (["data.name=photos", "model.weights=null"], "weights saw these pictures, both networks are less accurate on"),
         (["model.weights=seeds/theirs.pt"], "the weights of the file `theirs.pt`"),
     ],
 )
@@ -199,6 +200,7 @@ def test_without_a_device_the_card_has_no_latency(rows: Rows, folder: Path, tmp_
     write_card(folder, "budget_01", counted, counts, path=tmp_path / "README.md")
     card = (tmp_path / "README.md").read_text()
     assert "No latency was measured" in card
+    assert "and a budget of MACs, one of 3 that are spread evenly from the cheapest SubNet to the largest." in card
     assert "| latency" not in card
 
 
