@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def pretrain(
             f"data {data.name} has no labels, and training from scratch needs them; give the trained network "
             f"(model.weights, or an .onnx file as model.source)"
         )
+    _check_training_mode(network, data)
 
     def step(batch: Step) -> float:
         loss = label_loss(forward(network, batch.images, config.precision), batch.labels, config.label_smoothing)
@@ -108,6 +110,22 @@ def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> d
 def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> None:
     """Raises TrainingError unless the network turns the data's images into one logit for each class."""
     check_outputs(network, data.num_classes, resolution or data.resolution, f"data {data.name}")
+
+
+@torch.no_grad()
+def _check_training_mode(network: nn.Module, data: DataSplits) -> None:
+    """Raises TrainingError where a network returns more than logits while it trains, as one with auxiliary heads does.
+
+    A copy is asked, which leaves the network's statistics and the generators of random numbers as they are.
+    """
+    device = device_of(network)
+    with torch.random.fork_rng():
+        outputs = copy.deepcopy(network).train()(torch.zeros(2, 3, data.resolution, data.resolution, device=device))
+    if not isinstance(outputs, torch.Tensor):
+        raise TrainingError(
+            f"{type(network).__name__} returns a {type(outputs).__name__} while it trains; expected one tensor of "
+            f"logits [n, {data.num_classes}]: turn auxiliary heads off in its factory (aux_logits=False in torchvision)"
+        )
 
 
 @torch.no_grad()

@@ -83,7 +83,7 @@ def train_scaled(
         try:
             network, history = _train_one(factory, teacher, data, one, Path(workdir), independent)
         except DivergenceError as error:
-            logger.warning("%s; the comparison leaves this rate of compare.lrs out", error)
+            logger.warning("%s; the comparison leaves this rate of compare.lrs out", error.happened)
             trials.append({"lr": lr, "validation_accuracy": math.nan, "loss": math.nan})
             continue
         found = accuracies(network, data, config.threads, config.resolution)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torchvision
 from torch import nn
 
 import tiny_data
@@ -120,6 +121,13 @@ class TestPretrain:
     ) -> None:
         with pytest.raises(TrainingError, match=says):
             finetuning.pretrain(network, tiny, PRETRAIN, tmp_path)
+
+    def test_auxiliary_heads_are_refused_before_training(self, tiny: DataSplits, tmp_path: Path) -> None:
+        network = torchvision.models.googlenet(num_classes=5, aux_logits=True, init_weights=False)
+        small = replace(tiny, resolution=64)
+        with pytest.raises(TrainingError, match="GoogLeNet returns a GoogLeNetOutputs while it trains; .*aux_logits=Fal"):
+            finetuning.pretrain(network, small, PRETRAIN, tmp_path)
+        assert list(tmp_path.iterdir()) == []
 
     def test_a_loss_that_explodes_is_an_error_with_a_remedy(self, tiny: DataSplits, tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match="lower lr"):
