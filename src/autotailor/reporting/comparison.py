@@ -108,7 +108,7 @@ class Comparison:
             return True
         if "subnet" not in self.summary.columns or LARGEST not in self.summary.index:
             return False
-        return bool(self.summary.loc[row, "subnet"] == self.summary.loc[LARGEST, "subnet"])
+        return str(self.summary.loc[row, "subnet"]) == str(self.summary.loc[LARGEST, "subnet"])
 
     def speedup(self, row: str) -> Difference:
         """Cost of the reference over the cost of a row; the error is that of two independent measurements."""
