@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 
 from autotailor.data.errors import DataError
@@ -31,6 +32,11 @@ def check_splits(name: str, splits: object) -> None:
             raise DataError(f"dataset {name!r}: {part} is of {type(images).__name__}, expected an EvaluationSet")
         if not len(images):
             raise DataError(f"dataset {name!r}: {part} holds no image, expected one at least")
+        if part == "validation" and len(np.unique(images.groups)) < 2:
+            raise DataError(
+                f"dataset {name!r}: {part} holds a single picture, which says nothing about how sure an accuracy is; "
+                f"give it two at least, or larger shares of the pictures in data.fractions"
+            )
         least, most = int(images.labels.min()), int(images.labels.max())
         if splits.labelled and not 0 <= least <= most < splits.num_classes:
             raise DataError(

@@ -6,6 +6,7 @@ The keys ``finetune.teacher`` and ``polish.teacher`` name it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from autotailor.accuracy.calibration import resolution_of
 from autotailor.compiler.sources.network import FetchError, create_network, pretrained_config
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import TrainingError
-from autotailor.finetuning.pretraining import check_network, check_outputs
+from autotailor.finetuning.pretraining import check_outputs
 from autotailor.ir.errors import GraphError
 from autotailor.ir.supernet import SuperNet
 
@@ -72,8 +73,9 @@ class Renormalised(nn.Module):
 def load_teacher(source: str, data: DataSplits, device: torch.device | None = None, key: str = KEY) -> Teacher:
     """The network that a source names, with its own weights, on images of a dataset.
 
-    A network with timm's ``pretrained_cfg`` takes its resolution, mean and std from there. Any other network takes the
-    images as the data give them.
+    A network with timm's ``pretrained_cfg`` takes its resolution, mean and std from there; one that cannot read images
+    of that resolution, because it was made for another one, that of the data. Any other network takes the images as
+    the data give them.
 
     Args:
         source: ``timm:NAME`` or ``module:factory``.
@@ -89,14 +91,12 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     wanted = _wanted(network)
     if wanted.get("mean") and wanted.get("std"):
         network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
-    side = _side(wanted)
-    resolution = 0 if side == data.resolution else side
     network.to(device or torch.device("cpu"))
     try:
-        check_network(network, data, resolution)
+        side = _fitting(network, wanted, data.num_classes, data.resolution, f"data {data.name}")
     except TrainingError as error:
         raise TrainingError(f"{name}: {error}") from error
-    return Teacher(network, resolution, name)
+    return Teacher(network, 0 if side == data.resolution else side, name)
 
 
 def check_teacher(source: str, classes: int | None, resolution: int, key: str = KEY) -> None:
@@ -142,7 +142,7 @@ def fetch_teacher(source: str, classes: int | None, resolution: int, key: str = 
     network = _created(source, name)
     if classes is not None:
         try:
-            check_outputs(network, classes, _side(_wanted(network)) or resolution, "the data")
+            _fitting(network, _wanted(network), classes, resolution, "the data")
         except TrainingError as error:
             raise TrainingError(f"{name}: {error}") from error
 
@@ -172,6 +172,25 @@ def _classes_of_timm(source: str, name: str) -> int | None:
 def _wanted(network: nn.Module) -> Mapping[str, Any]:
     """What a network of timm says of its images; empty for other networks."""
     return getattr(network, "pretrained_cfg", None) or {}
+
+
+def _fitting(network: nn.Module, wanted: Mapping[str, Any], classes: int, resolution: int, images: str) -> int:
+    """Side of the images in pixels that a network reads: the one that timm says, or ``resolution``.
+
+    Raises:
+        TrainingError: see ``check_outputs``.
+    """
+    side = _side(wanted) or resolution
+    try:
+        check_outputs(network, classes, side, images)
+    except TrainingError:
+        if side == resolution:
+            raise
+        with suppress(TrainingError):
+            check_outputs(network, classes, resolution, images)
+            return resolution
+        raise
+    return side
 
 
 def _side(wanted: Mapping[str, Any]) -> int:

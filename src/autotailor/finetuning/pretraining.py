@@ -16,6 +16,7 @@ from autotailor.compute.placement import CPU, device_of
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
+from autotailor.factory import raised
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
@@ -144,9 +145,9 @@ def check_outputs(network: nn.Module, classes: int, side: int, images: str) -> N
     try:
         outputs = network.eval()(torch.zeros(2, 3, side, side, device=device_of(network)))
         shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else None
-    except (RuntimeError, ValueError, TypeError) as error:
+    except Exception as error:  # a network of the user's may raise anything
         raise TrainingError(
-            f"{type(network).__name__} cannot read images [n, 3, {side}, {side}] of {images}: {error}"
+            f"{type(network).__name__} cannot read images [n, 3, {side}, {side}] of {images}: {raised(error)}"
         ) from error
     finally:
         network.train(was_training)

@@ -189,7 +189,7 @@ def _complaint(answers: Answers, teacher: nn.Module, data: DataSplits, resolutio
     if answers.above_chance():
         return ""
     found = f"{found}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
-    if answers.above_chance(DOUBT):
+    if answers.above_chance(DOUBT) or answers.right.all():
         found = (
             f"{found}, and {answers.count} images are too few to tell these apart for sure (a larger validation set "
             f"could, as with data.fractions=[0.6,0.2,0.2])"

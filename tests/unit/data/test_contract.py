@@ -50,6 +50,7 @@ def test_splits_that_keep_the_promise_are_accepted() -> None:
         (replace(SPLITS, train=evaluated()), "train is of TensorEvaluationSet, expected a TrainStream"),  # type: ignore[arg-type]
         (replace(SPLITS, test=Stream()), "test is of Stream, expected an EvaluationSet"),  # type: ignore[arg-type]
         (replace(SPLITS, validation=evaluated([], IMAGES[:0])), "validation holds no image"),
+        (replace(SPLITS, validation=evaluated(LABELS[:1], IMAGES[:1])), "validation holds a single picture"),
         (replace(SPLITS, test=evaluated(LABELS + 1)), "labels of test are from 1 to 3, expected .* 0 to 2"),
         (replace(SPLITS, validation=evaluated(LABELS - 1)), "labels of validation are from -1 to 1"),
     ],

@@ -55,7 +55,7 @@ def test_a_name_is_registered_once() -> None:
 
 
 def test_the_fingerprint_says_what_the_data_were_made_from() -> None:
-    prints = {data.load({"name": "digits", "seed": s, "evaluation_images": 1}).fingerprint for s in (0, 0, 1)}
+    prints = {data.load({"name": "digits", "seed": s, "evaluation_images": 2}).fingerprint for s in (0, 0, 1)}
     assert len(prints) == 2
 
 
@@ -127,6 +127,32 @@ def test_a_torchvision_dataset_is_its_own_files_and_not_its_neighbours(tmp_path:
         data.fingerprint({**cifar, "root": str(tmp_path / "nowhere"), "download": False})
 
 
+def test_files_in_the_root_itself_are_a_datasets_and_folders_beside_them_are_not(tmp_path: Path) -> None:
+    svhn = {"name": "s", "kind": "torchvision", "dataset": "SVHN", "root": str(tmp_path), "resolution": 32}
+    (tmp_path / "train_32x32.mat").write_bytes(b"1")
+    before = data.fingerprint(svhn)
+    for folder in ("cifar-10-batches-py", "imagenette2-160"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0").write_bytes(b"2")
+    assert data.fingerprint(svhn) == before
+    nette = data.fingerprint({**svhn, "dataset": "Imagenette"})
+    (tmp_path / "train_32x32.mat").write_bytes(b"3")
+    assert data.fingerprint(svhn) != before
+    assert data.fingerprint({**svhn, "dataset": "Imagenette"}) == nette
+
+
+def test_every_dataset_of_torchvision_that_is_offered_can_be_asked_for(tmp_path: Path) -> None:
+    """Nothing can be fetched here: each says so, or that it has no such part, and none ends in a traceback."""
+    section = {"name": "t", "kind": "torchvision", "root": str(tmp_path), "resolution": 32, "download": False}
+    offered = re.findall(r"\w+", _refusal({**section, "dataset": "Kinetics"}).partition("to one of ")[2])
+    assert {"CIFAR10", "OxfordIIITPet", "Imagenette", "Places365"} <= set(offered)
+    assert "Kinetics" not in offered
+    for dataset in offered:
+        assert re.search(
+            "is not under .* and data.download is false|has no split", _refusal({**section, "dataset": dataset})
+        )
+
+
 def test_what_was_trained_on_changes_with_the_pictures_and_not_with_their_place(root: Path, tmp_path: Path) -> None:
     before = data.load(picture_files.section(root)).fingerprint
     shutil.copytree(root, tmp_path / "elsewhere")
@@ -141,7 +167,7 @@ def test_a_fingerprint_which_every_parse_of_the_snakefile_makes_imports_no_torch
     section = {"name": "digits"} if kind == "digits" else {"name": "m", "kind": kind, "root": str(tmp_path)}
     if kind != "digits":
         section |= {"resolution": 16} | ({"dataset": "CIFAR10"} if kind == "torchvision" else {})
-        for name in ("cat", "dog"):
+        for name in ("cifar-10-batches-py", "dog"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "0.png").write_bytes(encoded(photo(), "PNG"))
     code = f"import sys; from autotailor import data; print(data.fingerprint({section!r})); "

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import timm
 import torch
 from torch import nn
 
@@ -17,8 +18,8 @@ import tiny_data
 from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.data.splits import sized
-from autotailor.finetuning import FinetuneConfig, FinetuneResult
-from autotailor.finetuning.external_teacher import load_teacher
+from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
+from autotailor.finetuning.external_teacher import fetch_teacher, load_teacher
 from oracles import Oracle
 from training import equal, weights
 
@@ -93,6 +94,19 @@ def test_a_network_of_timm_gets_images_in_its_own_resolution_mean_and_std(tiny: 
     assert torch.allclose(
         teacher.network(sized(normalised + 0.5, teacher.resolution)), torch.full((2, 5), 4.0), atol=1e-5
     )
+
+
+def test_a_network_of_timm_that_was_made_for_the_datas_size_gets_images_of_this_size(tiny: DataSplits) -> None:
+    """What timm says of the network's images is that of its weights on the hub."""
+
+    def small() -> nn.Module:
+        return timm.create_model("vit_tiny_patch16_224", img_size=32, num_classes=5)
+
+    sys.modules["teachers_of_mine"].small = small  # type: ignore[attr-defined]
+    assert load_teacher("teachers_of_mine:small", tiny).resolution == 0
+    fetch_teacher("teachers_of_mine:small", 5, 32)
+    with pytest.raises(TrainingError, match=r"AssertionError: Input height \(224\) doesn't match model \(32\)"):
+        fetch_teacher("teachers_of_mine:small", 5, 64)
 
 
 def test_it_teaches_in_the_place_of_the_original_network_and_goes_on_bit_by_bit(

@@ -19,7 +19,7 @@ from autotailor.accuracy import CalibrationConfig
 from autotailor.data import DataSplits
 from autotailor.data.splits import TensorEvaluationSet
 from autotailor.finetuning import FinetuneConfig, PretrainConfig, TrainingError, finetune, pretrain
-from autotailor.finetuning.teacher import Answers, question
+from autotailor.finetuning.teacher import Answers, _complaint, question
 
 ORDER = (3, 0, 4, 1, 2)  # the network's class i is the data's class ORDER[i]
 
@@ -197,6 +197,14 @@ def test_a_rare_class_that_is_found_without_false_alarms_is_above_chance(spread:
     significant = fisher_exact(table, alternative="greater").pvalue < 1e-3
     assert significant == (found == 3)
     assert answers(said, labels, 2).above_chance() == significant
+
+
+def test_a_network_that_is_right_on_all_of_few_images_hears_that_they_are_few(tiny: DataSplits) -> None:
+    images = TensorEvaluationSet(torch.zeros(4, 3, 8, 8), np.array([0, 1, 0, 1]), range(4))
+    found = Answers(images.labels, images.labels, np.arange(4), 2)
+    assert not found.above_chance(0.05)
+    said = _complaint(found, nn.Identity(), replace(tiny, validation=images), 8, "it")
+    assert "4 images are too few to tell these apart for sure" in said
 
 
 def test_images_of_one_base_image_count_once() -> None:

@@ -193,7 +193,7 @@ def data_lines(
     side = f"{resolution} is assumed: --resolution names the network's" if is_assumed else "the network's"
     crop = prepared.crop or (1.0 if small else IMAGENET_CROP)
     rows: list[tuple[str, Any, str]] = [
-        ("name", own.name, ""),
+        ("name", quoted(own.name), ""),
         ("root", own.folder, ""),
         ("resolution", "${model.resolution}", side),
         ("mean", list(prepared.mean), "of pixels between 0 and 1"),
@@ -238,8 +238,19 @@ def quoted(text: object) -> str:
     """A text in the quotes and escapes with which Hydra reads it unchanged."""
     import yaml  # type: ignore[import-untyped]
 
-    dumped = yaml.safe_dump(str(text).replace("${", "\\${"), allow_unicode=True, width=10**6)
+    escaped = str(text).replace("${", "\\${")
+    style = '"' if _is_number(escaped) else None  # Hydra reads more texts as numbers than YAML does
+    dumped = yaml.safe_dump(escaped, allow_unicode=True, width=10**6, default_style=style)
     return str(dumped).removesuffix("...\n").strip()
+
+
+def _is_number(text: str) -> bool:
+    """Whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _line(key: str, value: object, comment: str) -> str:

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -153,9 +153,11 @@ class Source(Dataset):
         self._parts()
 
     def classes(self) -> tuple[str, ...] | None:
-        """The attribute ``classes`` of the training items; None where they have none, or without labels."""
+        """The attribute ``classes`` of the training items; None where it lists nothing, or without labels."""
         names = getattr(self._parts()["train"].items, "classes", None)
-        return tuple(map(str, names)) if self._config.labels and names is not None else None
+        if not self._config.labels or isinstance(names, str) or not isinstance(names, Collection):
+            return None
+        return tuple(map(str, names))
 
     def verify(self) -> None:
         """Reads a sample of each part twice; reading all items would take as long as an epoch at each start."""
@@ -258,7 +260,7 @@ def listed_labels(items: Any) -> IntArray | None:
         return None if listed is None else listed[np.asarray(indices, dtype=np.int64)]
     for name in LISTS:
         values = getattr(items, name, None)
-        if values is None or callable(values) or len(values) != len(items):
+        if not isinstance(values, Sized) or len(values) != len(items):
             continue
         array = np.asarray(values)
         if array.ndim == 1 and np.issubdtype(array.dtype, np.integer):

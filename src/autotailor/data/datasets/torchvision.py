@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 HALVES = 2  # seed word
-FOLDERS = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python", "STL10": "stl10_binary"}
+FOLDERS = {
+    "CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python", "STL10": "stl10_binary",
+    "CLEVRClassification": "clevr", "FGVCAircraft": "fgvc-aircraft-2013b", "Imagenette": "imagenette2*",
+}  # fmt: skip
+"""Patterns of the folders of datasets whose names do not say them."""
+SPLITS = {True: ("train", "trainval", "train-standard"), False: ("test", "val")}
+"""The names that datasets give their images for training, and the others; the first one that a dataset knows counts."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +67,24 @@ class Torchvision(Dataset):
 
     def fingerprint(self) -> str:
         """SHA-256 over the relative paths and the contents of the dataset's files below ``root``."""
-        folder = self._folder()
-        if not (files := _files_below(folder)):
+        if not (files := self._listed()):
             self.check()
-            files = _files_below(folder := self._folder())
+            files = self._listed()
+        folder = self._folder()
         contents = read_contents([folder / name for name in files], f"reading {self._config.name}")
         return digest(files, contents)
+
+    def _listed(self) -> list[str]:
+        """Relative paths of the files in ``_folder``; other datasets have folders of their own in ``root``."""
+        folder, root = self._folder(), Path(self._config.root).expanduser()
+        return _files_of(folder, "*" if folder == root else "**/*")
 
     def _folder(self) -> Path:
         """The folder of this dataset below ``root``, or ``root`` where torchvision puts the files there directly."""
         root = Path(self._config.root).expanduser()
-        wanted = {_plain(self._config.dataset), _plain(FOLDERS.get(self._config.dataset, ""))}
+        wanted, pattern = _plain(self._config.dataset), FOLDERS.get(self._config.dataset, "")
         folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-        return next((path for path in folders if _plain(path.name) in wanted), root)
+        return next((p for p in folders if _plain(p.name) == wanted or fnmatch(p.name, pattern)), root)
 
     def classes(self) -> tuple[str, ...] | None:
         """None, because not all of torchvision's datasets name their classes."""
@@ -105,15 +117,20 @@ class Torchvision(Dataset):
 
     def _open(self, train: bool) -> Any:
         root = str(Path(self._config.root).expanduser())
-        split = (
-            {"train": train}
-            if "train" in inspect.signature(self._class).parameters
-            else {"split": "train" if train else "test"}
-        )
-        try:
-            return self._class(root, download=False, **split)
-        except (RuntimeError, FileNotFoundError, OSError) as missing:
-            reason: Exception = missing
+        has_flag = "train" in inspect.signature(self._class).parameters
+        for split in [{"train": train}] if has_flag else [{"split": name} for name in SPLITS[train]]:
+            try:
+                return self._class(root, download=False, **split)
+            except ValueError as unknown:  # no split of this dataset has the name
+                reason: Exception = unknown
+            except (RuntimeError, OSError) as missing:
+                reason = missing
+                break
+        else:
+            raise DataError(
+                f"data {self._config.name}: torchvision's {self._config.dataset} has no split "
+                f"{' or '.join(SPLITS[train])} ({reason}); choose another data.dataset"
+            )
         if self._config.download:
             try:
                 return self._class(root, download=True, **split)
@@ -151,8 +168,8 @@ def _plain(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _files_below(folder: Path) -> list[str]:
-    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+def _files_of(folder: Path, pattern: str) -> list[str]:
+    files = (path.relative_to(folder) for path in folder.glob(pattern) if path.is_file())
     return sorted(path.as_posix() for path in files if not any(part.startswith(".") for part in path.parts))
 
 
@@ -160,20 +177,25 @@ def _dataset_class(config: TorchvisionConfig) -> Any:
     import torchvision.datasets as known
 
     found = getattr(known, config.dataset, None) if config.dataset else None
-    parameters = inspect.signature(found).parameters if inspect.isclass(found) else {}
-    if "download" not in parameters or not {"train", "split"} & set(parameters):
-        usable = sorted(
-            name
-            for name, value in vars(known).items()
-            if inspect.isclass(value)
-            and "download" in inspect.signature(value).parameters
-            and {"train", "split"} & set(inspect.signature(value).parameters)
-        )
+    if not _is_usable(found):
+        usable = sorted(name for name, value in vars(known).items() if _is_usable(value))
         raise DataError(
             f"data {config.name}: torchvision has no downloadable dataset {config.dataset!r} with training and test "
             f"images; set data.dataset to one of {', '.join(usable)}"
         )
     return found
+
+
+def _is_usable(found: object) -> bool:
+    """Whether a class of torchvision needs a folder alone, downloads its files, and has a part for training."""
+    if not inspect.isclass(found):
+        return False
+    parameters = inspect.signature(found).parameters
+    parts = {"train", "split"} & set(parameters)
+    needed = {
+        name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    }
+    return "download" in parameters and bool(parts) and needed <= {"root", *parts}
 
 
 @register("torchvision")

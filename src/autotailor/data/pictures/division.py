@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,9 +42,12 @@ def divide(
     home: dict[str, int] = {}
     for label, content in zip(labels, contents, strict=True):
         home.setdefault(content, label)
+    of_class: dict[int, list[str]] = defaultdict(list)
+    for content, label in home.items():
+        of_class[label].append(content)
     part_of: dict[str, int] = {}
     for label in range(len(classes)) if classes else (UNKNOWN,):
-        distinct = sorted(content for content, its in home.items() if its == label)
+        distinct = sorted(of_class[label])
         if len(distinct) < len(shares):
             what = f"class {classes[label]} has" if classes else "there are"
             raise DataError(

@@ -36,7 +36,8 @@ def to_picture(image: Any) -> Image.Image:
         except (PictureError, OSError, SyntaxError, ValueError) as error:
             raise DataError(f"its image {error}") from error
     if hasattr(image, "detach"):
-        pixels, first = image.detach().cpu().numpy(), True
+        values = image.detach().cpu()
+        pixels, first = (values.float() if values.is_floating_point() else values).numpy(), True
     elif isinstance(image, np.ndarray):
         pixels, first = image, False
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,17 @@ import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import Content, digest
-from autotailor.data.pictures.listing import Listing, class_folders, is_picture, list_pictures, list_unlabelled
+from autotailor.data.pictures.listing import (
+    Listing,
+    class_folders,
+    holds_pictures,
+    is_picture,
+    list_pictures,
+    list_unlabelled,
+)
 from autotailor.data.pictures.parts import NAMES
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,21 @@ def _parts(name: str, folder: Path) -> dict[str, Path]:
             f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
             f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"
         )
+    _warn_of_others(name, folder, inside, found)
     return found or {"train": folder}
+
+
+def _warn_of_others(name: str, folder: Path, inside: Collection[str], found: Mapping[str, Path]) -> None:
+    """Names the folders with pictures that are left out, because folders beside them are parts."""
+    known = {each for names in NAMES.values() for each in names}
+    others = [each for each in sorted(inside) if each.casefold() not in known and holds_pictures(folder / each)]
+    if found and others:
+        parts = ", ".join(f"{path.name} is the {part} part" for part, path in found.items())
+        logger.warning(
+            "data %s: in %s %s, so that pictures in %s are left out; rename or move a folder that is one of %s, and "
+            "rename a class that is called as a part is",
+            *(name, folder, parts, ", ".join(others), ", ".join(NAMES)),
+        )
 
 
 def _unlabelled_parts(name: str, folder: Path) -> dict[str, Path]:
@@ -117,7 +141,7 @@ def _named_parts(name: str, folder: Path, inside: set[str]) -> dict[str, Path]:
     """Maps each part to the folder with its name among the folders ``inside``."""
     found = {}
     for part, names in NAMES.items():
-        present = [n for n in names if n in inside]
+        present = [n for n in sorted(inside) if n.casefold() in names]
         if len(present) > 1:
             raise DataError(
                 f"data {name}: {folder} holds {' and '.join(present)}, but only one folder can be the {part} part; "
@@ -135,7 +159,8 @@ def is_flat(folder: Path) -> bool:
         OSError: the folder is missing, or cannot be listed.
     """
     inside = set(class_folders(folder))
-    if "train" in inside and inside <= {name for names in NAMES.values() for name in names}:
+    parts = {part for part, names in NAMES.items() for name in inside if name.casefold() in names}
+    if "train" in parts and len(parts) == len(inside):
         return all(_holds_pictures(folder / name) and not class_folders(folder / name) for name in inside)
     return not inside and _holds_pictures(folder)
 

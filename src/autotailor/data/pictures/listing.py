@@ -20,6 +20,7 @@ SUFFIXES = frozenset(
     )
 )
 NOT_CLASSES = frozenset({"__MACOSX", "@eaDir", "lost+found"})
+"""Folders that systems create at any depth; those of a Synology hold thumbnails of the pictures beside them."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def list_unlabelled(folder: Path) -> Listing:
         DataError: the folder cannot be listed, or holds no picture.
     """
     try:
-        files = [path for path in _walk(folder) if path.partition("/")[0] not in NOT_CLASSES]
+        files = list(_walk(folder))
     except OSError as error:
         raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
     pictures = tuple(path for path in files if is_picture(path))
@@ -104,13 +105,18 @@ def list_unlabelled(folder: Path) -> Listing:
     return Listing(folder, (), pictures, (UNKNOWN,) * len(pictures), others)
 
 
+def holds_pictures(folder: Path) -> bool:
+    """Whether a picture lies at any depth below a folder; raises OSError where the folder cannot be listed."""
+    return any(is_picture(path) for path in _walk(folder))
+
+
 def is_picture(path: str) -> bool:
     """Whether the suffix of a file's name is one of a picture."""
     return f".{path.rpartition('.')[2].lower()}" in SUFFIXES
 
 
 def _walk(folder: Path) -> Iterator[str]:
-    """Relative paths of the visible files below a folder, sorted; links are followed."""
+    """Relative paths of the visible files below a folder that people have put there, sorted; links are followed."""
     seen: set[str] = set()
     found: list[str] = []
     for where, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
@@ -119,7 +125,7 @@ def _walk(folder: Path) -> Iterator[str]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in NOT_CLASSES]
         inside = os.path.relpath(where, folder)
         prefix = "" if inside == "." else inside.replace(os.sep, "/") + "/"
         found += [prefix + name for name in names if not name.startswith(".")]

@@ -13,7 +13,7 @@ from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.division import divide
 
 NAMES = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
-"""Maps each part to the names that users give it."""
+"""Maps each part to the names that users give it, in small letters."""
 IntArray = npt.NDArray[np.int64]
 
 

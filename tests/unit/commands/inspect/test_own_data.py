@@ -174,6 +174,15 @@ def test_names_that_yaml_or_hydra_would_read_otherwise_stay_names(
     assert composed(tmp_path, out)["data"]["root"] == str(odd)  # type: ignore[index]
 
 
+@pytest.mark.parametrize("name", ["2024", "1e5", "on", "null", "0x1f", "nan", "1_000"])
+def test_folders_whose_names_could_be_other_values_are_read(
+    name: str, model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = inspect(capsys, model, "--data", photos.rename(photos.with_name(name)), "--yaml")
+    assert code == 0
+    assert composed(tmp_path, out)["data"]["name"] == name  # type: ignore[index]
+
+
 def test_the_tables_say_what_the_data_are(model: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = inspect(capsys, model, "--data", photos)
     assert "50 pictures, all of them readable; 5 classes" in out
@@ -220,8 +229,10 @@ def test_pictures_without_class_folders_have_no_labels(
     section = composed(tmp_path, out)["data"]
     assert isinstance(section, dict)
     assert section["labels"] is False
-    splits = data.load({**section, "workers": 0})
-    assert (splits.labelled, splits.num_classes, len(splits.train), len(splits.test)) == (False, 0, 8, 1)
+    with pytest.raises(data.DataError, match=r"validation holds a single picture.*data\.fractions"):
+        data.load({**section, "workers": 0})
+    splits = data.load({**section, "workers": 0, "fractions": [0.6, 0.2, 0.2]})
+    assert (splits.labelled, splits.num_classes, len(splits.train), len(splits.test)) == (False, 0, 6, 2)
     _, out, _ = inspect(capsys, model, "--data", photos / "ant")
     assert "10 pictures, all of them readable; without labels." in out
 

@@ -88,6 +88,26 @@ def test_images_of_every_kind_are_the_same_pictures(module) -> None:  # type: ig
     assert all(torch.equal(read(kinds[0]), read(other)) for other in kinds[1:])
 
 
+def test_attributes_that_list_nothing_are_no_lists(module) -> None:  # type: ignore[no-untyped-def]
+    """Whatever a Dataset of the user's calls its own things."""
+    section = module("""
+        from pathlib import Path
+        class Odd(Squares):
+            targets, labels = 7, Path("labels.csv")
+            def classes(self): return 3
+        class Counted(Squares):
+            classes = 2
+            def __getitem__(self, index):
+                picture, label = super().__getitem__(index)
+                return torch.from_numpy(np.array(picture)).permute(2, 0, 1).to(torch.bfloat16) / 255, label
+        def make(): return Odd(12), Counted(9)
+    """)
+    splits = data.load(section)
+    assert data.classes(section) is None
+    assert splits.num_classes == 3
+    assert read(splits).isfinite().all()
+
+
 def test_training_images_depend_on_seed_epoch_and_index_alone(module) -> None:  # type: ignore[no-untyped-def]
     stream = data.load(module("def make(): return Squares(20), Squares(6)")).train
     whole = torch.cat([images for images, _ in stream.batches(1, 20)])

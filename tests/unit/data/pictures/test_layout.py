@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,31 @@ def test_files_that_are_no_pictures_by_their_name_are_left_out_aloud(
         splits = data.load(section(root))
     assert splits.num_classes == 2
     assert "1 file is left out, no pictures by their suffix: .txt (1)" in caplog.text
+
+
+def test_folders_of_systems_are_left_out_at_any_depth(root: Path) -> None:
+    before = data.load(section(root)).fingerprint
+    for name in ("@eaDir", "__MACOSX"):
+        thumbnails = root / "cat" / name / "0.png"
+        thumbnails.mkdir(parents=True)
+        shutil.copy(root / "dog" / "0.png", thumbnails / "SYNOPHOTO_THUMB_M.png")
+    assert data.load(section(root)).fingerprint == before
+    assert data.load(section(root, labels=False)).fingerprint != before
+
+
+def test_parts_are_found_in_capitals_and_what_lies_beside_them_is_named(
+    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = tmp_path / "parts"
+    for name in ("Train", "Validation", "holdout"):
+        shutil.copytree(root, parts / name)
+    (parts / "models").mkdir()
+    (parts / "models" / "notes.txt").write_text("no picture")
+    splits = data.load(section(parts))
+    assert splits.num_classes == 2
+    assert len(splits.train) == len(list(root.rglob("*.png")))
+    (said,) = {entry.getMessage() for entry in caplog.records if "left out; rename" in entry.getMessage()}
+    assert "Train is the train part, Validation is the val part, so that pictures in holdout are left out" in said
 
 
 def test_a_class_called_train_is_a_class(root: Path) -> None:
