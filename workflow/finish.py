@@ -7,6 +7,7 @@ Of several models or devices (``a,b``), every pair is printed.
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import sys
@@ -20,7 +21,9 @@ from autotailor.reporting import answer, print_front
 
 
 def main() -> None:
-    """Prints all pairs that are asked for."""
+    """Prints all pairs that are asked for; characters that the terminal's encoding lacks become question marks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     for pair in itertools.product(*map(config.split_names, sys.argv[1:3])):
         show(Path("results", *pair))
     for page in compared(*map(config.split_names, sys.argv[1:3])):

@@ -7,11 +7,13 @@ return an exit code.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
+from autotailor.artifacts import disk_trouble
 from autotailor.commands import doctor, export, front, new, predict, run, runner, status
 from autotailor.commands import inspect as inspection
 from autotailor.commands import lut as luts
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = run.HINT if own[0] == "run" else ""
         commands.choices.get(own[0], parser).error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     options.passed = passed
+    _print_whatever_the_terminal_knows()
     try:
         return options.run(options) or 0
     except AutoTailorError as error:
@@ -56,6 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has closed it
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if not (trouble := disk_trouble(error)):
+            raise
+        print(f"autotailor: {trouble}", file=sys.stderr)
+        return 1
+
+
+def _print_whatever_the_terminal_knows() -> None:
+    """Characters that the encoding of the output lacks become question marks, where they would end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

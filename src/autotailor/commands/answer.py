@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 from autotailor.commands.paths import given_path
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from autotailor.runs.known_metric import Estimate
 
 SCHEMA = 1
+NARROWEST = 80
+"""Characters of a table's width at least."""
 MOST_PLACES = 6
 """Decimal places that are shown at most."""
 
@@ -66,6 +69,13 @@ def table(title: str, *headings: str, numbers: tuple[str, ...] = ()) -> Table:
         justify = "right" if heading in numbers else "left"
         made.add_column(heading, overflow="fold", justify=justify, no_wrap=heading != headings[-1])  # type: ignore[arg-type]
     return made
+
+
+def console() -> Console:
+    """Where tables of ``estimates`` are printed: wide enough for all digits, even where a terminal is narrower."""
+    from rich.console import Console
+
+    return Console(width=max(Console().width, NARROWEST))
 
 
 def estimates(title: str, predicted: Mapping[str, Estimate], measured: Mapping[str, Estimate]) -> Table:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_path, given_text
+from autotailor.commands.paths import given_path, given_text, own_file
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
@@ -52,7 +52,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--no-measure", dest="measure", action="store_false", help="do without the device")
     for name, what in (("address", "address"), ("serial", "serial number"), ("key", "file of the private key")):
-        parser.add_argument(f"--{name}", metavar=name.upper(), help=f"{what} of a remote device; default: conf/device")
+        told, kind = f"{what} of a remote device; default: conf/device", own_file if name == "key" else str
+        parser.add_argument(f"--{name}", type=kind, metavar=name.upper(), help=told)
     parser.set_defaults(run=run)
 
 
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         answer.print_json(found.to_dict())
     else:
-        _show(found)
+        _show(found, opened.cost.name)
 
 
 def read_budgets(cost: str, budget: str, limits: Sequence[str]) -> Budget:
@@ -121,21 +122,20 @@ def read_budget(text: str) -> float | str:
         return text
 
 
-def _show(found: ExportAnswer) -> None:
-    """Prints what was exported, and whether it meets its budget."""
-    from rich.console import Console
-
+def _show(found: ExportAnswer, cost: str) -> None:
+    """Prints what was exported, and whether it meets its budget of the cost."""
     title = f"SubNet {found.subnet.id} ({found.weights})"
     if found.budget is not None:
         further = "".join(f", {name} {answer.number(value)}" for name, value in found.limits.items())
         title += f" for a budget of {answer.number(found.budget)} {found.unit}{further}"
-    Console().print(answer.estimates(title, found.predicted, found.measured))
+    answer.console().print(answer.estimates(title, found.predicted, found.measured))
     validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in found.validation.items() if v is not None)
     print(f"On the validation set: {validation}.")
     if found.budget is not None and found.meets_budget is False:
-        latency = found.measured["latency"].value
+        spent = (found.measured.get(cost) or found.predicted[cost]).value
+        when = " when measured" if cost in found.measured else ""
         print(
-            f"The budget is missed by {latency / found.budget - 1:.1%} when measured; ask for "
-            f"{answer.number(found.budget**2 / latency)} {found.unit} to meet it."
+            f"The budget is missed by {spent / found.budget - 1:.1%}{when}; ask for "
+            f"{answer.number(found.budget**2 / spent)} {found.unit} to meet it."
         )
     print(f"{found.folder}: {found.seconds:.0f} s")

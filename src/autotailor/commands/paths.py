@@ -13,6 +13,11 @@ def given_path(text: str) -> Path:
         return Path(text)
 
 
+def own_file(text: str) -> str:
+    """A path from the folder in which the command is given, for what works in another folder."""
+    return str(given_path(text).absolute())
+
+
 def given_text(text: str) -> str:
     """A text that may be a path, beside names or behind ``unix:``; a leading ``~`` of the path is the home folder."""
     kind = "unix:" if text.startswith("unix:") else ""

@@ -68,9 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _show(predictions: Sequence[Prediction]) -> None:
     """Prints one table for each SubNet."""
-    from rich.console import Console
-
-    console = Console()
+    console = answer.console()
     for prediction in predictions:
         named = ", ".join([*prediction.names, prediction.weights] if prediction.weights else prediction.names)
         title = f"SubNet {prediction.subnet.id}" + (f" ({named})" if named else "")

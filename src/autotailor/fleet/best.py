@@ -9,6 +9,7 @@ import pandas as pd
 
 from autotailor.fleet.runs import Budget, Fleet, within
 from autotailor.search.front import non_dominated
+from autotailor.search.robust.forecast import ROUNDING
 
 FRONT = ("device", "model", "subnet", "cost_predicted", "unit", "accuracy_predicted", "assignment")
 BEST = (
@@ -75,7 +76,7 @@ def _best(fleet: Fleet, model: str, device: str, budget: Budget) -> dict[str, ob
         found["subnet"] = run.pareto.subnets[row].id
         found |= {"cost_predicted": run.pareto.cost[row], "accuracy_predicted": run.pareto.accuracy[row]}
     reached = run.summary[run.cost.reached]
-    kept = run.summary[(reached <= budget.value * (1 + 1e-9)) & (run.summary["name"] != "original")]
+    kept = run.summary[(reached <= budget.kept * (1 + ROUNDING)) & (run.summary["name"] != "original")]
     if len(kept):
         export = kept.iloc[int(kept["accuracy_measured"].to_numpy().argmax())]
         found |= {"export": export["name"], "export_cost": export[run.cost.reached]}

@@ -21,7 +21,7 @@ def _of(fleet: Fleet, model: str, device: str) -> pd.DataFrame:
     run = fleet.of(model, device)
     summary, reached = run.summary, run.cost.reached
     is_measured = summary[reached].notna().all()
-    limits = {budget.name: budget.value for budget in fleet.budgets(model, device)}
+    limits = {budget.name: budget.kept for budget in fleet.budgets(model, device)}
     return pd.DataFrame(
         {
             "model": model,

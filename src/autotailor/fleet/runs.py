@@ -26,12 +26,15 @@ class Budget:
     Attributes:
         model: whose configuration asks for the budget.
         name: of the budget, such as ``budget_01``.
-        value: limit of what is measured, in the unit of the device's cost.
+        value: limit of what is measured, in the unit of the device's cost, in the session that the search knew.
+        kept: the same in the session in which exports were measured, in which a share of the largest SubNet's latency
+            is another number of milliseconds.
     """
 
     model: str
     name: str
     value: float
+    kept: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +90,10 @@ class Fleet:
         """The budgets of one pair, by name."""
         run = self.of(model, device)
         first = pd.read_csv(run.folder.file("candidates.csv"), dtype={"budget": str}).drop_duplicates("budget")
-        values = first.set_index("budget")[run.cost.budget].sort_index()
-        return [Budget(model, str(name), float(value)) for name, value in values.items()]
+        values = first.set_index("budget")[run.cost.budget].sort_index().astype(float)
+        told = run.summary.set_index("name").get(run.cost.budget, values).reindex(values.index).fillna(values)
+        found = zip(values.index, values, told, strict=True)
+        return [Budget(model, str(name), float(value), float(kept)) for name, value, kept in found]
 
     def on_device(self, device: str) -> list[Budget]:
         """The budgets of all models on a device, by value; of equal ones the first."""

@@ -19,7 +19,7 @@ from autotailor import accuracy, artifacts, data, export, profiling
 from autotailor.compute.accelerator import resolve
 from autotailor.data import DataSplits
 from autotailor.export.export import ONNX
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement import inheritance, summary
 from autotailor.measurement.effort import Effort
 from autotailor.profiling import DeviceConfig
@@ -36,6 +36,7 @@ from autotailor.search import SearchConfig
 from autotailor.search.budgets import Budget, budget_limits, budget_shares, forecasts, predicted_limit
 from autotailor.search.joint.limits import NONE, UNITS, Limits, limits_of
 from autotailor.search.joint.reach import reach_all
+from autotailor.search.robust.forecast import ROUNDING
 
 ANSWER = "export.json"
 
@@ -101,6 +102,11 @@ class Asked:
     budget: float | None = None
     beside: Limits = NONE
     share: float | None = None
+
+    def are_met(self, subnet: SubNet, spent: float, limit: float) -> bool:
+        """Whether a SubNet of some cost keeps the budget ``now``; the largest one keeps all of its own latency."""
+        is_whole = self.share is not None and self.share >= 1 and subnet == largest(subnet.space)
+        return is_whole or spent <= limit * (1 + ROUNDING)
 
     def now(self, original: Estimate | None) -> float | None:
         """The budget, which as a share is one of what the original network takes, measured beside the export."""
@@ -307,6 +313,6 @@ def _answer(
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
         found,
-        None if spent is None or limit is None else spent.value <= limit,
+        None if spent is None or limit is None else limits.are_met(subnet, spent.value, limit),
         seconds,
     )

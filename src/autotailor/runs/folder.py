@@ -14,6 +14,8 @@ from autotailor.runs.errors import RunError
 from autotailor.search import Cost, cost_of_device
 
 CONFIGURATION = "configuration.json"
+OF_ROOT = ("conf", ".snakemake")
+"""What lies where runs are started."""
 OF_MODEL = {
     "compiled.pt": "compile",
     "supernet.pt": "finetune",
@@ -46,11 +48,13 @@ class RunFolder:
     """The folder ``results/MODEL/DEVICE`` of a finished run.
 
     Attributes:
-        path: of the folder, absolute.
+        path: of the folder, absolute, links followed.
+        root: the folder in which the run was started; paths in the configuration are relative to it.
         provenance: what all artifacts were made from: sections of the configuration, and digests of the files.
     """
 
     path: Path
+    root: Path
     provenance: Provenance
 
     @property
@@ -62,11 +66,6 @@ class RunFolder:
     def device(self) -> str:
         """Name of the device: of its file in ``conf/device``."""
         return self.path.name
-
-    @property
-    def root(self) -> Path:
-        """The folder in which the run was started; paths in the configuration are relative to it."""
-        return self.path.parents[2]
 
     def file(self, name: str) -> Path:
         """Path of an artifact of ``OF_MODEL``, ``OF_DEVICE`` or ``OF_POOL``."""
@@ -105,7 +104,18 @@ def open_folder(path: str | Path, needed: Sequence[str] = (*OF_MODEL, *OF_DEVICE
     paths = {name: _place(folder, name) for name in names}
     provenance = Provenance("questions", {}, list(paths.values()))
     _check_inputs(folder, provenance.inputs, {OF_POOL[name] for name in names if name in OF_POOL})
-    return RunFolder(folder, provenance)
+    return RunFolder(folder, _root(Path(path).expanduser().absolute(), folder), provenance)
+
+
+def _root(named: Path, folder: Path) -> Path:
+    """The folder in which a run was started, where ``results`` may be a link to another disk.
+
+    Args:
+        named: folder of the run as it was named, absolute.
+        folder: the same, links followed.
+    """
+    above = named.parents[2] if len(named.parents) > 2 else folder.parents[2]
+    return above if any((above / name).exists() for name in OF_ROOT) else folder.parents[2]
 
 
 def _is_measured(folder: Path) -> bool:

@@ -105,7 +105,7 @@ def predicted_limit(front: Front, budget: float, name: str, forecast: LatencyFor
 
 def nearest_limit(front: Front, budget: float, forecast: LatencyForecast = AS_PREDICTED) -> float:
     """As ``predicted_limit``, but where even the cheapest SubNet is above the budget, the limit is below its cost."""
-    limit, cheapest = forecast.limit(budget), float(front.cost[0])
+    limit, cheapest = forecast.limit(budget) * (1 + ROUNDING), float(front.cost[0])
     is_reached = min(cheapest, forecast.expected(cheapest)) <= budget * (1 + ROUNDING)
     return max(limit, cheapest) if is_reached else limit
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotailor.__main__ import COMMANDS
-from autotailor.commands.paths import given_path, given_text
+from autotailor.commands.paths import given_path, given_text, own_file
 
 
 def test_the_home_folder_stands_for_a_leading_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -26,6 +26,13 @@ def test_a_text_that_may_be_a_path_is_read_so(monkeypatch: pytest.MonkeyPatch, t
     assert [given_text(text) for text in ("largest", '{"depth": 1}', "tcp:7", "unix:a//b")] == [
         "largest", '{"depth": 1}', "tcp:7", "unix:a//b",
     ]  # fmt: skip
+
+
+def test_a_file_is_that_of_the_folder_in_which_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert own_file("keys/id") == f"{tmp_path}/keys/id"
+    assert own_file("~/id") == f"{tmp_path}/home/id"
 
 
 def test_every_command_reads_paths_so() -> None:

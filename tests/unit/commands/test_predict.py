@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +34,37 @@ def test_people_see_every_export_with_units_and_sources(finished_run: Path, caps
     ]  # fmt: skip
     assert "latency from lut.csv" in printed
     assert "energy is not known" in printed
+
+
+def test_a_narrow_terminal_cuts_no_digits(
+    finished_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = []
+    for columns in ("200", "30"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["predict", str(finished_run), "--subnet", "budget_02"]) == 0
+        (line,) = (line for line in capsys.readouterr().out.splitlines() if re.match(r"\s*latency +\d", line))
+        lines.append(line.split())
+    assert lines[0] == lines[1]
+
+
+def test_what_the_output_cannot_show_and_may_not_read_is_no_traceback(finished_run: Path, tmp_path: Path) -> None:
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "autotailor", "predict", str(finished_run), "--subnet", "budget_02"]
+    done = subprocess.run(command, env=ascii_only, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"latency +[\d.]+ +\?[\d.]+", done.stdout)
+
+
+def test_a_folder_that_may_not_be_read_is_told(
+    finished_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(finished_run / "lut.csv"))
+
+    monkeypatch.setattr("autotailor.artifacts.file_digest", refused)
+    assert main(["predict", str(finished_run)]) == 1
+    assert f"autotailor: {finished_run / 'lut.csv'}: cannot be used (Permission denied)" in capsys.readouterr().err
 
 
 def test_an_unknown_subnet_ends_with_an_error_and_prints_no_answer(

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fleets
 from autotailor.fleet.best import BEST, FRONT, best_within, united_front
+from autotailor.fleet.exports import exports
 from autotailor.ir.space.subnet import SubNet
 
 
@@ -71,6 +73,23 @@ def test_the_best_export_is_the_most_accurate_that_was_measured_within_the_budge
         assert len(marked) == (1 if inside else 0)
         if inside:
             assert marked["export_accuracy"].item() == max(inside)
+
+
+def test_exports_are_within_a_share_of_what_was_measured_with_them(tmp_path: Path) -> None:
+    """Where the session that measured exports was slower, so is the budget that is a share, which summary.csv says."""
+    fleet, known = fleets.fleet(tmp_path, 1)
+    before = best_within(fleet)
+    for pair in known:
+        run = known[pair].run
+        told = pd.read_csv(run.folder.file("candidates.csv")).set_index("budget")["budget_ms"]
+        run.summary["budget_ms"] = 1.5 * run.summary["name"].map(told)
+        run.summary["latency_ms_measured"] *= 1.5
+    after = best_within(fleet)
+    pd.testing.assert_series_equal(after["export"], before["export"])
+    assert after["export"].notna().any()
+    assert exports(fleet)["budget"].dropna().tolist() == pytest.approx(
+        [1.5 * budget.value for model, device in fleet.runs for budget in fleet.budgets(model, device)]
+    )
 
 
 def test_a_budget_that_two_networks_ask_for_is_compared_once(tmp_path: Path) -> None:

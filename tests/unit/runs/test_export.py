@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import autotailor
+from autotailor.ir.space.subnet import largest, smallest
 from autotailor.runs import Run, RunError, choice
 from autotailor.runs.export import Asked
 from autotailor.runs.known_metric import Estimate
@@ -25,6 +26,16 @@ FILES = {
 @pytest.fixture(scope="module")
 def run(finished_run: Path) -> Run:
     return autotailor.open_run(finished_run)
+
+
+def test_the_largest_subnet_keeps_all_of_its_latency_and_counts_are_kept_to_the_rounding(run: Run) -> None:
+    """It is timed twice, as the export and as the original network."""
+    space = run.net.space
+    assert Asked(1.0, share=1.0).are_met(largest(space), 1.004, 1.0)
+    assert not Asked(1.0, share=1.0).are_met(smallest(space), 1.004, 1.0)
+    assert not Asked(1.0, share=0.5).are_met(largest(space), 1.004, 1.0)
+    assert not Asked(1.0).are_met(largest(space), 1.004, 1.0)
+    assert Asked(1.11872).are_met(smallest(space), 1.1187200000000002, 1.11872)
 
 
 def forbidden(*_: Any, **__: Any) -> Any:

@@ -20,6 +20,17 @@ def test_a_finished_run_is_opened_from_anywhere(finished_run: Path, monkeypatch:
     assert found.configuration["model"]["name"] == "resnet_digits"
 
 
+def test_results_may_be_a_link_to_another_disk(copied_run: Path, tmp_path: Path) -> None:
+    """Configuration and pictures lie where the run was started, and not beside what the link leads to."""
+    (tmp_path / "project" / "conf").mkdir(parents=True)
+    (tmp_path / "project" / "results").symlink_to(copied_run.parents[1])
+    named = tmp_path / "project" / "results" / copied_run.parent.name / copied_run.name
+    found = open_folder(named)
+    assert (found.path, found.root) == (copied_run, tmp_path / "project")
+    (tmp_path / "link").symlink_to(copied_run)
+    assert open_folder(tmp_path / "link").root == copied_run.parents[2]
+
+
 @pytest.mark.parametrize("name", [*OF_MODEL, *OF_DEVICE])
 def test_a_missing_artifact_is_named_with_its_rule_and_the_command(name: str, copied_run: Path) -> None:
     (copied_run.parent if name in OF_MODEL else copied_run).joinpath(name).unlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +89,8 @@ def run(options: argparse.Namespace) -> None:
     if options.yaml:
         if device is not None:
             _check_runtime(net, device)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # runs read the file so, whatever the terminal's encoding is
         print(_configuration(net, options, own), end="")
         return
     from autotailor.commands.inspect.tables import print_inspection

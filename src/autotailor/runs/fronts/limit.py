@@ -59,8 +59,8 @@ def read_limit(text: str) -> Limit:
     try:
         found = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
         value = float(found[3])  # type: ignore[index]
-        if math.isnan(value):
-            raise ValueError("not a number")
+        if not math.isfinite(value):
+            raise ValueError("not a finite number")
         return Limit(metric_name(found[1]), value, found[2] == ">=")  # type: ignore[index]
     except (TypeError, ValueError) as error:
         raise RunError(
