@@ -52,6 +52,7 @@ class ExportAnswer:
         budget: the limit of latency, or of what else the run's budgets limit; None where a person has named the SubNet.
         unit: of the budget.
         limits: of further metrics beside the budget, in their units.
+        asked: budget and limits in the user's words, which were raised where no SubNet keeps all of them; "" without.
         validation: accuracy on the validation set, percent, ``inherited`` and ``polished``; None where not polished.
         predicted: name of a metric to its prediction; accuracy with inherited weights.
         measured: name of a metric to its measurement; without the device, accuracy alone.
@@ -66,6 +67,7 @@ class ExportAnswer:
     budget: float | None
     unit: str
     limits: Mapping[str, float]
+    asked: str
     validation: Mapping[str, float | None]
     predicted: Mapping[str, Estimate]
     measured: Mapping[str, Estimate]
@@ -80,6 +82,7 @@ class ExportAnswer:
             "weights": self.weights,
             "budget": None if self.budget is None else {"value": self.budget, "unit": self.unit},
             "limits": {name: {"value": value, "unit": UNITS[name]} for name, value in self.limits.items()},
+            "asked": self.asked,
             "accuracy_validation": {**self.validation, "unit": "%"},
             "predicted": {name: estimate.to_dict() for name, estimate in self.predicted.items()},
             "measured": {name: estimate.to_dict() for name, estimate in self.measured.items()},
@@ -97,11 +100,13 @@ class Asked:
         budget: in the unit of the cost, as the search reads it; None without a budget.
         beside: limits of further metrics.
         share: the budget as a share of the original network's cost; None where it is none.
+        words: budget and limits as a person has written them, with units.
     """
 
     budget: float | None = None
     beside: Limits = NONE
     share: float | None = None
+    words: str = ""
 
     def are_met(self, subnet: SubNet, spent: float, limit: float) -> bool:
         """Whether a SubNet of some cost keeps the budget ``now``; the largest one keeps all of its own latency."""
@@ -130,7 +135,20 @@ def export_budget(
         return choose(run, limit, splits, work, polish=polish, beside=beside, share=share, device=device)
 
     asked = {run.cost.budget: limit, "polish": polish, **beside.named}
-    return _export(run, found, folder, asked, Asked(limit, beside, share), measure=measure, access=access)
+    limits = Asked(limit, beside, share, _words(run, budget))
+    return _export(run, found, folder, asked, limits, measure=measure, access=access)
+
+
+def _words(run: RunTables, budget: Budget) -> str:
+    """A budget in the user's words: ``48%``, or ``latency 20%, peak_memory 2 MiB``."""
+
+    def said(value: float | str, unit: str) -> str:
+        return value if isinstance(value, str) else f"{value:.4g} {unit}"
+
+    if isinstance(budget, Mapping):
+        return ", ".join(f"{name} {said(value, UNITS.get(name, run.cost.unit))}" for name, value in budget.items())
+    name = "" if run.cost.is_measured else f"{run.cost.title} "
+    return f"{name}{said(budget, run.cost.unit)}"
 
 
 def export_subnet(
@@ -283,11 +301,8 @@ def _describe(run: RunTables, answer: ExportAnswer, table: pd.DataFrame, place: 
     rows = {str(row["name"]): {str(key): value for key, value in row.items()} for row in table.to_dict("records")}
     if run.cost.is_measured:
         rows[EXPORT] |= {"budget_ms": answer.budget, "budget_met": answer.meets_budget}
-    limits = [(name, value, UNITS[name]) for name, value in answer.limits.items()]
-    if answer.budget is not None and (limits or not run.cost.is_measured):
-        limits = [(run.cost.title, answer.budget, answer.unit), *limits]
-    asked = ", ".join(f"{name} {value:.4g} {unit}" for name, value, unit in limits)
-    write_card(place.files, EXPORT, run.configuration, rows, asked=asked)
+    is_told = answer.budget is not None and answer.asked == f"{answer.budget:.4g} {answer.unit}"
+    write_card(place.files, EXPORT, run.configuration, rows, asked="" if is_told else answer.asked)
 
 
 def _answer(
@@ -310,6 +325,7 @@ def _answer(
         limit,
         run.metrics[run.cost.name].unit,
         limits.beside.named,
+        limits.words,
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
         found,

@@ -25,6 +25,7 @@ def test_json_is_the_answer_that_lies_in_the_folder(
     assert answer == json.loads((tmp_path / "new" / "export.json").read_text())
     assert (answer["weights"], answer["meets_budget"], answer["budget"]["unit"]) == ("inherited", None, "ms")
     assert set(answer["limits"]) == {"peak_memory", "parameters"}
+    assert answer["asked"].endswith("%, peak_memory 80%, parameters 0.9M")
     for name, limit in answer["limits"].items():
         spent = answer["predicted"][name]
         assert spent["value"] <= limit["value"] * (1 + 1e-9)

@@ -13,7 +13,7 @@ import pytest
 import autotailor
 from autotailor.ir.space.subnet import largest, smallest
 from autotailor.runs import Run, RunError, choice
-from autotailor.runs.export import Asked
+from autotailor.runs.export import Asked, _words
 from autotailor.runs.known_metric import Estimate
 from autotailor.search import SearchError
 
@@ -74,7 +74,7 @@ def test_an_interrupted_export_goes_on_and_writes_what_a_run_would(
     assert summary.loc["export", "weights"] == found.weights
     assert np.isnan(summary.loc["export", "latency_ms_measured"])
     assert (set(found.measured), found.meets_budget) == ({"accuracy"}, None)
-    assert f"a budget of {found.budget:.4g} ms. Whether" in (found.folder / "README.md").read_text()
+    assert f"a budget of {found.budget:.4g} ms (asked for: 80%). Whether" in (found.folder / "README.md").read_text()
     assert found.measured["accuracy"].value == summary.loc["export", "accuracy_measured"]
     assert {path: path.stat().st_mtime_ns for path in run.folder.path.parent.rglob("*")} == before
 
@@ -84,6 +84,12 @@ def test_a_budget_that_nothing_meets_makes_no_folder(budget: float | str, run: R
     with pytest.raises(SearchError, match="every SubNet of this space has latency of at least"):
         run.export(budget, tmp_path / "new")
     assert not list(tmp_path.iterdir())
+
+
+def test_limits_that_no_subnet_keeps_are_told_as_they_were_asked_for(run: Run) -> None:
+    budget = {"latency": "20%", "peak_memory": 0.2, "parameters": 1}
+    assert _words(run, budget) == "latency 20%, peak_memory 0.2 MiB, parameters 1 M"
+    assert (_words(run, "30/s"), _words(run, 0.25)) == ("30/s", "0.25 ms")
 
 
 def test_a_share_is_one_of_the_original_that_was_measured_beside_the_export() -> None:
