@@ -7,7 +7,6 @@ Of several models or devices (``a,b``), every pair is printed.
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import sys
@@ -15,15 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from autotailor import config, data, search
+from autotailor import config, data, logs, search
 from autotailor.artifacts import digest, read_json
 from autotailor.reporting import answer, print_front
 
 
 def main() -> None:
-    """Prints all pairs that are asked for; characters that the terminal's encoding lacks become question marks."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+    """Prints all pairs that are asked for."""
+    logs.print_what_the_output_knows()
     for pair in itertools.product(*map(config.split_names, sys.argv[1:3])):
         show(Path("results", *pair))
     for page in compared(*map(config.split_names, sys.argv[1:3])):

@@ -7,12 +7,12 @@ return an exit code.
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
+from autotailor import logs
 from autotailor.artifacts import disk_trouble
 from autotailor.commands import doctor, export, front, new, predict, run, runner, status
 from autotailor.commands import inspect as inspection
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = run.HINT if own[0] == "run" else ""
         commands.choices.get(own[0], parser).error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     options.passed = passed
-    _print_whatever_the_terminal_knows()
+    logs.print_what_the_output_knows()
     try:
         return options.run(options) or 0
     except AutoTailorError as error:
@@ -64,13 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"autotailor: {trouble}", file=sys.stderr)
         return 1
-
-
-def _print_whatever_the_terminal_knows() -> None:
-    """Characters that the encoding of the output lacks become question marks, where they would end the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

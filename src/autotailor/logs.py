@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
 
 OWN = frozenset({"autotailor", "root"})
 """First parts of the names of the loggers of this package and of the rules' scripts."""
@@ -34,3 +36,10 @@ def silence() -> None:
     """Shows no messages: another process of the same rule shows them."""
     logging.basicConfig(level=logging.CRITICAL, handlers=[logging.NullHandler()], force=True)
     logging.captureWarnings(True)
+
+
+def print_what_the_output_knows() -> None:
+    """Characters that the encoding of the output lacks become question marks, where they would end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

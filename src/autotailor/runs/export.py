@@ -108,7 +108,7 @@ class Asked:
     share: float | None = None
     words: str = ""
 
-    def are_met(self, subnet: SubNet, spent: float, limit: float) -> bool:
+    def is_met(self, subnet: SubNet, spent: float, limit: float) -> bool:
         """Whether a SubNet of some cost keeps the budget ``now``; the largest one keeps all of its own latency."""
         is_whole = self.share is not None and self.share >= 1 and subnet == largest(subnet.space)
         return is_whole or spent <= limit * (1 + ROUNDING)
@@ -329,6 +329,6 @@ def _answer(
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
         found,
-        None if spent is None or limit is None else limits.are_met(subnet, spent.value, limit),
+        None if spent is None or limit is None else limits.is_met(subnet, spent.value, limit),
         seconds,
     )

@@ -31,11 +31,11 @@ def run(finished_run: Path) -> Run:
 def test_the_largest_subnet_keeps_all_of_its_latency_and_counts_are_kept_to_the_rounding(run: Run) -> None:
     """It is timed twice, as the export and as the original network."""
     space = run.net.space
-    assert Asked(1.0, share=1.0).are_met(largest(space), 1.004, 1.0)
-    assert not Asked(1.0, share=1.0).are_met(smallest(space), 1.004, 1.0)
-    assert not Asked(1.0, share=0.5).are_met(largest(space), 1.004, 1.0)
-    assert not Asked(1.0).are_met(largest(space), 1.004, 1.0)
-    assert Asked(1.11872).are_met(smallest(space), 1.1187200000000002, 1.11872)
+    assert Asked(1.0, share=1.0).is_met(largest(space), 1.004, 1.0)
+    assert not Asked(1.0, share=1.0).is_met(smallest(space), 1.004, 1.0)
+    assert not Asked(1.0, share=0.5).is_met(largest(space), 1.004, 1.0)
+    assert not Asked(1.0).is_met(largest(space), 1.004, 1.0)
+    assert Asked(1.11872).is_met(smallest(space), 1.1187200000000002, 1.11872)
 
 
 def forbidden(*_: Any, **__: Any) -> Any:

@@ -114,15 +114,17 @@ def _parts(name: str, folder: Path) -> dict[str, Path]:
             f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
             f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"
         )
+    if not found:
+        return {"train": folder}
     _warn_of_others(name, folder, inside, found)
-    return found or {"train": folder}
+    return found
 
 
 def _warn_of_others(name: str, folder: Path, inside: Collection[str], found: Mapping[str, Path]) -> None:
     """Names the folders with pictures that are left out, because folders beside them are parts."""
     known = {each for names in NAMES.values() for each in names}
     others = [each for each in sorted(inside) if each.casefold() not in known and holds_pictures(folder / each)]
-    if found and others:
+    if others:
         parts = ", ".join(f"{path.name} is the {part} part" for part, path in found.items())
         logger.warning(
             "data %s: in %s %s, so that pictures in %s are left out; rename or move a folder that is one of %s, and "
@@ -133,8 +135,12 @@ def _warn_of_others(name: str, folder: Path, inside: Collection[str], found: Map
 
 def _unlabelled_parts(name: str, folder: Path) -> dict[str, Path]:
     """Maps each part to its folder; all pictures are in ``train`` where the folder has no folder of that name."""
-    found = _named_parts(name, folder, set(class_folders(folder)))
-    return found if "train" in found else {"train": folder}
+    inside = set(class_folders(folder))
+    found = _named_parts(name, folder, inside)
+    if "train" not in found:
+        return {"train": folder}
+    _warn_of_others(name, folder, inside, found)
+    return found
 
 
 def _named_parts(name: str, folder: Path, inside: set[str]) -> dict[str, Path]:

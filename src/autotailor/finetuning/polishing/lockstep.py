@@ -38,7 +38,8 @@ class Lockstep:
     A SubNet whose loss is not a finite number takes no step, and statistics of BatchNorm that such images left without
     finite numbers are those of before; when no SubNet's loss is finite, the loss of the step is NaN. None of several
     processes knows the loss of another one's images. So several processes add up gradients in any case, and a SubNet
-    whose sums are not finite takes no step; their statistics are the same in all processes.
+    whose sums are not finite takes no step. Processes that share statistics of BatchNorm break, and take back, the same
+    statistics.
 
     Args:
         students: standalone SubNets, images to logits, that share no parameters, on the device that trains.

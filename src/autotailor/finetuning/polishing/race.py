@@ -36,6 +36,7 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.teacher import choose_teacher
 from autotailor.finetuning.pretraining import training_metrics
+from autotailor.finetuning.training.divergence import remedy_of_precision
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.processes.group import join
@@ -282,7 +283,7 @@ class _Race:
         try:
             history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, mix=mix)
         except DivergenceError as error:
-            remedy = f"lower polish.lr (now {config.lr:g}), or set polish.gradient_norm"
+            remedy = f"lower polish.lr (now {config.lr:g}), or set polish.gradient_norm{remedy_of_precision(config)}"
             raise DivergenceError(error.happened, remedy) from error
         finally:
             step.close()

@@ -88,9 +88,14 @@ class Guard:
         return f" ({what})" if what else ""
 
     def _complaint(self, said: str, checkpoint: Path | None) -> DivergenceError:
-        remedy = f"lower lr (now {self._config.lr}) or set gradient_norm"
-        if resolve_precision(self._config.precision, resolve(self._config.accelerator).type) == "fp16":
-            remedy += ", or set precision to fp32, because float16 holds no number above 65504"
+        remedy = f"lower lr (now {self._config.lr}) or set gradient_norm{remedy_of_precision(self._config)}"
         if checkpoint is not None:
             remedy += f"; with resume_from: {checkpoint} the training goes on from the checkpoint before"
         return DivergenceError(f"{self._title}: {said}{self._trained()}", remedy)
+
+
+def remedy_of_precision(config: LoopConfig) -> str:
+    """The end of a remedy where a loss may have been too large for float16; "" for other precisions."""
+    if resolve_precision(config.precision, resolve(config.accelerator).type) != "fp16":
+        return ""
+    return ", or set precision to fp32, because float16 holds no number above 65504"

@@ -47,6 +47,12 @@ def test_parts_are_found_in_capitals_and_what_lies_beside_them_is_named(
     assert len(splits.train) == len(list(root.rglob("*.png")))
     (said,) = {entry.getMessage() for entry in caplog.records if "left out; rename" in entry.getMessage()}
     assert "Train is the train part, Validation is the val part, so that pictures in holdout are left out" in said
+    caplog.clear()
+    data.load(section(parts, labels=False))
+    assert "so that pictures in holdout are left out" in caplog.text
+    caplog.clear()
+    data.load(section(root))
+    assert "left out; rename" not in caplog.text
 
 
 def test_a_class_called_train_is_a_class(root: Path) -> None:
