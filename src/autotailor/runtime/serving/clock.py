@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 MILLION = 1e6
+READINGS = 3
 
 
 @dataclass
@@ -43,7 +44,19 @@ class Stopwatch:
         """CPU nanoseconds so far, for each of the threads."""
         if self.threads == 1:
             return time.thread_time_ns()
-        return (time.process_time_ns() - _cpu_ns(self.aside)) / self.threads
+        return _process_ns_without(self.aside) / self.threads
+
+
+def _process_ns_without(thread: threading.Thread | None) -> int:
+    """CPU time of the process without that of a thread.
+
+    Both clocks are read one after the other, and Python may let the thread work for 5 ms between the two readings.
+    The thread's clock is therefore read on both sides of the process's: of several readings, the one counts during
+    which the thread worked least.
+    """
+    readings = [(_cpu_ns(thread), time.process_time_ns(), _cpu_ns(thread)) for _ in range(READINGS)]
+    before, process, after = min(readings, key=lambda reading: abs(reading[2] - reading[0]))
+    return process - (before + after) // 2
 
 
 def _cpu_ns(thread: threading.Thread | None) -> int:

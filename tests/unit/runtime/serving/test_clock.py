@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 
-from autotailor.runtime.serving.clock import Stopwatch
+import pytest
+
+from autotailor.runtime.serving import clock
+from autotailor.runtime.serving.clock import MILLION, Stopwatch
 
 
 def compute(cpu_s: float) -> None:
@@ -46,6 +50,34 @@ def test_of_two_threads_the_mean_counts_without_the_one_aside() -> None:
     stop.set()
     beside.join()
     assert 50 <= watch.cpu_ms < 75
+
+
+def test_work_of_the_thread_aside_between_two_readings_of_clocks_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clocks of which each reading takes time; the thread aside works for 5 ms between the first and the second."""
+    process, aside, read = 100 * MILLION, 40 * MILLION, itertools.count()
+
+    def tick() -> None:
+        nonlocal process, aside
+        worked = 5 * MILLION if next(read) == 1 else 0
+        process, aside = process + worked + 1000, aside + worked
+
+    def of_process() -> int:
+        tick()
+        return int(process)
+
+    def of_aside(_: int) -> int:
+        tick()
+        return int(aside)
+
+    beside = threading.current_thread()
+    with monkeypatch.context() as patched:
+        patched.setattr(clock.time, "process_time_ns", of_process)
+        patched.setattr(clock.time, "clock_gettime_ns", of_aside)
+        with Stopwatch(threads=2, aside=beside) as watch:
+            process += 8 * MILLION
+    assert 4 <= watch.cpu_ms < 4.1
 
 
 def test_a_thread_aside_that_has_ended_counts_for_nothing() -> None:
