@@ -135,16 +135,17 @@ def _meant(provenance: artifacts.Provenance, sections: dict) -> dict[str, str]:
 
     The section of a training is one that says how often checkpoints are written.
     """
-    from autotailor.data.registry import WHERE_AND_HOW
+    from autotailor import data
     from autotailor.finetuning.training.config import WITHOUT_EFFECT
 
-    meant = {}
+    found = {}
     for name, section in sections.items():
-        is_training = isinstance(section, dict) and "checkpoint_seconds" in section
-        left_out = WHERE_AND_HOW if name == "data" else WITHOUT_EFFECT if is_training else ()
-        if left_out:
-            meant[name] = artifacts.digest({key: value for key, value in section.items() if key not in left_out})
-    return provenance.lineage | meant
+        if name == "data":
+            found[name] = artifacts.digest(data.meant(section))
+        elif isinstance(section, dict) and "checkpoint_seconds" in section:
+            left = {key: value for key, value in section.items() if key not in WITHOUT_EFFECT}
+            found[name] = artifacts.digest(left)
+    return provenance.lineage | found
 
 
 def _files(outputs: list[Path]) -> list[Path]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from autotailor.data.errors import DataError
     from autotailor.data.labels import Score, has_labels, score
     from autotailor.data.preparation import Preparation
-    from autotailor.data.registry import check, classes, fingerprint, load, names, verify
+    from autotailor.data.registry import check, classes, fingerprint, load, meant, names, verify
     from autotailor.data.splits import DataSplits, EvaluationSet, TrainStream, resize
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "fingerprint",
     "has_labels",
     "load",
+    "meant",
     "names",
     "resize",
     "score",
@@ -46,6 +47,7 @@ _HOMES = {
     "fingerprint": "autotailor.data.registry",
     "has_labels": "autotailor.data.labels",
     "load": "autotailor.data.registry",
+    "meant": "autotailor.data.registry",
     "names": "autotailor.data.registry",
     "resize": "autotailor.data.splits",
     "score": "autotailor.data.labels",

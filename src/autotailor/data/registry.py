@@ -9,7 +9,7 @@ import json
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from autotailor.data.errors import DataError
 from autotailor.sections import read_section
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 Config = TypeVar("Config")
-WHERE_AND_HOW = ("root", "download", "workers", "memory_gib", "cache")  # keys that do not change the images
+WHERE_AND_HOW = (
+    "root",
+    "download",
+    "workers",
+    "memory_gib",
+    "cache",
+)  # keys of any dataset that do not change the images
 NEUTRAL = {"labels": True}
 """Keys of later versions with the values that change nothing. The fingerprint leaves them out, so that a training that
 an earlier version began still goes on."""
@@ -26,7 +32,14 @@ DATASETS = "autotailor.data.datasets"
 
 
 class Dataset(ABC):
-    """One kind of dataset, made from its section of the configuration (without ``kind``)."""
+    """One kind of dataset, made from its section of the configuration (without ``kind``).
+
+    Attributes:
+        PLACES: keys of this dataset's section that only say where the data lie, because ``fingerprint`` holds all that
+            these keys lead to.
+    """
+
+    PLACES: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def check(self) -> None:
@@ -117,9 +130,19 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     dataset.check()
     splits = dataset.load()
     check_splits(str(section.get("kind", section["name"])), splits)
-    meant = {k: v for k, v in section.items() if k not in WHERE_AND_HOW and not (k in NEUTRAL and v == NEUTRAL[k])}
-    identity = json.dumps({**meant, "content": dataset.fingerprint()}, sort_keys=True, default=str)
+    stated = {k: v for k, v in meant(section).items() if not (k in NEUTRAL and v == NEUTRAL[k])}
+    identity = json.dumps({**stated, "content": dataset.fingerprint()}, sort_keys=True, default=str)
     return dataclasses.replace(splits, fingerprint=identity)
+
+
+def meant(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A section without the keys that say where its data lie and how its data are read: these do not change the images.
+
+    Raises:
+        DataError: the dataset or a parameter is unknown, or a value is out of range.
+    """
+    left_out = {*WHERE_AND_HOW, *_dataset(section).PLACES}
+    return {key: value for key, value in section.items() if key not in left_out}
 
 
 def check(section: Mapping[str, Any]) -> None:

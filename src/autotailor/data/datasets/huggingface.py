@@ -106,6 +106,8 @@ class Rows:
 class Huggingface(Dataset):
     """A dataset of the library ``datasets``."""
 
+    PLACES = ("dataset",)
+
     def __init__(self, config: HuggingfaceConfig) -> None:
         self._config = config
 

@@ -92,6 +92,8 @@ class Stored:
 class Webdataset(Dataset):
     """Pictures in shards."""
 
+    PLACES = ("train", "validation", "test")
+
     def __init__(self, config: WebdatasetConfig) -> None:
         self._config = config
 

@@ -101,6 +101,13 @@ def test_labels_are_not_needed(saved: Path) -> None:
     assert (splits.labelled, set(splits.test.labels)) == (False, {UNKNOWN})
 
 
+def test_a_training_on_a_saved_dataset_goes_on_where_it_was_moved(saved: Path, tmp_path: Path) -> None:
+    before = data.load(section(saved)).fingerprint
+    moved = saved.rename(tmp_path / "elsewhere")
+    assert data.load(section(moved)).fingerprint == before
+    assert data.load(section(moved, seed=1)).fingerprint != before
+
+
 def test_the_fingerprint_is_that_of_the_content(saved: Path, tmp_path: Path) -> None:
     before = data.fingerprint(section(saved))
     assert data.fingerprint(section(saved.rename(tmp_path / "elsewhere"), resolution=32)) == before

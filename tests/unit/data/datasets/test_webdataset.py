@@ -63,6 +63,20 @@ def test_parts_are_those_of_the_shards(shards: Path) -> None:
     assert pixels.shape == (6, 3, 16, 16)
 
 
+def test_a_training_on_shards_goes_on_where_they_were_moved(shards: Path) -> None:
+    before = data.load(section(shards))
+    images = [images for images, _ in before.train.batches(1, 4)]
+    elsewhere = shards.rename(shards.with_name("elsewhere"))
+    after = data.load(section(elsewhere))
+    assert after.fingerprint == before.fingerprint
+    for expected, (found, _) in zip(images, after.train.batches(1, 4), strict=True):
+        assert torch.equal(found, expected)
+    assert data.load(section(elsewhere, resolution=32)).fingerprint != before.fingerprint
+    train, validation = f"{elsewhere}/train-{{000..002}}.tar", f"{elsewhere}/val-*.tar"
+    fewer = data.load(section(elsewhere, train=[train], validation=[f"{elsewhere}/train-003.tar", validation]))
+    assert fewer.fingerprint != before.fingerprint
+
+
 def test_an_epoch_has_every_sample_once_in_an_order_of_its_own(shards: Path) -> None:
     stream = data.load(section(shards, flip=False, scale=[1.0, 1.0])).train
     epochs = [[labels for _, labels in stream.batches(epoch, 4)] for epoch in (0, 0, 1)]
