@@ -9,8 +9,11 @@ PATTERNS = (
     f"{MONITORS}/name",
     *(f"{MONITORS}/{name}" for name in ("in[1-3]_label", "in[1-3]_input", "curr[1-3]_input")),
 )
-TOTALS = ("VDD_IN", "POM_5V_IN", "SYS_VIN", "VIN_SYS_5V0")
+TOTALS = ("VDD_IN", "POM_5V_IN", "SYS_VIN")
 """Labels of rails that feed the whole board; they differ from board to board."""
+PARTS = {"VDDQ_VDD2_1V8AO": "VIN_SYS_5V0"}
+"""Rails that another rail feeds, which measures their power as well. VIN_SYS_5V0 of the AGX Orin is no total: CPU and
+GPU have rails beside it."""
 
 
 class Ina3221(Gauge):
@@ -31,7 +34,8 @@ def find_ina3221(files: Files) -> Ina3221 | None:
         for i in (1, 2, 3)
         if readable(files, f"{monitor}/in{i}_input") and readable(files, f"{monitor}/curr{i}_input")
     ]
-    rails = [rail for rail in rails if rail[0] in TOTALS] or rails
+    labels = {label for label, _ in rails}
+    rails = [rail for rail in rails if rail[0] in TOTALS] or [r for r in rails if PARTS.get(r[0]) not in labels]
     if not rails:
         return None
     return Ina3221(f"INA3221 ({', '.join(label for label, _ in rails)})", tuple(p for _, paths in rails for p in paths))

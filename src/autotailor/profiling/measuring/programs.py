@@ -66,20 +66,26 @@ class InPlace:
         self.visits = 0
 
     def __call__(self, keys: Sequence[str], unweighed: Collection[str]) -> list[Program]:
-        """SubNets that cover the operators, others in each visit; replicas of operators that no SubNet covers."""
+        """SubNets that cover the operators, others in each visit; replicas of operators that no SubNet covers.
+
+        Where only SubNets to avoid hold an operator, as in spaces of a few SubNets, these are taken: the latency of a
+        replica is further from the latency in use than a prediction gains by being judged on a SubNet of its own.
+        """
         left, unknown = set(keys), set(unweighed)
-        programs = []
-        features, seed = [self.operators[key] for key in keys], self.visits
+        programs: list[Program] = []
+        seed = self.visits
         self.visits += 1
-        for subnet in cover(self.net, self.runtime.fusion, features, avoid=self.avoid, seed=seed):
-            sequence = self.net.sequence(subnet, self.runtime.fusion)
-            held = {operator.feature.id for operator in sequence}
-            program = self.runtime.in_place(subnet.id, sequence, self._image(subnet), held & unknown)
-            if program is None:
-                break
-            programs.append(program)
-            left -= held
-            unknown -= held
+        for avoid in dict.fromkeys((tuple(self.avoid), ())):
+            features = [self.operators[key] for key in keys if key in left]
+            for subnet in cover(self.net, self.runtime.fusion, features, avoid=avoid, seed=seed):
+                sequence = self.net.sequence(subnet, self.runtime.fusion)
+                held = {operator.feature.id for operator in sequence}
+                program = self.runtime.in_place(subnet.id, sequence, self._image(subnet), held & unknown)
+                if program is None:
+                    return programs + self.replicas([key for key in keys if key in left], unknown)
+                programs.append(program)
+                left -= held
+                unknown -= held
         return programs + self.replicas([key for key in keys if key in left], unknown)
 
     def _image(self, subnet: SubNet) -> tuple[int, ...]:
