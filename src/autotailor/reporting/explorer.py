@@ -77,7 +77,7 @@ def _exported(tables: Tables) -> list[dict[str, Any]]:
 
 
 def _front(tables: Tables) -> list[dict[str, Any]]:
-    """The SubNets of ``pareto.csv``."""
+    """The SubNets of ``pareto.csv`` that are drawn."""
     return [
         {
             "id": str(id_),
@@ -90,15 +90,14 @@ def _front(tables: Tables) -> list[dict[str, Any]]:
             "met": None,
             "command": command(tables, str(id_)),
         }
-        for id_, row in tables.needed("pareto").sort_values(tables.cost.column).iterrows()
+        for id_, row in tables.drawn_front().iterrows()
     ]
 
 
 def _assignments(tables: Tables) -> dict[str, Mapping[str, Any]]:
     """Id of a SubNet to its choices, from the exports and from the front."""
     found: dict[str, Mapping[str, Any]] = {}
-    pareto = tables.needed("pareto")
-    for id_, text in pareto.get("assignment", pd.Series(dtype=str)).dropna().items():
+    for id_, text in tables.drawn_front().get("assignment", pd.Series(dtype=str)).dropna().items():
         found[str(id_)] = json.loads(text)
     chosen = (tables.document("chosen") or {}).get("subnets", {})
     ids = tables.needed("summary")["subnet"]

@@ -9,11 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from autotailor.data import Score, score
 from autotailor.ir.errors import AutoTailorError
 from autotailor.search import Cost, cost_of_device
+from autotailor.search.front import spread
+
+DRAWN = 200
+"""The most SubNets of a front that a page draws and offers: on a screen, the others lie between them."""
 
 
 class ReportError(AutoTailorError):
@@ -178,6 +183,11 @@ class Tables:
         if found is None:
             raise ReportError(f"{name}.csv: expected a table with rows for the report; run the rule that writes it")
         return found
+
+    def drawn_front(self) -> pd.DataFrame:
+        """Rows of ``pareto.csv`` by rising cost; of a long front the best within ``DRAWN`` budgets."""
+        rows = self.needed("pareto").sort_values(self.cost.column)
+        return rows.iloc[spread(rows[self.cost.column].to_numpy(dtype=np.float64), DRAWN)]
 
     def number(self, name: str, row: str, column: str) -> float:
         """One number of a CSV artifact; NaN where the cell is empty."""

@@ -24,7 +24,8 @@ class SearchConfig:
             child takes each choice from one of its parents.
         mutation_eta: distribution index of polynomial mutation (PM).
         beam_width: SubNets that the beam search keeps at each step; 0 starts from random SubNets alone.
-        points: budgets spread over the reachable range; the front has at most one row for each.
+        points: budgets spread over the reachable range, at which the genetic front is compared with the exact one;
+            fronts that are asked for of a finished run have at most one SubNet for each.
         candidates: SubNets per exported budget that are measured on the validation set before one is chosen; with 1,
             the SubNet with the best prediction is exported.
         confidence: probability with which a SubNet is to meet its budget when it is measured; 0.5 leaves it to chance.

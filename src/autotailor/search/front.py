@@ -54,6 +54,20 @@ class Objectives:
         return cost_of_metric(self.cost.name, self.cost.unit)
 
 
+def spread(cost: FloatArray, points: int) -> IntArray:
+    """Rows ``[k]`` of a front that are the best within ``points`` budgets, spread evenly over the front's range.
+
+    Args:
+        cost: of the front, rising, ``[n]``; a front with at most ``points`` SubNets is taken as a whole.
+        points: number of budgets; at least two.
+    """
+    if len(cost) <= points:
+        return np.arange(len(cost))
+    budgets = np.linspace(cost[0], cost[-1], points)
+    budgets[-1] = cost[-1]
+    return np.unique(np.searchsorted(cost, budgets, side="right") - 1)
+
+
 def non_dominated(cost: FloatArray, accuracy: FloatArray) -> IntArray:
     """Rows ``[k]`` of the points that no other point dominates, by rising cost; of equal points the first.
 
@@ -139,12 +153,8 @@ class Front:
         return Front(self.space, self.indices[rows], self.accuracy[rows], self.cost[rows], further, found_by, self.kind)
 
     def spread(self, points: int) -> Front:
-        """The most accurate SubNet at each of ``points`` budgets, spread evenly over the front's range."""
-        if len(self) <= points:
-            return self
-        budgets = np.linspace(self.cost[0], self.cost[-1], points)
-        budgets[-1] = self.cost[-1]
-        return self.take(np.unique([self.position(float(budget)) for budget in budgets]))
+        """The most accurate SubNet at each of ``points`` budgets, see ``spread``."""
+        return self.take(spread(self.cost, points))
 
     def frame(self) -> pd.DataFrame:
         """One row for each SubNet: ``pareto.csv`` of design section 5."""

@@ -57,7 +57,7 @@ class SearchResult:
     """The results of both searches.
 
     Attributes:
-        front: the merged fronts of both searches, at ``points`` budgets spread over the reachable range.
+        front: the merged fronts of both searches.
         genetic: the whole genetic front.
         exact: the whole exact front; None where it was not computed.
         yardstick: distance of the genetic front from the exact front.
@@ -97,9 +97,8 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     if exact is None:
         if config.exact != "never":
             log.warning("%s", reason)
-        return SearchResult(genetic.spread(config.points), genetic, None, _unknown(genetic, reason))
-    front = merge(genetic, exact.front).spread(config.points)
-    return SearchResult(front, genetic, exact, _yardstick(genetic, exact, config.points))
+        return SearchResult(genetic, genetic, None, _unknown(genetic, reason))
+    return SearchResult(merge(genetic, exact.front), genetic, exact, _yardstick(genetic, exact, config.points))
 
 
 def _check(objectives: Objectives) -> None:

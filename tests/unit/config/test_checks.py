@@ -115,7 +115,7 @@ def test_a_configuration_is_checked_without_asking_the_device() -> None:
     ("device", "budget", "words"),
     [
         ("host", "{latency: 50%, size: 3}", r"unknown size; known are latency, energy, peak_memory, parameters, macs"),
-        ("host", "{peak_memory: 3}", r"expected a limit of latency among its limits; add 'latency: 100%'"),
+        ("host", "{peak_memory: 3}", r"expected a limit of latency among its limits; add 'latency: 200%'"),
         ("host", "{latency: 50%, peak_memory: 30/s}", r"'30/s': expected a positive number of MiB"),
         ("macs", "{macs: 50%, peak_memory: 3}", r"unknown peak_memory; known are macs, parameters: correct"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from autotailor.reporting import ReportInputs
 from autotailor.reporting.explorer import command, explorer
-from autotailor.reporting.inputs import Tables
+from autotailor.reporting.inputs import DRAWN, Tables
 
 
 def test_every_exported_subnet_and_the_whole_front_are_known(inputs: ReportInputs) -> None:
@@ -24,6 +24,22 @@ def test_every_exported_subnet_and_the_whole_front_are_known(inputs: ReportInput
     assert (found["largest"]["budget"], found["largest"]["met"]) == (None, None)
     assert found["original"]["command"] is None
     json.dumps(list(found.values()), allow_nan=False)
+
+
+def test_of_a_long_front_as_many_subnets_are_offered_as_are_drawn(inputs: ReportInputs) -> None:
+    pareto = pd.read_csv(inputs.pareto, dtype={"subnet": str})
+    cost = pd.Series(range(3 * DRAWN)) / DRAWN + pareto["latency_ms_predicted"].max()
+    longer = pareto.iloc[[-1] * len(cost)].reset_index(drop=True)
+    longer = longer.assign(
+        latency_ms_predicted=cost, subnet=[f"{number:012x}" for number in range(1000, 1000 + len(cost))]
+    )
+    pd.concat([pareto, longer]).to_csv(inputs.pareto, index=False)
+    known = explorer(Tables(inputs))["subnets"]
+    drawn = [subnet["predicted"][0] for subnet in known if subnet["kind"] == "front"]
+    assert DRAWN / 2 < len(drawn) <= DRAWN
+    ends = [pareto["latency_ms_predicted"].min(), cost.max()]
+    assert [drawn[0], drawn[-1]] == pytest.approx(ends, rel=1e-5)
+    assert all(subnet["choices"] for subnet in known if subnet["kind"] == "front")
 
 
 def test_assignments_come_from_the_exports_and_from_the_front(inputs: ReportInputs) -> None:

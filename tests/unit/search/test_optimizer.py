@@ -18,6 +18,7 @@ from autotailor.search import (
     SearchResult,
     search,
 )
+from autotailor.search.elimination import exact_front
 from autotailor.search.optimizer import hypervolume_ratio
 
 QUICK = SearchConfig(population=40, generations=30)
@@ -28,6 +29,15 @@ def test_front_rises_and_reaches_both_ends(objectives: Objectives, result: Searc
     assert (np.diff(result.front.accuracy) > 0).all()
     assert result.front.subnets[-1] == largest(objectives.space)
     assert result.front.cost[0] <= objectives.cost.predict(smallest(objectives.space).to_array())[0]
+
+
+def test_the_front_is_the_whole_one_so_that_each_budget_has_its_best(objectives: Objectives) -> None:
+    """Also where the front has more SubNets than budgets are compared at."""
+    found = search(objectives, replace(QUICK, points=5))
+    best = exact_front(objectives).front
+    assert len(best) > 5
+    for row, cost in enumerate(best.cost):
+        assert found.front.accuracy[found.front.position(float(cost))] == best.accuracy[row]
 
 
 def test_the_yardstick(result: SearchResult) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from autotailor.fleet.runs import Fleet
+from autotailor.reporting.inputs import DRAWN
 
 WIDTH, HEIGHT = 640.0, 360.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 14.0, 14.0, 54.0
@@ -89,7 +90,7 @@ def chart(fleet: Fleet, device: str, united: pd.DataFrame) -> Chart:
         device: one of its devices.
         united: a result of ``best.united_front``.
     """
-    fronts = {model: fleet.of(model, device).pareto for model in fleet.models}
+    fronts = {model: fleet.of(model, device).pareto.spread(DRAWN) for model in fleet.models}
     costs = np.concatenate([front.cost for front in fronts.values()])
     accuracies = np.concatenate([front.accuracy for front in fronts.values()])
     x = Axis(float(costs.min()), float(costs.max()), LEFT, WIDTH - RIGHT)

@@ -74,9 +74,9 @@ def _points(tables: Tables) -> list[Row]:
     cost, compare = tables.cost, tables.table("compare")
     summary, reached, missed = tables.needed("summary"), cost_column(tables), comparison(tables).missed
     subnets = summary[summary.index != ORIGINAL]
-    pareto = tables.needed("pareto").sort_values(cost.column)
     rows: list[Row] = [
-        _point(FRONT, str(id_), row[cost.column], row["accuracy_predicted"], tables) for id_, row in pareto.iterrows()
+        _point(FRONT, str(id_), row[cost.column], row["accuracy_predicted"], tables)
+        for id_, row in tables.drawn_front().iterrows()
     ]
     for _, row in compare.iterrows() if compare is not None else ():
         error = float(row.get("accuracy_standard_error", math.nan))

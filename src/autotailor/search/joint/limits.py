@@ -118,8 +118,8 @@ def check_budgets(budgets: Budgets, cost: Cost) -> None:
             )
         if cost.name not in named:
             raise SearchError(
-                f"budget {dict(named)}: expected a limit of {cost.name} among its limits; add '{cost.name}: 100%' to "
-                "export.budgets where it does not matter"
+                f"budget {dict(named)}: expected a limit of {cost.name} among its limits; add '{cost.name}: 200%' to "
+                "export.budgets where it does not matter, because 100% leaves the largest SubNet no room for noise"
             )
         for name, value in named.items():
             read_budget(value, 1.0, units[name])

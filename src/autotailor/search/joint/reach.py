@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.search.budgets import nearest_limit
 from autotailor.search.config import SearchConfig
 from autotailor.search.constrained.constraint import Constraint
-from autotailor.search.constrained.solver import Solver
+from autotailor.search.constrained.solver import Best, Solver
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import Limits
@@ -20,6 +21,8 @@ from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
 
 log = logging.getLogger(__name__)
 
+CLOSE = 0.002
+"""Share of a raise that is not looked for any more."""
 ATTEMPTS = 50
 """Raises of a budget: the confidence asked for moves the limit of the predicted cost, so that one may not do."""
 
@@ -71,13 +74,19 @@ class Reach:
             solver = self._solver(limits)
         except SearchError as error:
             return _on_front(self._front, budget, limits, self._forecast, error)
-        factor = 1.0
-        for _ in range(ATTEMPTS):
+
+        def within(factor: float) -> Best:
             cost = nearest_limit(self._front, budget * factor, self._forecast)
-            found = solver.best(np.array([cost, *limits.raised(factor).values]))
+            return solver.best(np.array([cost, *limits.raised(factor).values]))
+
+        missed, factor, found = 1.0, 1.0, within(1.0)
+        for _ in range(ATTEMPTS):
             if found.raised == 0.0:
                 break
-            factor *= 1.0 + max(found.raised, 1e-9)
+            missed, factor = factor, factor * (1.0 + max(found.raised, 1e-9))
+            found = within(factor)
+        if factor > 1.0:
+            factor, found = _least(within, missed, factor, found)
         subnet = SubNet.from_array(self._objectives.space, found.row)
         return Reached(budget * factor, limits.raised(factor), factor, subnet)
 
@@ -87,6 +96,29 @@ class Reach:
             table = self._config.exact_table
             self._solvers[limits.names] = Solver(self._objectives.accuracy, constraints, max_table=table)
         return self._solvers[limits.names]
+
+
+def _least(within: Callable[[float], Best], missed: float, kept: float, best: Best) -> tuple[float, Best]:
+    """The least factor that can be kept, by ``CLOSE`` of it at most, and what is best within it.
+
+    The limit of the predicted cost need not rise by as much as the budget that it follows from, so that a factor by
+    which the limits must rise is more than that by which the budget must.
+
+    Args:
+        within: the best within all limits, raised by a factor.
+        missed: a factor that is too small.
+        kept: a larger factor that can be kept.
+        best: the best within it.
+    """
+    middle = kept * (1.0 - CLOSE / 2)  # the first guess: the factor is the least one where both rise alike
+    while kept > missed * (1.0 + CLOSE):
+        found = within(middle)
+        if found.raised == 0.0:
+            kept, best = middle, found
+        else:
+            missed = middle
+        middle = math.sqrt(missed * kept)
+    return kept, best
 
 
 def reach_all(

@@ -26,6 +26,7 @@ from autotailor.search import (
     exact_front,
     named_in,
 )
+from autotailor.search.budgets import nearest_limit
 from autotailor.search.choice import Accuracies, read_candidates
 from autotailor.search.constrained.solver import Solver
 from autotailor.search.joint.limits import Limits, limits_of
@@ -114,6 +115,32 @@ def test_a_budget_that_nothing_meets_is_raised_as_little_as_possible_with_a_warn
     assert further["parameters"].predict(subnet.to_array())[0] == pytest.approx(least)
     slowest = forecast.expected(float(objectives.cost.predict(largest(objectives.space).to_array())[0]))
     assert choice.table["budget_ms"].to_numpy() == pytest.approx(0.95 * slowest * least / 0.5)
+
+
+@pytest.mark.parametrize("slope", [-0.5, -0.2, 0.0, 0.2])
+@pytest.mark.parametrize(("of_cost", "of_parameters"), [(0.6, 3.0), (1.1, 0.5), (0.5, 0.9)])
+def test_no_smaller_raise_can_be_kept(
+    slope: float,
+    of_cost: float,
+    of_parameters: float,
+    objectives: Objectives,
+    further,
+    exact: ExactFront,
+    everything: IntArray,
+) -> None:
+    """Brute force over all SubNets, where networks of other sizes are off by other factors."""
+    cost, parameters = objectives.cost.predict(everything), further["parameters"].predict(everything)
+    forecast = LatencyForecast(confidence=0.95, slope=slope, centre=float(np.log(cost.mean())), spread=0.03)
+    budget, limit = of_cost * float(cost.min()), of_parameters * float(parameters.min())
+    limits = Limits(("parameters",), (further["parameters"],), (limit,))
+    raised = Reach(objectives, exact.front, CONFIG, forecast).nearest(budget, limits).raised
+
+    def is_kept(factor: float) -> bool:
+        within = cost <= nearest_limit(exact.front, budget * factor, forecast)
+        return bool((within & (parameters <= limit * factor)).any())
+
+    assert is_kept(raised * (1 + 1e-9))
+    assert raised == 1.0 or not is_kept(raised * 0.995)
 
 
 def test_the_search_along_the_front_keeps_all_limits(objectives: Objectives, further, exact: ExactFront) -> None:
