@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
 from autotailor.config.errors import ConfigError
 from autotailor.project import places
 
@@ -69,6 +72,19 @@ def check_option(conf_dir: Path, group: str, name: str) -> None:
     if name not in known:
         folders = " and of ".join(str(folder / group) for folder in search_path(conf_dir) if (folder / group).is_dir())
         raise ConfigError(f"{unknown(group, name, name, known)} (the files of {folders})")
+    if not _is_read_by_hydra(group, name):
+        raise ConfigError(
+            f"{group} {name!r}: Hydra, which reads the configuration, takes this for no name of a file; rename "
+            f"{name}.yaml to letters from a to z, digits and any of . _ -, which are no number as a whole"
+        )
+
+
+def _is_read_by_hydra(group: str, name: str) -> bool:
+    """Whether Hydra takes a name in an override for this name, and neither for a number nor for grammar of its own."""
+    try:
+        return bool(OverridesParser.create().parse_override(f"{group}={name}").value() == name)
+    except HydraException:
+        return False
 
 
 def unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,20 @@ def test_the_folder_is_the_named_one_or_that_of_the_current_folder_or_autotailor
     assert config.conf_folder(own) == own
     with pytest.raises(ConfigError, match="--conf nowhere: no such folder; leave it out"):
         config.conf_folder(Path("nowhere"))
+
+
+@pytest.mark.parametrize("name", ["gerät", "o'neil", "x(1)", "pixel{6}", "5", "1e3", "null", "x,y"])
+def test_a_file_whose_name_hydra_does_not_take_is_refused_with_the_remedy(own: Path, name: str) -> None:
+    (own / "device").mkdir(exist_ok=True)
+    (own / "device" / f"{name}.yaml").write_text("defaults: [host, _self_]\n")
+    with pytest.raises(
+        ConfigError, match=re.escape(f"device {name!r}: Hydra") + r".*rename .*\.yaml to letters from a"
+    ):
+        config.compose(own, "resnet_digits", name)
+
+
+@pytest.mark.parametrize("name", ["my phone", "pixel.7", "a+b", "5a", "2024-01-01", "phone:1"])
+def test_other_names_of_files_are_taken(own: Path, name: str) -> None:
+    (own / "device").mkdir(exist_ok=True)
+    (own / "device" / f"{name}.yaml").write_text("defaults: [host, _self_]\nthreads: 1\n")
+    assert config.compose(own, "resnet_digits", name)["device"]["threads"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -10,6 +11,15 @@ from pathlib import Path
 from autotailor.lock import Holder, Lock
 
 logger = logging.getLogger(__name__)
+
+
+SHARED = Path("/tmp")
+"""The folder of locks where it can be used. Jobs of a cluster have own folders for temporary files (TMPDIR), and still
+measure on one machine."""
+
+
+def _folder() -> Path:
+    return SHARED if os.access(SHARED, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
 
 
 class DeviceLock:
@@ -23,7 +33,7 @@ class DeviceLock:
 
     def __init__(self, identity: str, name: str, remind: float = 60.0) -> None:
         place = f"autotailor-device-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}.lock"
-        self._lock = Lock(Path(tempfile.gettempdir()) / place)
+        self._lock = Lock(_folder() / place)
         self._name = name
         self._remind = remind
 

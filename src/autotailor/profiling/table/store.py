@@ -188,7 +188,8 @@ class Store(Database):
     def imported(self, fingerprint: str) -> dict[str, LUTRow]:
         """Operator id to its imported row.
 
-        The anchor operator's latencies here and in the imported table scale the row to the machine's speed here.
+        The anchor operator's latencies here and in the imported table scale the row to the machine's speed here. Where
+        the anchor has no visit here, its imported row stands for it, so that rows of several tables fit together.
         """
         columns = (*IMPORTED[2:], *EXTRAS, *ORIGIN)
         query = (
@@ -196,7 +197,7 @@ class Store(Database):
             "JOIN operators ON operator = operators.id WHERE fingerprint = ?"
         )
         found = self.select(query, fingerprint)
-        here = self._anchor_ms(self._device(fingerprint)) if found else None
+        here = self._here(self._device(fingerprint)) if found else None
         rows = {}
         for feature, there, *values in found:
             scale = here / there if here and there else 1.0
@@ -207,10 +208,13 @@ class Store(Database):
                 rows[operator.id] = LUTRow(operator, fingerprint, **fields)
         return rows
 
-    def _anchor_ms(self, device: Fingerprint) -> float | None:
-        """The anchor operator's latency by its visits here; None where it has none."""
+    def _here(self, device: Fingerprint) -> float | None:
+        """The latency of the anchor operator to which imported rows are scaled; None where nothing is known of it."""
         anchors = [record for record in self.records(device.id) if record.key == device.anchor]
-        return estimates(anchors, device.anchor)[device.anchor].latency_ms if anchors else None
+        if anchors:
+            return estimates(anchors, device.anchor)[device.anchor].latency_ms
+        query = "SELECT latency_ms FROM imported WHERE fingerprint = ? AND operator = ?"
+        return next((float(ms) for (ms,) in self.select(query, device.id, device.anchor)), None)
 
     def lut(self, fingerprint: str, operators: Iterable[OperatorFeature] | None = None) -> LUT:
         """The LUT of a device, from its visits and imported rows.

@@ -181,12 +181,17 @@ def available_cores() -> set[int]:
     return set(range(os.cpu_count() or 1))
 
 
-def cpu_name() -> str:
-    """The processor's model name, as the system tells it."""
+def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's model name, as the system tells it; on ARM, which tells none, the numbers of its kinds of cores.
+
+    Args:
+        path: the system's file about its processors.
+    """
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.lower().startswith(("model name", "hardware")):
-                return line.partition(":")[2].strip()
+        said = [line.partition(":") for line in path.read_text().splitlines()]
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        said = []
+    facts = [(name.strip().lower(), value.strip()) for name, _, value in said]
+    names = [value for name, value in facts if name in ("model name", "hardware")]
+    cores = sorted({value for name, value in facts if name == "cpu part"})
+    return next(iter(names), "") or " ".join(cores) or platform.processor() or platform.machine()

@@ -23,7 +23,8 @@ time.sleep(60)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    """An own folder of locks."""
+    monkeypatch.setattr(lock, "SHARED", tmp_path)
     return tmp_path
 
 
@@ -39,15 +40,17 @@ class Murderer(logging.Handler):
         os.kill(self.pid, signal.SIGKILL)
 
 
-def test_the_second_waits_and_says_for_whom_until_a_crash_frees_the_device(folder: Path) -> None:
-    command = [sys.executable, "-c", HOLD, "adb-A1"]
-    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+def test_the_second_waits_and_says_for_whom_until_a_crash_frees_the_device(tmp_path: Path) -> None:
+    """Also where the first one's temporary files lie in a folder of its own, as those of a job of a cluster do."""
+    identity = f"adb-{os.getpid()}-{tmp_path.name}"
+    command = [sys.executable, "-c", HOLD, identity]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         handler = Murderer(holder.pid)
         lock.logger.addHandler(handler)
-        with lock.DeviceLock("adb-A1", "phone"):
+        with lock.DeviceLock(identity, "phone"):
             assert holder.wait(10) == -signal.SIGKILL
         lock.logger.removeHandler(handler)
     assert handler.said.count("device phone is in use by") == 1

@@ -30,6 +30,7 @@ ANCHOR = open_runtime(DEVICE).anchor().id
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits until a pipeline of other tests has measured this machine: locks lie with temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("autotailor.profiling.host.lock.SHARED", tmp_path)
 
 
 def conv(channels: int, side: int) -> OperatorFeature:

@@ -236,3 +236,24 @@ def test_a_lut_is_of_one_moment_while_other_processes_measure(tmp_path: Path) ->
     filled(tmp_path)
     lut = Busy(tmp_path).lut(DEVICE.id, [relu(2)])
     assert [row.feature for row in lut] == [relu(2), ANCHOR]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rows_of_two_tables_are_scaled_to_one_anchor(tmp_path: Path, order: tuple[int, int]) -> None:
+    """One table of a quiet machine, the other one measured while it was half as fast; both operators are as fast."""
+    tables = [
+        LUT((LUTRow(relu(2), DEVICE.id, 10.0, 0.1, 10), LUTRow(ANCHOR, DEVICE.id, 1.0, 0.01, 10)), DEVICE),
+        LUT((LUTRow(relu(3), DEVICE.id, 20.0, 0.2, 10), LUTRow(ANCHOR, DEVICE.id, 2.0, 0.02, 10)), DEVICE),
+    ]
+    store = Store(tmp_path / "theirs")
+    for number in order:
+        store.merge(tables[number], "a table")
+    found = store.lut(DEVICE.id).latencies()
+    assert found[relu(2).id] == pytest.approx(found[relu(3).id])
+    assert found[relu(2).id] == pytest.approx(10 * found[ANCHOR.id])
+    store.lut(DEVICE.id).write(tmp_path / "both.csv")
+    mine = Store(tmp_path / "mine")
+    mine.register(DEVICE, [ANCHOR])
+    mine.append([record(ANCHOR, 1.0)])
+    mine.merge(LUT.read(tmp_path / "both.csv"), "both.csv")
+    assert [mine.lut(DEVICE.id).latencies()[relu(width).id] for width in (2, 3)] == pytest.approx([10.0, 10.0])
