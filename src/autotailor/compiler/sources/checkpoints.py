@@ -10,7 +10,7 @@ import argparse
 import logging
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ AVERAGES = ("state_dict_ema", "model_ema", "ema_state_dict", "model_ema_state_di
 WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "network", "net", "module", "weights", "params")
 COUNTERS = ("num_batches_tracked", "n_averaged")  # of BatchNorm and of averaged weights; evaluation does not use them
 COMPILED = "_orig_mod."
+_AVERAGE = re.compile(r"(?:^|[._])ema[._]")  # in a prefix
 _GLOBAL = re.compile(r"(?:Unsupported (?:global|class)\b\D*?|GLOBAL )([\w.]+\.\w+)")
 LISTED = 4  # names in a message
 
@@ -107,16 +108,17 @@ def fit(state: State, wanted: Mapping[str, Shape], path: str | Path, remedy: str
 
     Args:
         state: of a checkpoint. A prefix before the network's names is removed, and tensors with another prefix (a
-            loss, a teacher) are left out.
+            loss, a teacher) are left out. Of several networks that fit, the averaged one (``model_ema.``) is taken, and
+            without an average the one behind a usual prefix (``model.``, ``module.``).
         wanted: the network's names with their shapes.
         path: of the checkpoint, for the message.
         remedy: of the message, where the checkpoint does not fit.
 
     Raises:
-        GraphError: names are missing or unexpected, or shapes differ.
+        GraphError: names are missing or unexpected, shapes differ, or several networks fit.
     """
     needed = {name for name in wanted if not name.endswith(COUNTERS)}
-    prefix = _prefix(state, needed)
+    prefix = _prefix(state, wanted, needed, path)
     own = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
     own = {name: tensor for name, tensor in own.items() if not name.endswith(COUNTERS) or name in wanted}
     shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
@@ -130,18 +132,60 @@ def fit(state: State, wanted: Mapping[str, Shape], path: str | Path, remedy: str
     return own
 
 
-def _prefix(state: Iterable[str], needed: set[str]) -> str:
-    """The prefix before the network's names in a checkpoint, by which most of the needed names are found."""
-    names = set(state)
-    if not needed or needed <= names:
+def _prefix(state: State, wanted: Mapping[str, Shape], needed: set[str], path: str | Path) -> str:
+    """The prefix before the network's names in a checkpoint, by which most of the needed names are found.
+
+    Raises:
+        GraphError: several prefixes hold all needed names with other tensors, and no name says which ones are wanted.
+    """
+    if not needed or needed <= state.keys():
         return ""
     ends = {name.rsplit(".", 1)[-1] for name in needed}
     candidates = {""}
-    for name in names:
+    for name in state:
         parts = name.split(".")
         if parts[-1] in ends:
             candidates.update(".".join(parts[:i]) + "." for i in range(1, len(parts)))
-    return max(sorted(candidates, key=len), key=lambda prefix: sum(prefix + name in names for name in needed))
+    ordered = sorted(candidates, key=lambda prefix: (len(prefix), prefix))
+    networks = _networks(ordered, state, {name: wanted[name] for name in needed})
+    if networks:
+        return _wanted(networks, path)
+    return max(ordered, key=lambda prefix: sum(prefix + name in state for name in needed))
+
+
+def _networks(prefixes: Sequence[str], state: State, shapes: Mapping[str, Shape]) -> list[str]:
+    """The prefixes that hold a whole network each: no prefix begins with another one, and no two hold equal tensors."""
+    found: list[str] = []
+    for prefix in prefixes:
+        own = {name: state.get(prefix + name) for name in shapes}
+        fits = all(tensor is not None and tuple(tensor.shape) == shapes[name] for name, tensor in own.items())
+        inside = prefix.startswith(tuple(found))
+        if fits and not inside and not any(all(_equal(own[n], state[other + n]) for n in own) for other in found):
+            found.append(prefix)
+    return found
+
+
+def _equal(some: torch.Tensor | None, other: torch.Tensor) -> bool:
+    return some is not None and some.dtype == other.dtype and torch.equal(some, other)
+
+
+def _wanted(prefixes: Sequence[str], path: str | Path) -> str:
+    """The one of several networks that is an average; without one, that which training scripts wrap.
+
+    Raises:
+        GraphError: neither the one nor the other is a single network.
+    """
+    averages = [prefix for prefix in prefixes if _AVERAGE.search(prefix)]
+    plain = [prefix for prefix in prefixes if set(prefix.split(".")[:-1]) <= set(WRAPPERS)]
+    chosen = averages or plain or prefixes
+    if len(chosen) > 1:
+        raise GraphError(
+            f"weights file {path} holds several networks that fit ({_list(chosen)}), and their weights differ; save "
+            f"the state dict of the one that is wanted alone"
+        )
+    if len(prefixes) > 1:
+        logger.info("weights: those before which %s stands, not %s, of %s", chosen[0], _list(prefixes), path)
+    return chosen[0]
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,11 @@ WRAPPED: dict[str, Callable[[], Any]] = {
     "torch.compile": lambda: before("_orig_mod.", trained()),
     "both": lambda: {"state_dict": before("module._orig_mod.", trained())},
     "Lightning": lambda: {"state_dict": {**before("model.", trained()), "loss.weight": torch.ones(3)}, "loops": {}},
+    "Lightning with an average": lambda: {
+        "state_dict": {**before("model.", zeros()), **before("model_ema.", trained())}
+    },
+    "Lightning with a teacher": lambda: {"state_dict": {**before("model.", trained()), **before("head.", zeros())}},
+    "the same twice": lambda: {**before("student.", trained()), **before("teacher.", trained())},
     "another prefix": lambda: {"x": before("student.backbone.", trained())},
     "half": lambda: {name: t.half() if t.is_floating_point() else t for name, t in trained().items()},
     "before BatchNorm counted": lambda: {n: t for n, t in trained().items() if "num_batches_tracked" not in n},
@@ -68,6 +73,26 @@ def test_checkpoints_load_whatever_wraps_them(name: str, tmp_path: Path) -> None
         tolerance = 2e-2 if name == "half" else 1e-6
         expected = networks.make("resnet")(IMAGE)
         torch.testing.assert_close(network.eval()(IMAGE), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("one", ["model.", "student.", "ema_a."])
+def test_a_checkpoint_of_two_networks_that_fit_is_refused_unless_a_name_says_which_is_wanted(
+    one: str, tmp_path: Path
+) -> None:
+    other = {"model.": "module.", "student.": "teacher.", "ema_a.": "b_ema."}[one]
+    torch.save({"state_dict": {**before(one, trained()), **before(other, zeros())}}, tmp_path / "w.pt")
+    with pytest.raises(GraphError, match=r"several networks that fit .*differ; save the state dict .* alone") as error:
+        load_weights(networks.TinyResNet(), tmp_path / "w.pt")
+    assert one in str(error.value)
+    assert other in str(error.value)
+
+
+def test_of_two_networks_with_equal_names_the_one_with_fitting_shapes_is_loaded(tmp_path: Path) -> None:
+    wide = {name: torch.zeros((*tensor.shape, 2)) for name, tensor in trained().items()}
+    torch.save({**before("a.", wide), **before("student.", trained())}, tmp_path / "w.pt")
+    network = networks.TinyResNet()
+    load_weights(network, tmp_path / "w.pt")
+    assert torch.equal(network.state_dict()["stem.0.weight"], trained()["stem.0.weight"])
 
 
 @pytest.mark.parametrize("prefix", ["", "module."])
