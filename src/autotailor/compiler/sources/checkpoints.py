@@ -97,7 +97,7 @@ def _state_in(content: Any, place: str) -> tuple[str, State] | None:
         if found is not None:
             return found
     tensors = {str(name): value for name, value in content.items() if isinstance(value, torch.Tensor)}
-    if tensors:
+    if any(tensor.ndim for tensor in tensors.values()):  # others are counters, of averages for instance
         return place, tensors
     inner = [name for name, value in content.items() if isinstance(value, Mapping)]
     return _state_in(content[inner[0]], f"{place}.{inner[0]}".strip(".")) if len(inner) == 1 else None

@@ -49,6 +49,11 @@ WRAPPED: dict[str, Callable[[], Any]] = {
         "model_ema": {**before("module.", trained()), "n_averaged": torch.tensor(7)},
     },
     "averaged inside": lambda: {"ema": {"module": trained(), "updates": 9}, "model": zeros()},
+    "an average's counter": lambda: {"model": trained(), "ema": {"updates": torch.tensor(9), "decay": 0.999}},
+    "an average beside its counter": lambda: {
+        "ema": {"num_updates": torch.tensor(9), "shadow": trained()},
+        "model": zeros(),
+    },
     "DistributedDataParallel": lambda: before("module.", trained()),
     "torch.compile": lambda: before("_orig_mod.", trained()),
     "both": lambda: {"state_dict": before("module._orig_mod.", trained())},
@@ -178,7 +183,7 @@ def test_damaged_files_are_refused(name: str, content: bytes, tmp_path: Path) ->
         load_weights(networks.TinyResNet(), tmp_path / name)
 
 
-@pytest.mark.parametrize("content", [{"epoch": 3}, [1, 2], torch.zeros(3), {}])
+@pytest.mark.parametrize("content", [{"epoch": 3}, {"n": torch.tensor(3)}, [1, 2], torch.zeros(3), {}])
 def test_files_without_a_state_dict_are_refused(content: Any, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "w.pt")
     with pytest.raises(GraphError, match=r"holds no state dict.*torch\.save"):
