@@ -44,7 +44,7 @@ class Propagation:
 
     Attributes:
         dimensions: activation or weight name to its dimensions; a weight that no rule declared has constant ones.
-        static: nodes without a rule that applies.
+        static: nodes without a rule that applies, and nodes whose weight alone makes the resolution static.
         resolution_step: resolutions must be a multiple of this number of pixels.
         needs: least sizes that operators state.
     """
@@ -73,6 +73,7 @@ class _Propagator:
         self._known: dict[str, Dimensions] = {graph.input: self._input_dimensions()}
         self._static: list[StaticPart] = []
         self._resampled: set[str] = set()
+        self._infinite: set[str] = set()
         self._needs: list[Need] = []
 
     def _input_dimensions(self) -> Dimensions:
@@ -134,9 +135,16 @@ class _Propagator:
         for node in self._graph.nodes:
             for name in node.inputs:
                 if name in self._graph.weights and f"{node.name}/{name}" not in self._resampled:
-                    for atom in (atom for axis in self.dimensions(name) for atom in axis.atoms()):
-                        if atom.is_spatial:
-                            self.freeze(atom)
+                    self._pin(node, name)
+
+    def _pin(self, node: Node, name: str) -> None:
+        """Freezes the spatial axes of a weight. What only its infinite values forbid is said with the static parts."""
+        spatial = [atom for axis in self.dimensions(name) for atom in axis.atoms() if atom.is_spatial]
+        for atom in spatial:
+            self.freeze(atom)
+        if spatial and f"{node.name}/{name}" in self._infinite:
+            reason = f"{name} holds infinite values, as masks do, and cannot be resampled: the resolution is static"
+            self._static.append(StaticPart(node.name, node.kind, reason))
 
     # What rules may ask and say (operator.Deduction).
 
@@ -177,8 +185,9 @@ class _Propagator:
         self._needs.append(Need(dimension, min(least, dimension.meta), reason))
 
     def resample(self, node: Node, name: str) -> None:
-        if name in self._graph.weights and np.issubdtype(self._graph.weights[name].dtype, np.floating):
-            self._resampled.add(f"{node.name}/{name}")
+        weight = self._graph.weights.get(name)
+        if weight is not None and np.issubdtype(weight.dtype, np.floating):
+            (self._resampled if np.isfinite(weight).all() else self._infinite).add(f"{node.name}/{name}")
 
     def declare(self, weight: str, axes: Dimensions) -> None:
         if len(self.dimensions(weight)) != len(axes):

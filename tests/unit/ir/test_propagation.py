@@ -94,6 +94,17 @@ def test_the_resolution_changes_unless_a_weight_has_its_axes_and_cannot_be_resam
     assert (RESOLUTION not in {atom.name for atom in found.atoms("x")}) == pinned
 
 
+def test_a_mask_with_infinite_values_is_not_resampled_and_says_so() -> None:
+    mask = np.where(np.eye(8), 0.0, -np.inf).astype(np.float32)
+    body = f"c = Conv (x, k)  a = Add (c, mask)  t = Softmax (a)  {HEAD}"
+    found = propagated(body, k=(4, 3, 1, 1), mask=mask, fc=(5, 4))
+    assert RESOLUTION not in {atom.name for atom in found.atoms("x")}
+    assert isinstance(channels(found, "c"), Atom)
+    (part,) = found.static
+    assert (part.kind, part.reason[:33]) == ("Add", "mask holds infinite values, as ma")
+    assert "the resolution is static" in part.reason
+
+
 def test_resolutions_are_multiples_of_what_maps_are_divided_by() -> None:
     body = (
         "d = SpaceToDepth <blocksize = 2> (x)  c = Conv (d, k)  e = SpaceToDepth <blocksize = 3> (c)  t = Conv (e, l)"
