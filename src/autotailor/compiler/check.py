@@ -46,7 +46,8 @@ def check_network(net: SuperNet) -> None:
 
     Raises:
         GraphError: a tensor does not fit the operators around it, an operator cannot be executed, the network returns
-            something other than finite logits, or its result for an image depends on the rest of the batch.
+            something other than finite logits, its result for an image depends on the rest of the batch, or its
+            smallest SubNet returns something other than finite logits.
     """
     _check_shapes(net)
     module = GraphModule(net.graph).eval()
@@ -73,6 +74,7 @@ def check_network(net: SuperNet) -> None:
     batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
     if batch.shape[1:] != alone.shape[1:] or len(batch) != 2 or _differ(batch[1:], alone):
         raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
+    _check_smallest(net)
 
 
 def check_space(net: SuperNet) -> None:
@@ -98,6 +100,21 @@ def _check_shapes(net: SuperNet) -> None:
                 f"graph {net.name}: tensor {name} of shape {list(shape)} does not fit the operators around it, which "
                 f"need {list(needed)}; check that onnxruntime runs the file"
             )
+
+
+def _check_smallest(net: SuperNet) -> None:
+    """Runs the smallest SubNet on one image."""
+    smallest = net.smallest()
+    if smallest == net.largest():
+        return
+    module = GraphModule(net.slice(smallest)).eval()
+    image = torch.randn(net.shapes(smallest)[net.graph.input], generator=torch.Generator().manual_seed(0))
+    remedy = "leave the choices that it cannot have out of model.space, such as the lowest resolutions"
+    if not _run(net, module, image, "has a smallest SubNet that cannot be executed", remedy).isfinite().all():
+        raise GraphError(
+            f"graph {net.name}: its smallest SubNet returns NaN or infinity for an image of normally distributed "
+            f"noise, and the whole network does not; {remedy}"
+        )
 
 
 def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, remedy: str) -> Tensor:

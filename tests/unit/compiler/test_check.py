@@ -83,6 +83,14 @@ def test_a_network_is_refused_for(case: str) -> None:
         autotailor.compile(model_of(body, {**WEIGHTS, **CONSTANTS}))
 
 
+def test_a_network_whose_smallest_subnet_is_nan_is_refused() -> None:
+    body = "a = Abs (x)  s = ReduceSum <keepdims = 1> (a, sides)  d = Sub (s, most)  l = Log (d)  c = Add (x, l)"
+    model = model_of(f"{body}  t = Conv (c, kernel)  {HEAD}", {**WEIGHTS, "sides": [2, 3], "most": 25.0})
+    with pytest.raises(GraphError, match=r"smallest SubNet returns NaN .*out of model\.space"):
+        autotailor.compile(model, {"resolution": [4, 8]})
+    assert "resolution" in autotailor.compile(model, {"resolution": [7, 8]}).space.positions
+
+
 def test_a_network_without_subnets_is_refused_before_it_is_trained() -> None:
     net = autotailor.compile(networks.make("resnet"), {}, name="fixed", resolution=32)
     with pytest.raises(SpaceError, match=r"network fixed: nothing of it can change.*section space"):
