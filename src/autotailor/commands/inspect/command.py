@@ -6,6 +6,7 @@ import argparse
 import io
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,18 +81,21 @@ def run(options: argparse.Namespace) -> None:
     """
     section = None if options.space is None else read_space(options.space)
     device = None if options.device is None else _device(options)
-    own = _own_data(options)
-    net = _compile(options, section, own)
-    if own is not None or options.yaml:
-        _check_square(net, options.source)
-    if own is not None:
-        own.check_outputs(options.source, net.num_classes)
-    if options.yaml:
-        if device is not None:
+    # A factory or a network of the user's may print, and with --yaml the output is a file that holds nothing else.
+    with redirect_stdout(sys.stderr) if options.yaml else nullcontext():
+        own = _own_data(options)
+        net = _compile(options, section, own)
+        if own is not None or options.yaml:
+            _check_square(net, options.source)
+        if own is not None:
+            own.check_outputs(options.source, net.num_classes)
+        if options.yaml and device is not None:
             _check_runtime(net, device)
+        configuration = _configuration(net, options, own) if options.yaml else ""
+    if options.yaml:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # runs read the file so, whatever the terminal's encoding is
-        print(_configuration(net, options, own), end="")
+        print(configuration, end="")
         return
     from autotailor.commands.inspect.tables import print_inspection
 

@@ -135,6 +135,30 @@ def test_the_printed_configuration_gives_the_same_space(
     assert inspect(capsys, model, "--space", path, "--yaml")[1].splitlines()[1:] == out.splitlines()[1:]
 
 
+SPEAKING = """
+import networks
+print("the module is imported")
+def make():
+    print("the network is made")
+    network = networks.make("resnet")
+    network.register_forward_hook(lambda *_: print("the network runs"))
+    return network
+"""
+
+
+def test_what_a_factory_prints_is_no_part_of_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "speaking.py").write_text(SPEAKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    code, out, err = inspect(capsys, "speaking:make", "--resolution", 32, "--yaml")
+    assert code == 0
+    assert yaml.safe_load(out)["source"] == "speaking:make"
+    for said in ("the module is imported", "the network is made", "the network runs"):
+        assert said in err
+        assert said not in out
+
+
 def _model_schema(tmp_path: Path) -> Path:
     schema = yaml.safe_load(SCHEMA.read_text())
     path = tmp_path / "schema.yaml"
