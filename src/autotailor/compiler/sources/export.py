@@ -33,7 +33,7 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
     parameter = next(network.parameters(), torch.empty(0))
     size = (resolution, resolution) if resolution else (height, width)
     image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
-    training = network.training
+    modes = [(module, module.training) for module in network.modules()]
     try:
         with warnings.catch_warnings(), quiet(), _printing_no_graph():
             warnings.simplefilter("ignore")
@@ -44,7 +44,9 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
             except Exception as error:
                 return _capture(network, image, error)
     finally:
-        network.train(training)
+        for module, training in modes:  # parents first: a parent's mode is also set in its parts
+            if module.training != training:
+                module.train(training)
 
 
 @contextmanager

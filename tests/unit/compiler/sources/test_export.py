@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from torch import nn
 
 import autotailor
+from autotailor.ir.errors import GraphError
 
 NETWORK = """
 import torch
@@ -33,3 +35,28 @@ def test_a_graph_that_only_the_newer_exporter_knows_is_not_printed(capfd: pytest
     network = nn.Sequential(normed, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)).eval()
     assert autotailor.compile(network, resolution=16).num_classes == 5
     assert capfd.readouterr().out == ""
+
+
+class Picky(nn.Sequential):
+    """Takes images of 8 x 8 pixels alone."""
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        assert image.shape[2:] == (8, 8)
+        return super().forward(image)
+
+
+@pytest.mark.parametrize("side", [8, 16])
+@pytest.mark.parametrize("training", [False, True])
+def test_every_part_of_a_module_keeps_its_mode(training: bool, side: int) -> None:
+    """Frozen BatchNorm in a network in training, or a part in training in a frozen one; also after a failure."""
+    stem = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    network = Picky(stem, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)).train(training)
+    stem.train(not training)
+    stem[1].train(training)
+    modes = [module.training for module in network.modules()]
+    if side == 8:
+        autotailor.compile(network, resolution=side)
+    else:
+        with pytest.raises(GraphError, match="cannot be exported"):
+            autotailor.compile(network, resolution=side)
+    assert [module.training for module in network.modules()] == modes
