@@ -12,6 +12,9 @@ from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
 
+FAILURES = (Exception, SystemExit)
+"""What the user's own code may raise; SystemExit would end the command without a word."""
+
 
 def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callable[..., Any]:
     """The function that ``package.module:factory`` names; the current folder is searched for modules, too.
@@ -32,7 +35,7 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
         imported = importlib.import_module(module)
     except ImportError as reason:
         raise error(f"{what}: module {module} cannot be imported: {reason}") from reason
-    except Exception as reason:  # the user's own code may raise anything
+    except FAILURES as reason:
         raise error(f"{what}: module {module} cannot be imported: {raised(reason)}") from reason
     try:
         found = getattr(imported, factory)
@@ -45,11 +48,13 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
 
 def raised(error: BaseException) -> str:
     """What the user's code has raised, with the line of that code, because a message shows no traceback."""
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)]
-    if not frames or isinstance(error, SyntaxError):  # the text of a SyntaxError names file and line
-        return text
-    return f"{text}, at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+    if frames and not isinstance(error, SyntaxError):  # the text of a SyntaxError names file and line
+        text = f"{text}, at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+    if isinstance(error, SystemExit):
+        text += '; it exits: put what reads the command line or exits under `if __name__ == "__main__":`'
+    return text
 
 
 def _is_library(path: str) -> bool:

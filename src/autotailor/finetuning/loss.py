@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional
 
 from autotailor.data.labels import UNKNOWN
-from autotailor.factory import find_factory, raised
+from autotailor.factory import FAILURES, find_factory, raised
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
@@ -71,7 +71,7 @@ def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) 
     )
     try:
         value = function(student, labels, teacher, config)
-    except Exception as error:
+    except FAILURES as error:
         raise TrainingError(f"{where} failed on {count} images: {raised(error)}; {expected}") from error
     if not isinstance(value, torch.Tensor) or value.ndim or not value.requires_grad:
         found = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__

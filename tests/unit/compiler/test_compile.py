@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,28 @@ def test_factory_and_weights(tmp_path: Path) -> None:
 def test_unusable_sources_are_named(source: str, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         autotailor.compile(source)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "import argparse\nargparse.ArgumentParser().parse_args(['--lr'])",
+            "leaves cannot be imported: SystemExit: 2, at",
+        ),
+        ("import sys\ndef make(): sys.exit(0)", "leaves:make failed with SystemExit: 0, at leaves.py:2; it exits"),
+        ("import sys\ndef make(): sys.exit()", "leaves:make failed with SystemExit, at leaves.py:2; it exits"),
+    ],
+)
+def test_code_that_exits_is_named_with_the_remedy(
+    code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaves.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "leaves", raising=False)
+    with pytest.raises(GraphError, match=message) as refused:
+        autotailor.compile("leaves:make")
+    assert 'under `if __name__ == "__main__":`' in str(refused.value)
 
 
 def test_a_network_made_for_another_resolution_says_for_which() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
-from autotailor.factory import find_factory, raised
+from autotailor.factory import FAILURES, find_factory, raised
 from autotailor.ir.errors import GraphError
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
@@ -129,7 +129,7 @@ def _call_factory(module: str, factory: str, _: bool, num_classes: int | None) -
     chosen = {"num_classes": num_classes} if num_classes is not None and _takes_classes(function) else {}
     try:
         made: Any = function(**chosen)
-    except Exception as error:  # the user's own code may raise anything
+    except FAILURES as error:
         raise GraphError(
             f"source {module}:{factory} failed with {raised(error)}; expected a function that makes the network "
             f"without arguments"

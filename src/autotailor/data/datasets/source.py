@@ -29,7 +29,7 @@ from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
 from autotailor.data.registry import Dataset, read_config, register
-from autotailor.factory import find_factory, raised
+from autotailor.factory import FAILURES, find_factory, raised
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
@@ -90,7 +90,7 @@ class Items:
         where = f"{self.place}: item {index}"
         try:
             item = self.items[index]
-        except Exception as error:  # the user's own code may raise anything
+        except FAILURES as error:
             raise DataError(f"{where} cannot be read ({raised(error)})") from error
         if self.labelled and not (isinstance(item, tuple | list) and len(item) >= 2):
             raise DataError(
@@ -212,7 +212,7 @@ def _made(source: str, arguments: str, name: str) -> dict[str, Any]:
     factory = find_factory(source, f"data {name}: data.source", DataError)
     try:
         made = factory(**json.loads(arguments))
-    except Exception as error:  # the user's own code may raise anything
+    except FAILURES as error:
         raise DataError(f"{where} cannot be called ({raised(error)}); see data.arguments") from error
     parts = _named(where, made)
     for part, items in parts.items():

@@ -193,6 +193,7 @@ def test_labels_are_not_needed(module) -> None:  # type: ignore[no-untyped-def]
              def __getitem__(self, index): raise KeyError(index)
          def make(): return Broken()
          """, r"item 0 cannot be read \(KeyError: 0, at own_pictures_\d+\.py:\d+\)"),
+        ("def make(): raise SystemExit(0)", r"cannot be called \(SystemExit: 0, at .*; it exits: put what reads the"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused_by_name(module, code: str, message: str) -> None:  # type: ignore[no-untyped-def]
