@@ -90,7 +90,7 @@ class Items:
         where = f"{self.place}: item {index}"
         try:
             item = self.items[index]
-        except FAILURES as error:
+        except Exception as error:  # the user's own code may raise anything; SystemExit ends a run that is terminated
             raise DataError(f"{where} cannot be read ({raised(error)})") from error
         if self.labelled and not (isinstance(item, tuple | list) and len(item) >= 2):
             raise DataError(
