@@ -17,6 +17,7 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
+from autotailor.compiler.traced import check_export
 from autotailor.ir.errors import AutoTailorError, GraphError
 from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
 from autotailor.ir.graph import Graph
@@ -54,9 +55,9 @@ def compile_network(
     check_mode(batch_norm)
     _check_resolution(resolution)
     name = name or _name_of(source)
-    model = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
+    model, network = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
     if not _is_file(source):
-        return _compile(model, name, None, space, batch_norm, num_classes)
+        return _compile(model, name, None, space, batch_norm, num_classes, network)
     try:
         return _compile(model, name, resolution, space, batch_norm, num_classes)
     except AutoTailorError:
@@ -95,15 +96,18 @@ def _compile(
     space: Mapping[str, Any] | None,
     batch_norm: BatchNorm,
     num_classes: int | None,
+    network: nn.Module | None = None,
 ) -> SuperNet:
-    """Compiles an ONNX model that was read from its source."""
+    """Compiles an ONNX model that was read from its source; ``network`` is the module whose export it is."""
     folded = recorded(model)
-    graph = parse(normalise(model, resolution), name)
+    graph = parsed = parse(normalise(model, resolution), name)
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
     net = SuperNet.of(graph, dict(space) if isinstance(space, Mapping) else space)
     check_network(net)
+    if network is not None:
+        check_export(network, parsed)
     if num_classes is not None and num_classes != net.num_classes:
         raise GraphError(
             f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set "

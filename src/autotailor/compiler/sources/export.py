@@ -33,16 +33,23 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
     parameter = next(network.parameters(), torch.empty(0))
     size = (resolution, resolution) if resolution else (height, width)
     image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
+    with evaluating(network), warnings.catch_warnings(), quiet(), _printing_no_graph():
+        warnings.simplefilter("ignore")
+        if channels != RGB and not _reads(network, image):
+            image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
+        try:
+            return _trace(network, image)
+        except Exception as error:
+            return _capture(network, image, error)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Sets a module to evaluation mode, and afterwards each of its parts to the mode that the part had."""
     modes = [(module, module.training) for module in network.modules()]
     try:
-        with warnings.catch_warnings(), quiet(), _printing_no_graph():
-            warnings.simplefilter("ignore")
-            if channels != RGB and not _reads(network.eval(), image):
-                image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
-            try:
-                return _trace(network.eval(), image)
-            except Exception as error:
-                return _capture(network, image, error)
+        network.eval()
+        yield
     finally:
         for module, training in modes:  # parents first: a parent's mode is also set in its parts
             if module.training != training:

@@ -29,8 +29,8 @@ def read_source(
     resolution: int | None = None,
     weights: str | Path | None = None,
     num_classes: int | None = None,
-) -> ir.Model:
-    """The network as an ONNX model, with BatchNorm where the source has it.
+) -> tuple[ir.Model, nn.Module | None]:
+    """The network as an ONNX model, with BatchNorm where the source has it, and the module that was exported, if any.
 
     Args:
         source: an ``.onnx`` file, an ``onnx.ModelProto``, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
@@ -44,10 +44,10 @@ def read_source(
     if isinstance(source, onnx.ModelProto):
         check_model(source)
         model = _checked(lambda: ir.from_proto(source), f"graph {source.graph.name} is no valid ONNX model")
-        return model if weights is None else with_weights(model, weights)
+        return (model if weights is None else with_weights(model, weights)), None
     if isinstance(source, str | Path) and str(source).endswith(".onnx"):
         model = read_onnx(Path(source))
-        return model if weights is None else with_weights(model, weights)
+        return (model if weights is None else with_weights(model, weights)), None
     if isinstance(source, nn.Module):
         network = source if weights is None else copy.deepcopy(source)
     else:
@@ -56,7 +56,7 @@ def read_source(
         network = create_network(str(source), pretrained=weights is None, num_classes=num_classes)
     if weights is not None:
         load_weights(network, weights)
-    return export_module(network, resolution)
+    return export_module(network, resolution), network
 
 
 def read_onnx(path: Path) -> ir.Model:

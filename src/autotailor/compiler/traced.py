@@ -1,0 +1,77 @@
+"""Compares a module of PyTorch with the graph of its export.
+
+An exporter runs a network on one image of zeros and records the operators. Where Python code branches on the values of
+the image, the record holds the branch of that image alone.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from autotailor.compiler.library import quiet
+from autotailor.compiler.sources.export import evaluating
+from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.graph import Graph
+
+Tensor = torch.Tensor
+
+ROUNDING = 1e-2  # relative difference of outputs that rounding may reach
+AMPLIFIED = 10  # how much more than rounding of the image may change the outputs, rounding of all layers may
+SMALL = 1e-6  # outputs are compared with the largest one, or with this number where all are smaller
+
+
+def check_export(network: nn.Module, graph: Graph) -> None:
+    """Runs a module and the graph of its export on a few images.
+
+    Args:
+        network: the module.
+        graph: of the module's export, before anything in it is changed.
+
+    Raises:
+        GraphError: the outputs for one of the images differ by more than rounding.
+    """
+    parameter = next(network.parameters(), torch.empty(0))
+    exported = GraphModule(graph).eval()
+    generator = torch.Generator().manual_seed(0)
+    noise, disturbance = (torch.randn(graph.shapes[graph.input], generator=generator) for _ in range(2))
+    images = {"noise": noise, "noise times 100": 100 * noise, "ones": torch.ones_like(noise)}
+    if parameter.dtype == torch.float16:  # its squares of large numbers overflow, which those of the export do not
+        del images["noise times 100"]
+    with evaluating(network), torch.no_grad(), quiet(), torch.compiler.set_stance("force_eager"):
+        for kind, image in images.items():
+            image = image.to(parameter.dtype)  # both networks get the same image, after rounding
+            expected = _run(network, image.to(parameter.device))
+            if expected is None:
+                continue
+            difference = _difference(expected, exported(image.float()))
+            if difference <= ROUNDING:
+                continue
+            step = max(torch.finfo(parameter.dtype).eps, torch.finfo(noise.dtype).eps)
+            disturbed = _run(network, (image * (1 + step * disturbance)).to(parameter))
+            if disturbed is not None and difference > AMPLIFIED * _difference(expected, disturbed):
+                raise GraphError(
+                    f"graph {graph.name}: the network's outputs differ from those of its export by {difference:.0%} "
+                    f"of the largest one for an image of {kind}; it probably branches on the values of its image in "
+                    f"Python, and an export holds one branch: write the branch with torch.where, or give the ONNX "
+                    f"file that is to be shipped"
+                )
+
+
+def _run(network: nn.Module, image: Tensor) -> Tensor | None:
+    """The network's outputs in a row; None where the network refuses the image or returns something else."""
+    try:
+        outputs = network(image)
+    except Exception:  # a network of the user's may refuse images of such values
+        return None
+    return outputs.flatten().float().cpu() if isinstance(outputs, torch.Tensor) else None
+
+
+def _difference(some: Tensor, others: Tensor) -> float:
+    """The largest difference of two rows, relative to the largest output; 0 where an output is not finite."""
+    some, others = some.flatten(), others.flatten()
+    if some.shape != others.shape or not (some.isfinite().all() and others.isfinite().all()):
+        return 0.0
+    scale = max(float(some.abs().max()), float(others.abs().max()), SMALL)
+    return float((some - others).abs().max()) / scale
