@@ -63,8 +63,13 @@ class _Parser:
         graph = _with_flat_logits(graph)
         shape = graph.shapes[graph.output]
         if len(shape) != 2 or shape[0] != 1:
+            remedy = (
+                "; the axis of the batch is lost: write flatten(1) in place of squeeze() or flatten()"
+                if len(shape) == 1
+                else ""
+            )
             raise GraphError(
-                f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}"
+                f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}{remedy}"
             )
         plain = without_needless_expansions(without_strided_views(graph))
         return generalise(slices_as_splits(with_global_pools(plain)))
