@@ -14,7 +14,7 @@ from autotailor.compiler.passes.inlining import inline
 from autotailor.compiler.passes.lowering import lower
 from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
-from autotailor.compiler.passes.signature import fix_signature
+from autotailor.compiler.passes.signature import batch_remedy, fix_signature
 from autotailor.compiler.rewrites.canonical import canonicalise
 from autotailor.ir.errors import GraphError
 
@@ -79,7 +79,7 @@ def _infer(model: ir.Model) -> None:
             shape = "unknown" if value.shape is None else [str(size) for size in value.shape]
             raise GraphError(
                 f"graph {model.graph.name}: tensor {value.name} has shape {shape}; its shapes cannot be inferred "
-                f"from an image of shape {model.graph.inputs[0].shape}: {why}"
+                f"from an image of shape {model.graph.inputs[0].shape}: {why}{batch_remedy(model)}"
             )
         if value.shape is not None and any(int(size) < 1 for size in value.shape):  # type: ignore[arg-type]
             raise GraphError(f"graph {model.graph.name}: tensor {value.name} of shape {value.shape} is empty")

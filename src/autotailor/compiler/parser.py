@@ -10,6 +10,7 @@ import numpy.typing as npt
 import onnx
 import onnx_ir as ir
 
+from autotailor.compiler.passes.signature import batch_remedy
 from autotailor.compiler.rewrites.expansions import without_needless_expansions
 from autotailor.compiler.rewrites.global_pools import with_global_pools
 from autotailor.compiler.rewrites.slices import slices_as_splits
@@ -66,7 +67,7 @@ class _Parser:
             remedy = (
                 "; the axis of the batch is lost: write flatten(1) in place of squeeze() or flatten()"
                 if len(shape) == 1
-                else ""
+                else batch_remedy(self._model)
             )
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}{remedy}"

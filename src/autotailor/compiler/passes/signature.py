@@ -12,6 +12,7 @@ from autotailor.ir.errors import GraphError
 RGB = 3
 COLOURS = (1, 3, 4)  # channels that images come with
 LARGEST_SIDE = 1 << 13  # pixels
+BATCH = "autotailor.batch"  # the model's property that keeps the batch to which the file was fixed
 
 
 def fix_signature(model: ir.Model, resolution: int | None) -> None:
@@ -40,7 +41,19 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
             value.shape = None
     image = read[0]
     _check_image(name, image)
+    assert image.shape is not None
+    batch = image.shape[0]
     image.shape = ir.Shape(_static(name, image, resolution))
+    if isinstance(batch, int) and batch > 1:
+        model.metadata_props[BATCH] = str(batch)
+
+
+def batch_remedy(model: ir.Model) -> str:
+    """The end of a message about shapes, for a file that was fixed to a batch of several images; else nothing."""
+    batch = model.metadata_props.get(BATCH)
+    if batch is None:
+        return ""
+    return f"; the file is fixed to batches of {batch}: export it with a dynamic batch axis, or with one image"
 
 
 def _check_image(graph: str, image: ir.Value) -> None:
