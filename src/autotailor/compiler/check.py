@@ -6,15 +6,22 @@ Whether a static operator can be executed shows only in a run.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
 from autotailor.compiler.library import reason
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import Tensor
+from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+
+logger = logging.getLogger(__name__)
 
 AMPLIFIED = 0.1  # relative difference that rounding may reach in a network with random weights
 SHARES = 1e-3  # rounding of a sum of probabilities
@@ -75,6 +82,38 @@ def check_network(net: SuperNet) -> None:
     if batch.shape[1:] != alone.shape[1:] or len(batch) != 2 or _differ(batch[1:], alone):
         raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
     _check_smallest(net)
+
+
+def check_resolution(net: SuperNet, source: Callable[[Tensor], Tensor]) -> None:
+    """Warns where the source computes something else for the smallest images than the SubNet of their resolution.
+
+    What follows from the size of the images, such as a count of positions, is fixed in an exported network.
+
+    Args:
+        net: the compiled network.
+        source: computes the source for an image, or raises an error where the source takes no such image.
+    """
+    if RESOLUTION not in net.space.positions:
+        return
+    side = min(net.space[RESOLUTION].choices)
+    subnet = SubNet.from_assignment(net.space, {**net.largest().assignment, RESOLUTION: side})
+    image = torch.randn(net.shapes(subnet)[net.graph.input], generator=torch.Generator().manual_seed(0))
+    try:
+        with torch.inference_mode():
+            expected = source(image)
+            found = GraphModule(net.slice(subnet)).eval()(image)
+            differ = found.shape == expected.shape and _differ(found, expected)
+    except Exception:  # sources for images of one size raise errors of any kind
+        return
+    if differ:
+        meta = net.input_shape[2]
+        logger.warning(
+            "network %s: at resolution %s its SubNet returns something else than its source, by up to %.2g where the "
+            "source returns up to %.2g: what follows from the size of images, such as a count of positions or the pads "
+            "of a convolution, is fixed for %s pixels, or the source resizes its weights in another way; take means in "
+            "the place of sums over positions, or leave that resolution out (model.space.resolution; [%s] keeps one)",
+            net.name, side, (found - expected).abs().max(), expected.abs().max(), meta, meta,
+        )  # fmt: skip
 
 
 def check_space(net: SuperNet) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
+import torch
 from torch import nn
 
-from autotailor.compiler.check import check_network, check_weights
+from autotailor.compiler.check import check_network, check_resolution, check_weights
 from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
@@ -20,6 +23,7 @@ from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export
 from autotailor.ir.errors import AutoTailorError, GraphError
 from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
+from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 
@@ -57,9 +61,12 @@ def compile_network(
     name = name or _name_of(source)
     model, network = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
     if not _is_file(source):
-        return _compile(model, name, None, space, batch_norm, num_classes, network)
+        net = _compile(model, name, None, space, batch_norm, num_classes, network)
+        if network is not None:
+            check_resolution(net, partial(_evaluate, network))
+        return net
     try:
-        return _compile(model, name, resolution, space, batch_norm, num_classes)
+        net = _compile(model, name, resolution, space, batch_norm, num_classes)
     except AutoTailorError:
         raise
     except Exception as error:  # a user's file may break a library, or this package, in unforeseen ways
@@ -67,6 +74,9 @@ def compile_network(
             f"graph {name}: it cannot be compiled ({type(error).__name__}: {reason(error)}); check that onnxruntime "
             f"runs the file, and export it again; if onnxruntime does, please report this as an error of autotailor"
         ) from error
+    if resolution is not None:  # the sides of its images may be dynamic
+        check_resolution(net, lambda image: _evaluate_file(read_source(source, weights=weights)[0], image))
+    return net
 
 
 def read_graph(path: Path) -> Graph:
@@ -114,6 +124,19 @@ def _compile(
             f"model.num_classes to {net.num_classes}, or give a network of {num_classes} classes"
         )
     return net
+
+
+def _evaluate(network: nn.Module, image: torch.Tensor) -> torch.Tensor:
+    """Runs a copy of a PyTorch network on an image; some networks keep what they have computed for an image's size."""
+    parameter = next(network.parameters(), image)
+    logits: torch.Tensor = copy.deepcopy(network).eval()(image.to(parameter))
+    return logits.to(image)
+
+
+def _evaluate_file(model: ir.Model, image: torch.Tensor) -> torch.Tensor:
+    """Runs an ONNX model, whose image sizes are dynamic, on an image."""
+    logits: torch.Tensor = GraphModule(parse(normalise(model, image.shape[-1]), "source")).eval()(image)
+    return logits
 
 
 def _name_of(source: Source) -> str:

@@ -47,6 +47,36 @@ def test_every_subnet_of_an_onnx_file_keeps_the_names_of_its_input_and_output(tm
         assert [value.name for value in (*session.get_inputs(), *session.get_outputs())] == ["images", "scores"]
 
 
+class Pooled(networks.TinyResNet):
+    """Divides by the number of positions in the place of a mean."""
+
+    def __init__(self, mean: bool) -> None:
+        super().__init__()
+        self.mean = mean
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in list(self.children())[:-1]:
+            x = part(x)
+        pooled = x.mean((2, 3)) if self.mean else x.sum((2, 3)) / (x.shape[2] * x.shape[3])
+        return self.head[-1](pooled)
+
+
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("kind", ["module", "file"])
+def test_a_count_of_positions_that_is_fixed_for_one_resolution_gives_a_warning(
+    mean: bool, kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = Pooled(mean).eval()
+    torch.onnx.export(network, (torch.randn(1, 3, 32, 32),), str(tmp_path / "m.onnx"), dynamo=False,
+                      opset_version=17, input_names=["x"], dynamic_axes={"x": {2: "h", 3: "w"}})  # fmt: skip
+    source = network if kind == "module" else tmp_path / "m.onnx"
+    net = autotailor.compile(source, {"resolution": [16, 32]}, resolution=32)
+    assert "resolution" in net.space.positions
+    warned = [r.getMessage() for r in caplog.records if "at resolution 16 its SubNet" in r.getMessage()]
+    assert len(warned) == (0 if mean else 1)
+    assert all("model.space.resolution; [32] keeps one" in message for message in warned)
+
+
 def test_a_files_graph_is_read_as_it_is_compiled(tmp_path: Path) -> None:
     net = autotailor.compile(networks.make("resnet"), networks.SPACES["resnet"], resolution=32)
     net.export_onnx(net.largest(), tmp_path / "model.onnx")
