@@ -34,7 +34,8 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
     try:
         imported = importlib.import_module(module)
     except ImportError as reason:
-        raise error(f"{what}: module {module} cannot be imported: {reason}") from reason
+        hint = f"; name the module without .py: {module_of(module)}:{factory}" if module.endswith(".py") else ""
+        raise error(f"{what}: module {module} cannot be imported: {reason}{hint}") from reason
     except FAILURES as reason:
         raise error(f"{what}: module {module} cannot be imported: {raised(reason)}") from reason
     try:
@@ -44,6 +45,11 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
     if not callable(found):
         raise error(f"{what}: {source} is a {type(found).__name__}; name a function of the module")
     return found  # type: ignore[no-any-return]
+
+
+def module_of(file: str) -> str:
+    """The name under which Python imports a file of code."""
+    return file.removesuffix(".py").replace("/", ".").lstrip(".")
 
 
 def raised(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from autotailor.compiler.passes.signature import batch_remedy, fix_signature
 from autotailor.compiler.rewrites.canonical import canonicalise
 from autotailor.ir.errors import GraphError
 
+QUANTISED = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInteger", "MatMulInteger")  # or begin so
 LARGEST = 1 << 28  # elements of an activation for one image: 1 GiB
 
 
@@ -49,8 +50,13 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
 
 
 def _check_operators(model: ir.Model) -> None:
-    """Refuses control flow that did not fold away, random numbers, and operators that are not ONNX's own."""
+    """Refuses quantisation, control flow that did not fold away, random numbers, and operators of other domains."""
     for node in model.graph:
+        if node.op_type.startswith(QUANTISED):
+            raise GraphError(
+                f"node {node.name}: {node.op_type} belongs to a quantised network; give the float network, because "
+                f"exports are quantised afterwards, not before"
+            )
         if node.domain:
             raise GraphError(
                 f"node {node.name}: operator {node.domain}.{node.op_type} is of a custom domain; export without it"

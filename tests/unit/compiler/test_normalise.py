@@ -245,6 +245,11 @@ def test_a_branch_on_a_constant_is_followed() -> None:
 REFUSED = {
     "a branch on the image": (branching("o"), "If branches on values of the image; export the network traced"),
     "an operator of somebody's own": (f"{STEM}  t = other.Foo (c)  {HEAD}", "other.Foo is of a custom domain"),
+    "a quantised network": (
+        f"{STEM}  q, s, z = DynamicQuantizeLinear (c)  t = DequantizeLinear (q, s, z)  {HEAD}",
+        "give the float network",
+    ),
+    "quantised operators of ONNX Runtime": (f"{STEM}  t = other.QLinearAdd (c)  {HEAD}", "give the float network"),
     "random numbers": (
         f"{STEM}  n = RandomNormalLike (c)  t = Add (c, n)  {HEAD}", "RandomNormalLike draws random numbers",
     ),

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
-from autotailor.factory import FAILURES, find_factory, raised
+from autotailor.factory import FAILURES, find_factory, module_of, raised
 from autotailor.ir.errors import GraphError
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
@@ -64,8 +64,7 @@ def _hint(source: str) -> str:
             f"and the file as its weights (model.weights: {source} in the configuration, --weights {source} of inspect)"
         )
     if name.endswith(".py"):
-        module = source.removesuffix(".py").replace("/", ".").lstrip(".")
-        return f". Name the function in the file that makes the network, as {module}:FUNCTION"
+        return f". Name the function in the file that makes the network, as {module_of(source)}:FUNCTION"
     return ""
 
 

@@ -195,6 +195,7 @@ def test_random_weights_need_no_network(capsys: pytest.CaptureFixture[str]) -> N
         (["best.pth.tar"], "--weights best.pth.tar of inspect"),
         (["code/nets.py"], "Name the function in the file that makes the network, as code.nets:FUNCTION"),
         (["timm:resnet5O"], "timm has no model 'resnet5O'; similar names"),
+        (["networks.py:TinyResNet"], "name the module without .py: networks:TinyResNet"),
         (["no.such.module:make"], "module no.such.module cannot be imported"),
         (["autotailor.zoo:ZooError"], "has no attribute 'ZooError'"),
         (["autotailor.zoo:resnet_digits", "--random-weights"], "--random-weights is only for timm:NAME"),
