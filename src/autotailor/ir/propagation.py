@@ -19,6 +19,9 @@ from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 
+HUGE = 1e4
+"""From here on, values of a weight stand for infinity, as masks of attention have them in place of it."""
+
 
 @dataclass(frozen=True)
 class StaticPart:
@@ -73,7 +76,7 @@ class _Propagator:
         self._known: dict[str, Dimensions] = {graph.input: self._input_dimensions()}
         self._static: list[StaticPart] = []
         self._resampled: set[str] = set()
-        self._infinite: set[str] = set()
+        self._masks: set[str] = set()
         self._needs: list[Need] = []
 
     def _input_dimensions(self) -> Dimensions:
@@ -138,12 +141,14 @@ class _Propagator:
                     self._pin(node, name)
 
     def _pin(self, node: Node, name: str) -> None:
-        """Freezes the spatial axes of a weight. What only its infinite values forbid is said with the static parts."""
+        """Freezes the spatial axes of a weight. That a mask is not resampled is said with the static parts."""
         spatial = [atom for axis in self.dimensions(name) for atom in axis.atoms() if atom.is_spatial]
         for atom in spatial:
             self.freeze(atom)
-        if spatial and f"{node.name}/{name}" in self._infinite:
-            reason = f"{name} holds infinite values, as masks do, and cannot be resampled: the resolution is static"
+        if spatial and f"{node.name}/{name}" in self._masks:
+            reason = (
+                f"{name} holds infinite or huge values, as masks do, and cannot be resampled: the resolution is static"
+            )
             self._static.append(StaticPart(node.name, node.kind, reason))
 
     # What rules may ask and say (operator.Deduction).
@@ -187,7 +192,8 @@ class _Propagator:
     def resample(self, node: Node, name: str) -> None:
         weight = self._graph.weights.get(name)
         if weight is not None and np.issubdtype(weight.dtype, np.floating):
-            (self._resampled if np.isfinite(weight).all() else self._infinite).add(f"{node.name}/{name}")
+            is_mask = not (np.abs(weight) < HUGE).all()
+            (self._masks if is_mask else self._resampled).add(f"{node.name}/{name}")
 
     def declare(self, weight: str, axes: Dimensions) -> None:
         if len(self.dimensions(weight)) != len(axes):

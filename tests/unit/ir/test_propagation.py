@@ -94,14 +94,15 @@ def test_the_resolution_changes_unless_a_weight_has_its_axes_and_cannot_be_resam
     assert (RESOLUTION not in {atom.name for atom in found.atoms("x")}) == pinned
 
 
-def test_a_mask_with_infinite_values_is_not_resampled_and_says_so() -> None:
-    mask = np.where(np.eye(8), 0.0, -np.inf).astype(np.float32)
+@pytest.mark.parametrize("hidden", [-np.inf, -1e9, np.finfo(np.float32).min])
+def test_a_mask_is_not_resampled_and_says_so(hidden: float) -> None:
+    mask = np.where(np.eye(8), 0.0, hidden).astype(np.float32)
     body = f"c = Conv (x, k)  a = Add (c, mask)  t = Softmax (a)  {HEAD}"
     found = propagated(body, k=(4, 3, 1, 1), mask=mask, fc=(5, 4))
     assert RESOLUTION not in {atom.name for atom in found.atoms("x")}
     assert isinstance(channels(found, "c"), Atom)
     (part,) = found.static
-    assert (part.kind, part.reason[:33]) == ("Add", "mask holds infinite values, as ma")
+    assert (part.kind, part.reason[:34]) == ("Add", "mask holds infinite or huge values")
     assert "the resolution is static" in part.reason
 
 
