@@ -73,7 +73,9 @@ FINETUNE = {"epochs": 2, "lr": 0.1, "workers": 1, "checkpoint_seconds": 300.0, "
     ("changed", "goes_on"),
     [
         ({"finetune": {"workers": 8, "checkpoint_seconds": 5.0, "spike": 9.0, "accept_chance": True}}, True),
-        ({"data": {"workers": 4, "cache": "folder"}}, True),
+        ({"data": {"workers": 4, "cache": "auto"}}, True),
+        ({"data": {"root": "elsewhere"}}, True),
+        ({"data": {"seed": 1}}, False),
         ({"finetune": {"lr": 0.2}}, False),
         ({"data": {"resolution": 64}}, False),
         ({"network": {"workers": 2}}, False),
@@ -92,7 +94,7 @@ def test_a_training_goes_on_where_a_parameter_changes_that_does_not_influence_it
         found: Path = stage._work(job, provenance, is_training=True).folder
         return found
 
-    data = {"name": "mine", "resolution": 32, "workers": 0}
+    data = {"name": "mine", "kind": "folder", "root": "photos", "resolution": 32, "workers": 0}
     before: dict[str, Any] = {"data": data, "finetune": FINETUNE, "network": {}, "threads": 1}
     after = before | {name: before[name] | keys for name, keys in changed.items()}
     assert (folder(after) == folder(before)) == goes_on
