@@ -16,6 +16,7 @@ from autotailor.compiler.library import reason
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import Tensor
 from autotailor.ir.space.subnet import SubNet
@@ -58,7 +59,7 @@ def check_network(net: SuperNet) -> None:
     """
     _check_shapes(net)
     module = GraphModule(net.graph).eval()
-    images = torch.randn((2, *net.input_shape[1:]), generator=torch.Generator().manual_seed(0))
+    images = _noise((2, *net.input_shape[1:]))
     alone = _run(net, module, images[1:], "cannot be executed", "check that onnxruntime runs the file")
     if tuple(alone.shape) != net.graph.shapes[net.graph.output]:
         raise GraphError(
@@ -97,7 +98,7 @@ def check_resolution(net: SuperNet, source: Callable[[Tensor], Tensor]) -> None:
         return
     side = min(net.space[RESOLUTION].choices)
     subnet = SubNet.from_assignment(net.space, {**net.largest().assignment, RESOLUTION: side})
-    image = torch.randn(net.shapes(subnet)[net.graph.input], generator=torch.Generator().manual_seed(0))
+    image = _noise(net.shapes(subnet)[net.graph.input])
     try:
         with torch.inference_mode():
             expected = source(image)
@@ -147,13 +148,18 @@ def _check_smallest(net: SuperNet) -> None:
     if smallest == net.largest():
         return
     module = GraphModule(net.slice(smallest)).eval()
-    image = torch.randn(net.shapes(smallest)[net.graph.input], generator=torch.Generator().manual_seed(0))
+    image = _noise(net.shapes(smallest)[net.graph.input])
     remedy = "leave the choices that it cannot have out of model.space, such as the lowest resolutions"
     if not _run(net, module, image, "has a smallest SubNet that cannot be executed", remedy).isfinite().all():
         raise GraphError(
             f"graph {net.name}: its smallest SubNet returns NaN or infinity for an image of normally distributed "
             f"noise, and the whole network does not; {remedy}"
         )
+
+
+def _noise(shape: Shape) -> Tensor:
+    """Images of normally distributed noise, the same in each check."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
 def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, remedy: str) -> Tensor:

@@ -36,7 +36,7 @@ def check_numbers(net: SuperNet) -> None:
     """
     module = GraphModule(net.graph).eval()
     images = torch.randn(net.input_shape, generator=torch.Generator().manual_seed(0))
-    expected = _reference(net.graph, module.schedule.nodes, images)
+    expected = reference(net.graph, module.schedule.nodes, images)
     values = {name: torch.from_numpy(np.array(value)) for name, value in expected.items()}
     for position, node in enumerate(module.schedule.nodes):
         found = {name: values[name] for name in net.graph.activations(node)}
@@ -51,8 +51,17 @@ def check_numbers(net: SuperNet) -> None:
                 )
 
 
-def _reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor) -> Values:
-    """What ONNX Runtime computes for images: every result of some nodes, by the graph's names, with the images."""
+def reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor) -> Values:
+    """What ONNX Runtime computes for images: the output and every result of some nodes, by name, with the images.
+
+    Args:
+        graph: the network.
+        nodes: the nodes whose results are wanted beside the output.
+        images: the graph's input.
+
+    Raises:
+        GraphError: ONNX Runtime cannot run the network.
+    """
     import onnxruntime
 
     model = to_onnx(graph)

@@ -6,14 +6,15 @@ the image, the record holds the branch of that image alone.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
 from autotailor.compiler.library import quiet
+from autotailor.compiler.numbers import reference
 from autotailor.compiler.sources.export import evaluating
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT, to_onnx
 from autotailor.ir.graph import Graph
 
 Tensor = torch.Tensor
@@ -53,7 +54,7 @@ def check_export(network: nn.Module, graph: Graph) -> None:
             disturbed = _run(network, (image * (1 + step * disturbance)).to(parameter))
             if disturbed is None or difference <= AMPLIFIED * _difference(expected, disturbed):
                 continue
-            if _difference(expected, _reference(graph, image.float())) > ROUNDING:
+            if _difference(expected, _in_onnx_runtime(graph, image.float())) > ROUNDING:
                 raise GraphError(
                     f"graph {graph.name}: the network's outputs differ from those of its export by {difference:.0%} "
                     f"of the largest one for an image of {kind}; it probably branches on the values of its image in "
@@ -62,17 +63,14 @@ def check_export(network: nn.Module, graph: Graph) -> None:
                 )
 
 
-def _reference(graph: Graph, image: Tensor) -> Tensor:
+def _in_onnx_runtime(graph: Graph, image: Tensor) -> Tensor:
     """What ONNX Runtime computes for the graph; NaN where ONNX Runtime cannot run the graph.
 
-    A difference of an operator's rule is none of the network's: ``numbers.py`` names the rule later.
+    A difference of an operator's rule is none of the network's: ``check_numbers`` names the rule later.
     """
-    import onnxruntime
-
     try:
-        session = onnxruntime.InferenceSession(to_onnx(graph).SerializeToString(), providers=["CPUExecutionProvider"])
-        return torch.from_numpy(session.run([OUTPUT], {INPUT: image.cpu().numpy()})[0])
-    except Exception:  # ONNX Runtime raises errors of many kinds
+        return torch.from_numpy(np.array(reference(graph, (), image.cpu())[graph.output]))
+    except GraphError:
         return torch.full((1,), torch.nan)
 
 
