@@ -12,6 +12,7 @@ KEEP = [config["keep"]] if isinstance(config["keep"], str) else config["keep"]
 SEARCHED = (
     "pretrain",
     "compile",
+    "moments",
     "finetune",
     "sensitivity",
     "enumerate",
@@ -23,12 +24,12 @@ SEARCHED = (
 # Rules that take long, each with the rules before it: if one of those runs again, the rule runs again, too.
 EXPENSIVE = {
     "pretrain": (),
-    "finetune": ("pretrain", "compile"),
-    "sensitivity": ("pretrain", "compile", "finetune"),
+    "finetune": ("pretrain", "compile", "moments"),
+    "sensitivity": ("pretrain", "compile", "moments", "finetune"),
     "profile": ("pretrain", "compile", "enumerate"),
     "train_pool": SEARCHED,
     "polish": (*SEARCHED, "confirm"),
-    "compare": ("pretrain", "compile", "finetune"),
+    "compare": ("pretrain", "compile", "moments", "finetune"),
 }
 ON_DEMAND = {"train_pool": " (where a pool is asked for)"}
 KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}

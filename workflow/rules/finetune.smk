@@ -1,6 +1,6 @@
 rule finetune:
     input:
-        supernet="results/{model}/compiled.pt",
+        supernet=given,
     output:
         supernet="results/{model}/supernet.pt",
         history="results/{model}/finetune_history.csv",

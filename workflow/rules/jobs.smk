@@ -117,6 +117,12 @@ def pretrained(wildcards):
     return f"results/{wildcards.model}/pretrained.pt"
 
 
+def given(wildcards):
+    """The SuperNet as training begins with it: weights that arrive trained have their moments."""
+    name = "compiled" if is_trained_here(wildcards) else "moments"
+    return f"results/{wildcards.model}/{name}.pt"
+
+
 def teacher(wildcards):
     """The file of the original network where its answers stand for labels that the pictures lack, else no file."""
     if data.has_labels(settings(wildcards)["data"]):

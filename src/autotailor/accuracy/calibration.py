@@ -10,7 +10,7 @@ from autotailor.compute.placement import CPU, device_of, put
 from autotailor.data.contract import check_images
 from autotailor.data.splits import DataSplits, sized
 from autotailor.ir.dimensions.dimension import RESOLUTION
-from autotailor.ir.execution.batch_norm import adopt, placeholders
+from autotailor.ir.execution.batch_norm import adopt, normalisations, placeholders
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet
@@ -76,7 +76,7 @@ class Calibrator:
                 f"call accuracy.adopt_statistics first (the rule finetune does so itself)"
             )
 
-    def adopt(self, net: SuperNet, device: torch.device = CPU) -> SuperNet:
+    def adopt(self, net: SuperNet, device: torch.device = CPU, *, every: bool = False) -> SuperNet:
         """Calibrates re-inserted BatchNorm on the largest SubNet, whose outputs stay the same.
 
         A SuperNet without re-inserted BatchNorm is returned unchanged.
@@ -84,12 +84,13 @@ class Calibrator:
         Args:
             net: the SuperNet.
             device: that computes.
+            every: also calibrates BatchNorm that came with the network; outputs then stay the same up to rounding.
         """
-        if not placeholders(net.graph):
+        if not (normalisations(net.graph) if every else placeholders(net.graph)):
             return net
         statistics = self._collect(net.module().eval().to(device), net.largest(), stored=True)
         arrays = {name: (mean.cpu().numpy(), variance.cpu().numpy()) for name, (mean, variance) in statistics.items()}
-        return net.with_weights(adopt(net.graph, arrays).weights)
+        return net.with_weights(adopt(net.graph, arrays, every=every).weights)
 
     @torch.no_grad()
     def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:

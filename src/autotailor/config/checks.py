@@ -22,7 +22,7 @@ def check(config: Mapping[str, Any]) -> None:
     Raises:
         AutoTailorError: something is invalid; the message names the first problem and its remedy.
     """
-    from autotailor import data, finetuning, search, sensitivity
+    from autotailor import accuracy, data, finetuning, search, sensitivity
     from autotailor.finetuning import polishing
     from autotailor.pool.config import PoolConfig
 
@@ -32,6 +32,7 @@ def check(config: Mapping[str, Any]) -> None:
     polishing.PolishConfig.from_section(config["polish"])
     check_joint(config)
     PoolConfig.from_section(config["pool"])
+    accuracy.MomentsConfig.from_section(config["moments"])
     sensitivity.SensitivityConfig.from_section(config["sensitivity"])
     search.SearchConfig.from_section(config["search"])
     check_space(config["model"])

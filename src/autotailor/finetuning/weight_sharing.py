@@ -92,7 +92,7 @@ def finetune(
         teaching = teacher_of(original, data, config, device)
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net, device)
-    if config.sort:
+    if config.sort and net.elastic.moments is None:  # moments have sorted the channels before
         net = net.sort_channels()
     module = net.module(logits=True).to(device)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []

@@ -16,6 +16,7 @@ from autotailor.ir.blocks.stage import Stage, find_stages
 from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights
+from autotailor.ir.moments import Moments, Reader, find_readers
 from autotailor.ir.propagation import Propagation, propagate
 from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.gate import Gate
@@ -53,6 +54,9 @@ class ElasticGraph:
         stages: in the order of the trunk.
         architecture: the variables, and what they do to dimensions.
         gates: block name to the gate that says whether the block is there; a block that always is has none.
+        moments: of what readers read; slices follow from them in closed form. None where slices stay as they stand.
+        recalibrated: how much of a SubNet's statistics of BatchNorm comes from its own recalibration; the rest is the
+            slice of the largest SubNet's.
     """
 
     graph: Graph
@@ -61,6 +65,8 @@ class ElasticGraph:
     stages: tuple[Stage, ...] = ()
     architecture: Architecture = field(default_factory=lambda: Architecture(Space(())))
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    moments: Moments | None = None
+    recalibrated: float = 1.0
 
     @classmethod
     def of(cls, graph: Graph) -> ElasticGraph:
@@ -77,6 +83,11 @@ class ElasticGraph:
     def space(self) -> Space:
         """The variables."""
         return self.architecture.space
+
+    @cached_property
+    def readers(self) -> Mapping[str, Reader]:
+        """Weights through which operators read what can be narrowed, by name."""
+        return find_readers(self.graph, self.propagation)
 
     @cached_property
     def node_gates(self) -> Mapping[str, Gate]:

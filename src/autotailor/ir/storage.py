@@ -13,7 +13,9 @@ import torch
 from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Graph
 
-SCHEMA = 1
+SCHEMA = 2
+READ = (1, 2)
+"""Files of schema 1 have slices as they stand, and statistics of BatchNorm that are estimated anew."""
 
 Sorting = Mapping[str, Sequence[int]]
 """Maps the name of an atom to the permutation of its channels that was applied to the original weights."""
@@ -25,8 +27,18 @@ def check_folder(path: Path) -> None:
         raise GraphError(f"{path}: there is no folder {path.parent}; make it, or name a file in another one")
 
 
-def write(path: Path, graph: Graph, space_config: Mapping[str, Any] | None, sorting: Sorting) -> None:
-    """Writes a file that ``torch.load(weights_only=True)`` reads; raises GraphError where its folder is missing."""
+def write(
+    path: Path, graph: Graph, space_config: Mapping[str, Any] | None, sorting: Sorting, slices: Mapping[str, Any]
+) -> None:
+    """Writes a file that ``torch.load(weights_only=True)`` reads; raises GraphError where its folder is missing.
+
+    Args:
+        path: of the file.
+        graph: with its weights.
+        space_config: configuration of the space.
+        sorting: that was applied.
+        slices: how weights are sliced: numbers, and tensors.
+    """
     check_folder(path)
     torch.save(
         {
@@ -35,25 +47,26 @@ def write(path: Path, graph: Graph, space_config: Mapping[str, Any] | None, sort
             "weights": {name: torch.from_numpy(np.array(w)) for name, w in graph.weights.items()},
             "space": None if space_config is None else dict(space_config),
             "sorting": {name: list(order) for name, order in sorting.items()},
+            "slices": dict(slices),
         },
         str(path),
     )
 
 
-def read(path: Path) -> tuple[Graph, Mapping[str, Any] | None, Sorting]:
-    """Reads what ``write`` wrote: the graph with its weights, the configuration of the space, and the sorting.
+def read(path: Path) -> tuple[Graph, Mapping[str, Any] | None, Sorting, Mapping[str, Any]]:
+    """Reads what ``write`` wrote: the graph with its weights, the space's configuration, the sorting, and the slices.
 
     Raises:
         GraphError: the file is missing, damaged or of another version, or holds something else.
     """
     data = _content(path)
-    if data["schema_version"] != SCHEMA:
+    if data["schema_version"] not in READ:
         raise GraphError(
             f"{path} has schema version {data['schema_version']}, this autotailor reads {SCHEMA}; compile it again"
         )
     try:
         weights = {name: tensor.numpy() for name, tensor in data["weights"].items()}
-        return Graph.restore(data["graph"], weights), data["space"], data["sorting"]
+        return Graph.restore(data["graph"], weights), data["space"], data["sorting"], data.get("slices", {})
     except (AttributeError, KeyError, TypeError) as error:
         raise _refusal(path, "its content is not what autotailor writes") from error
 

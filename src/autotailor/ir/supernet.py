@@ -39,6 +39,7 @@ from autotailor.ir.metrics import metrics
 from autotailor.ir.metrics.elasticity import ElasticShare, elastic_share
 from autotailor.ir.metrics.memory import PeakMemory, peak_memory
 from autotailor.ir.metrics.uncertainty import LatencyError
+from autotailor.ir.moments import Moments
 from autotailor.ir.propagation import Propagation, StaticPart
 from autotailor.ir.proposal.proposal import with_space
 from autotailor.ir.proposal.request import SpaceRequest
@@ -231,7 +232,18 @@ class SuperNet:
         """Permutes coupled channels by importance, the most important first; the largest SubNet stays the same."""
         weights, orders = sort_channels(self.elastic)
         sorting = {atom.name: order.tolist() for atom, order in orders.items()}
-        return replace(self.with_weights(weights), sorting=sorting)
+        result = replace(self.with_weights(weights), sorting=sorting)
+        if self.elastic.moments is None:
+            return result
+        return result.with_moments(self.elastic.moments.sorted(self.graph, self.propagation, orders))
+
+    def with_moments(self, moments: Moments | None) -> SuperNet:
+        """The same SuperNet whose slices follow from moments in closed form (``ir/moments.py``); None: they do not."""
+        return replace(self, elastic=replace(self.elastic, moments=moments))
+
+    def recalibrated(self, share: float) -> SuperNet:
+        """The same SuperNet, whose SubNets take this share of their statistics of BatchNorm from recalibration."""
+        return replace(self, elastic=replace(self.elastic, recalibrated=share))
 
     # Operators and metrics.
 
@@ -328,12 +340,15 @@ class SuperNet:
     # Files.
 
     def save(self, path: str | Path) -> None:
-        """Writes graph, weights, space and sorting into one file (``torch.load(weights_only=True)`` reads it).
+        """Writes graph, weights, space, sorting and moments into one file (``torch.load(weights_only=True)`` reads it).
 
         Raises:
             GraphError: there is no such folder.
         """
-        storage.write(Path(path), self.graph, self.space_config, self.sorting)
+        slices: dict[str, Any] = {"recalibrated": self.elastic.recalibrated}
+        if self.elastic.moments is not None:
+            slices["moments"] = self.elastic.moments.describe()
+        storage.write(Path(path), self.graph, self.space_config, self.sorting, slices)
 
     @classmethod
     def load(cls, path: str | Path) -> SuperNet:
@@ -342,7 +357,9 @@ class SuperNet:
         Raises:
             GraphError: the file is missing, damaged or of another version.
         """
-        return cls.of(*storage.read(Path(path)))
+        graph, space, sorting, slices = storage.read(Path(path))
+        moments = Moments.restore(slices["moments"]) if "moments" in slices else None
+        return cls.of(graph, space, sorting).with_moments(moments).recalibrated(slices.get("recalibrated", 1.0))
 
 
 def load_supernet(path: str | Path) -> SuperNet:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.dimensions.dimension import Indices
-from autotailor.ir.execution.weight_plan import Resampling, plan_weight, take_array
+from autotailor.ir.execution.weight_plan import Mixture, plan_weight, take_array
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.recording import Recorded
@@ -119,7 +119,7 @@ def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
         if weight is None or weight.dtype != np.float32 or not weight.ndim:
             continue
         plan = plan_weight(elastic.propagation.dimensions[name], sizes)
-        if any(isinstance(part, Resampling) for part in plan):
+        if any(isinstance(part, Mixture) for part in plan):
             continue
         whole = [np.arange(size) for size in weight.shape]
         take = tuple(axis if part is None else part.of_array(axis, 0) for axis, part in zip(whole, plan, strict=True))

@@ -11,10 +11,20 @@ The first calibration sees the (mean, variance) of x in the largest SubNet, and 
     y = sqrt(variance + epsilon) (x - mean) / sqrt(variance + epsilon) + mean.
 
 From then on every other SubNet can be recalibrated like a SubNet of a network whose BatchNorm was never folded.
+
+A BatchNorm that came with the network takes on the statistics (m, v) of other pictures and computes the same, too:
+
+    y = g (x - mean) / sqrt(variance + epsilon) + b
+      = g' (x - m) / sqrt(v + epsilon) + b',   g' = g sqrt((v + epsilon) / (variance + epsilon)),
+                                               b' = b + g (m - mean) / sqrt(variance + epsilon).
+
+The formula gives a placeholder the gain and the shift above. Estimating the largest SubNet's statistics anew on these
+pictures then changes nothing, where the statistics of a large data set would be lost, and accuracy with them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -69,19 +79,33 @@ def placeholders(graph: Graph) -> tuple[Node, ...]:
     return tuple(node for node in graph.nodes if node.kind == KIND and _is_placeholder(node, graph))
 
 
-def adopt(graph: Graph, statistics: Mapping[str, tuple[Array, Array]]) -> Graph:
-    """Gives placeholders the statistics of their inputs; the graph computes the same.
+def adopt(graph: Graph, statistics: Mapping[str, tuple[Array, Array]], *, every: bool = False) -> Graph:
+    """Gives BatchNorm the statistics of its inputs; the graph computes the same, up to rounding.
 
     Args:
         graph: with placeholders.
         statistics: node name to mean ``[c]`` and variance ``[c]`` in the largest SubNet.
+        every: also gives them to BatchNorm that is no placeholder.
     """
     weights: dict[str, Array] = {}
-    for node in placeholders(graph):
-        mean, variance = (np.asarray(vector, dtype=np.float32) for vector in statistics[node.name])
-        vectors = (_gain(variance, node.get("epsilon", EPSILON)), mean.copy(), mean.copy(), variance.copy())
-        weights.update(zip(node.inputs[1:], vectors, strict=True))
+    for node in normalisations(graph) if every else placeholders(graph):
+        mean, variance = (np.asarray(vector, dtype=np.float64) for vector in statistics[node.name])
+        gain, shift, old_mean, old_variance = (graph.weights[name].astype(np.float64) for name in node.inputs[1:])
+        epsilon = node.get("epsilon", EPSILON)
+        scale = gain / np.sqrt(old_variance + epsilon)
+        vectors = (scale * np.sqrt(variance + epsilon), shift + scale * (mean - old_mean), mean, variance)
+        weights.update({n: v.astype(np.float32) for n, v in zip(node.inputs[1:], vectors, strict=True)})
     return graph.with_weights(weights)
+
+
+def normalisations(graph: Graph) -> tuple[Node, ...]:
+    """BatchNorm nodes whose four vectors are weights of their own."""
+    uses = Counter(name for node in graph.nodes for name in node.inputs)
+    return tuple(
+        node
+        for node in graph.nodes
+        if node.kind == KIND and all(name in graph.weights and uses[name] == 1 for name in node.inputs[1:])
+    )
 
 
 def _identity(channels: int) -> dict[str, Array]:

@@ -3,6 +3,9 @@
 Importance of channel c of an atom = (sum of |gain_c| over the normalisations of the channel) x (sum of the L1 norms of
 the weights that read the channel). Each summand is divided by its mean over the channels; a factor without summands is
 one. The norm of the weights that *write* a channel says nothing where a normalisation follows.
+
+Where moments are known, importance is what leaving the channel out would change in what its readers say: the sum of
+|W[:, c]|^2 E[x_c^2] over the readers W of the channel, each summand divided by its mean as well.
 """
 
 from __future__ import annotations
@@ -44,11 +47,15 @@ def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, I
     wanted = set(atoms)
     weights, dimensions = elastic.graph.weights, elastic.propagation.dimensions
     for node in elastic.graph.nodes:
-        if node.kind == "BatchNormalization":
+        if elastic.moments is None and node.kind == "BatchNormalization":
             _accumulate(gains, weights[node.inputs[1]], dimensions[node.inputs[1]], 0, wanted)
         elif node.kind in ("Conv", "Gemm", "MatMul") and node.inputs[1] in weights:
             axis = _reading_axis(node.kind, bool(node.get("transB", 0)))
-            _accumulate(readers, weights[node.inputs[1]], dimensions[node.inputs[1]], axis, wanted)
+            weight = weights[node.inputs[1]]
+            norms = np.abs(weight).sum(axis=tuple(i for i in range(weight.ndim) if i != axis), dtype=np.float64)
+            if elastic.moments is not None and elastic.moments.reads(node.inputs[0], len(norms)):
+                norms = _energies(weight, axis, elastic.moments.channels[node.inputs[0]])
+            _spread(readers, norms, dimensions[node.inputs[1]][axis], wanted)
     ones = {atom: np.ones(atom.meta) for atom in atoms}
     return {
         atom: np.argsort(-gains.get(atom, ones[atom]) * readers.get(atom, ones[atom]), kind="stable") for atom in atoms
@@ -58,6 +65,13 @@ def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, I
 def _reading_axis(kind: str, transposed: bool) -> int:
     """The axis of a weight along which its operator reads its input."""
     return 1 if kind == "Conv" or transposed else 0
+
+
+def _energies(weight: Array, axis: int, moments: Array) -> Array:
+    """|W[:, c]|^2 E[x_c^2] for each channel c along an axis of a weight."""
+    others = tuple(i for i in range(weight.ndim) if i != axis)
+    energies: Array = np.square(weight, dtype=np.float64).sum(axis=others) * np.diagonal(moments)
+    return energies
 
 
 def _accumulate(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autotailor.ir.elastic_graph import ElasticGraph
-from autotailor.ir.execution.weight_plan import plan_weight, take_array
+from autotailor.ir.execution.active_weights import plan_active
+from autotailor.ir.execution.weight_plan import take_array
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
@@ -22,8 +23,7 @@ def slice_graph(elastic: ElasticGraph, subnet: SubNet) -> Graph:
     activations = [graph.input, *(name for node in kept.nodes for name in node.outputs)]
     used = {name for node in kept.nodes for name in node.inputs if name in graph.weights}
     shapes = elastic.shapes(activations, sizes)
-    axes = elastic.propagation.dimensions
-    weights = {name: take_array(graph.weights[name], plan_weight(axes[name], sizes)) for name in sorted(used)}
+    weights = {name: take_array(graph.weights[name], plan_active(elastic, name, sizes)) for name in sorted(used)}
     every = {**shapes, **{name: tuple(weight.shape) for name, weight in weights.items()}}
     return Graph(
         name=graph.name,

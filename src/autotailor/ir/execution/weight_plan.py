@@ -7,6 +7,7 @@ has the shape (8, 8, 3, 3). With 6 outputs, and 2 channels left of each activati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,8 +128,12 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Resampling:
-    """An axis that is indexed by the image, interpolated: ``matrix`` is ``[active, meta]``."""
+class Mixture:
+    """Mixtures of all entries of an axis, ``matrix`` is ``[active, meta]``.
+
+    An axis that is indexed by the image is interpolated. The axis along which a weight reads a narrowed activation is
+    solved in closed form (``ir/moments.py``).
+    """
 
     matrix: Matrix
 
@@ -140,17 +145,51 @@ class Resampling:
         return np.moveaxis(np.tensordot(self.matrix, weight, (1, axis)), 0, axis)
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
-        resampled: Tensor = torch.tensordot(self._tensor.to(weight), weight, ([1], [axis]))
-        return resampled.movedim(0, axis)
+        mixed: Tensor = torch.tensordot(self._tensor.to(weight), weight, ([1], [axis]))
+        return mixed.movedim(0, axis)
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
-        """Gradient of the axis that was interpolated, from the gradient of the interpolated one."""
+        """Gradient of the whole axis from the gradient of its mixtures."""
         spread: Tensor = torch.tensordot(self._tensor.to(gradient), gradient, ([0], [axis]))
         return spread.movedim(0, axis)
 
     @cached_property
     def _tensor(self) -> Tensor:
         return torch.from_numpy(self.matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class Taps:
+    """Mixtures of the taps of depthwise kernels ``[c, 1, k, k]``, each channel's own: the part of axes 2 and 3.
+
+    ``matrices`` is ``[c, active side squared, k squared]`` for the channels that the plan's first part takes.
+    """
+
+    matrices: Matrix
+
+    @property
+    def region(self) -> None:
+        """Something is taken of every entry."""
+
+    def of_array(self, weight: Array, axis: int) -> Array:
+        taps = np.einsum("cat,cit->cia", self.matrices, weight.reshape(*weight.shape[:axis], -1))
+        side = math.isqrt(self.matrices.shape[1])
+        kernels: Array = taps.reshape(*weight.shape[:axis], side, side)
+        return kernels
+
+    def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
+        taps: Tensor = torch.einsum("cat,cit->cia", self._tensor.to(weight), weight.flatten(axis))
+        side = math.isqrt(self.matrices.shape[1])
+        return taps.reshape(*weight.shape[:axis], side, side)
+
+    def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
+        """Gradient of the whole kernels from the gradient of the mixtures."""
+        taps: Tensor = torch.einsum("cat,cia->cit", self._tensor.to(gradient), gradient.flatten(axis))
+        return taps.reshape(*gradient.shape[:axis], size, size)
+
+    @cached_property
+    def _tensor(self) -> Tensor:
+        return torch.from_numpy(self.matrices)
 
 
 def _spread(part: Stretch | Runs, gradient: Tensor, axis: int, size: int) -> Tensor:
@@ -160,7 +199,7 @@ def _spread(part: Stretch | Runs, gradient: Tensor, axis: int, size: int) -> Ten
     return spread
 
 
-Part = Stretch | Runs | Selection | Resampling
+Part = Stretch | Runs | Selection | Mixture | Taps
 WeightPlan = tuple[Part | None, ...]
 """For each axis of a weight what is taken of the axis; None where the axis stays whole."""
 Region = tuple[Stretch | Runs | None, ...]
@@ -180,7 +219,7 @@ def plan_weight(axes: Dimensions, sizes: Sizes, orders: Orders | None = None) ->
 
 def _part(axis: Dimension, sizes: Sizes, orders: Orders) -> Part | None:
     if is_resampled(axis, sizes):
-        return Resampling(resampling_matrix(axis, sizes))
+        return Mixture(resampling_matrix(axis, sizes))
     indices = axis.indices(sizes, orders)
     first = int(indices[0]) if len(indices) else 0
     if not len(indices) or not np.array_equal(indices, np.arange(first, first + len(indices))):
@@ -203,7 +242,7 @@ def _runs(indices: Indices, size: int) -> Runs | None:
 
 def region_of(plan: WeightPlan) -> Region:
     """The smallest region that holds all that a plan takes."""
-    return tuple(part.region if isinstance(part, (Selection, Resampling)) else part for part in plan)
+    return tuple(part.region if isinstance(part, Selection | Mixture | Taps) else part for part in plan)
 
 
 def take_array(weight: Array, plan: WeightPlan) -> Array:
@@ -231,7 +270,7 @@ def in_region(plan: WeightPlan, gradient: Tensor, region: Region, shape: Sequenc
         region: whose gradient is asked for.
         shape: of the whole weight.
     """
-    for axis, (part, wanted) in enumerate(zip(plan, region, strict=True)):
+    for axis, (part, wanted) in reversed(list(enumerate(zip(plan, region, strict=True)))):  # taps before their channels
         if part != wanted:
             whole = gradient if part is None else part.spread(gradient, axis, shape[axis])
             gradient = whole if wanted is None else wanted.of_tensor(whole, axis).contiguous()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from autotailor.ir.dimensions.dimension import Atom, Constant, Dimension, Kernel, Product, Resolution, Sum
 from autotailor.ir.execution.weight_plan import (
+    Mixture,
     Region,
-    Resampling,
     Runs,
     Selection,
     Stretch,
@@ -54,7 +54,7 @@ def test_axes_indexed_by_the_image_are_resampled_alike() -> None:
     axes = (Sum((Constant(1), R)), R, A)
     weight = np.random.default_rng(0).normal(size=tuple(axis.meta for axis in axes)).astype(np.float32)
     plan = plan_weight(axes, size)
-    assert [type(part) for part in plan] == [Resampling, Resampling, Stretch]
+    assert [type(part) for part in plan] == [Mixture, Mixture, Stretch]
     taken = take_array(weight, plan)
     assert taken.dtype == np.float32
     assert taken.shape == (5, 4, 2)

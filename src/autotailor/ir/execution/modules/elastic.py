@@ -17,13 +17,14 @@ from torch import nn
 from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.active_weights import plan_active
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.partial_gradients import PartialGradients
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics, unbias
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.execution.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.execution.weight_plan import plan_weight, take_tensor
+from autotailor.ir.execution.weight_plan import take_tensor
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor, rules
@@ -105,7 +106,7 @@ class ElasticModule(GraphModule):
         plans, sizes = self._active.plans, self._active.sizes
         plan = plans.get(name)
         if plan is None:
-            plan = plans[name] = plan_weight(self.elastic.propagation.dimensions[name], sizes)
+            plan = plans[name] = plan_active(self.elastic, name, sizes)
         whole = super().weight(name)
         return take_tensor(whole, plan) if self._slices is None else self._slices.take(name, whole, plan)
 
@@ -158,9 +159,16 @@ class ElasticModule(GraphModule):
         if self._collector is not None:
             axes = [0, *range(2, x.ndim)]
             batch_variance, batch_mean = torch.var_mean(x, axes, unbiased=False)
-            self._collector.add(node.name, batch_mean, batch_variance * unbias(x))
-            if not self._stored:
-                mean, variance = batch_mean, batch_variance
+            if self._stored:
+                self._collector.add(node.name, batch_mean, batch_variance * unbias(x))
+            else:
+                share = self.elastic.recalibrated
+                self._collector.add(
+                    node.name,
+                    torch.lerp(mean, batch_mean, share),
+                    torch.lerp(variance, batch_variance * unbias(x), share),
+                )
+                mean, variance = torch.lerp(mean, batch_mean, share), torch.lerp(variance, batch_variance, share)
         elif self.training:
             return nn.functional.batch_norm(x, None, None, gain, shift, True, 0.0, epsilon)
         elif self.statistics is not None:

@@ -1,0 +1,135 @@
+"""Prepares a trained network for its SubNets without any training: statistics, moments, and the order of channels.
+
+1. BatchNorm takes on the statistics of the user's pictures, which changes nothing (``ir/execution/batch_norm.py``).
+2. One pass over training pictures, without labels, collects what readers read (``ir/moments.py``). Slices follow in
+   closed form, and channels are sorted by what leaving them out would change.
+3. How much of a SubNet's statistics comes from its own recalibration is decided on other crops, by how far the outputs
+   of random SubNets are from the network's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from autotailor.accuracy.calibration import Calibrator, as_input, resolution_of
+from autotailor.accuracy.config import CalibrationConfig, MomentsConfig
+from autotailor.accuracy.determinism import deterministic
+from autotailor.compute.accelerator import resolve
+from autotailor.compute.placement import device_of
+from autotailor.data.splits import DataSplits
+from autotailor.ir.execution.batch_norm import normalisations
+from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.moments import MomentCollector
+from autotailor.ir.execution.modules.statistics import Statistics
+from autotailor.ir.moments import Moments
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+
+SHARES = (0.0, 0.75, 1.0)
+"""Shares of recalibration that are compared; on a pretrained network one in between was best for most SubNets."""
+TRIED = 4
+"""Random SubNets on which they are compared."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A SuperNet that was prepared.
+
+    Attributes:
+        net: with its moments; its largest SubNet computes the same as before, up to rounding.
+        divergences: share of recalibration to the mean divergence in nats of random SubNets' outputs from those of the
+            largest one; empty where the network has no BatchNorm.
+    """
+
+    net: SuperNet
+    divergences: dict[float, float]
+
+
+def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration: CalibrationConfig) -> Preparation:
+    """A SuperNet whose slices follow in closed form from its moments on training pictures.
+
+    Args:
+        net: as compiled.
+        data: the splits; the training stream gives the pictures.
+        config: of the moments. With 0 images the SuperNet stays as it is.
+        calibration: of the SubNets on which the share of recalibration is decided.
+
+    Raises:
+        AccuracyError: there are fewer than two training pictures.
+    """
+    if not config.images:
+        return Preparation(net, {})
+    device = resolve(config.accelerator)
+    calibrator = Calibrator(data, CalibrationConfig(config.images, config.batch_size))
+    with deterministic(config.threads, device):
+        net = calibrator.adopt(net, device, every=True)
+        net = net.with_moments(_collected(net, calibrator, device, config.ridge)).sort_channels()
+        if not normalisations(net.graph) or not len(net.space):
+            return Preparation(net, {})
+        found = _divergences(net, Calibrator(data, calibration), _unseen(data, config), device, config.seed)
+    share = min(found, key=lambda each: found[each])
+    said = ", ".join(f"{each:g}: {value:.3f}" for each, value in found.items())
+    logging.info("divergence of random SubNets by the share of statistics that is estimated anew, nats: %s", said)
+    return Preparation(net.recalibrated(share), found)
+
+
+def _collected(net: SuperNet, calibrator: Calibrator, device: torch.device, ridge: float) -> Moments:
+    collector = MomentCollector(net.elastic).to(device)
+    with torch.no_grad():
+        for images in calibrator.images_on(device):
+            collector(as_input(images, device))
+    return collector.moments(ridge)
+
+
+def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:
+    """Batches of training pictures; crops of the second epoch, most of which the moments have not seen."""
+    found: list[torch.Tensor] = []
+    for images, _ in data.train.batches(1, min(config.batch_size, len(data.train))):
+        found.append(images)
+        if sum(map(len, found)) >= config.images // 2:
+            break
+    return found
+
+
+def _divergences(
+    net: SuperNet, calibrator: Calibrator, images: Sequence[torch.Tensor], device: torch.device, seed: int
+) -> dict[float, float]:
+    """Mean divergence of the same random SubNets for each share."""
+    rng = random.Random(seed)
+    subnets = [net.sample(rng) for _ in range(TRIED)]
+    module = net.module(logits=True).eval().to(device)
+    wanted = answers(module, net.largest(), images)
+    found = {}
+    for share in SHARES:
+        module = net.recalibrated(share).module(logits=True).eval().to(device)
+        total = 0.0
+        for subnet in subnets:
+            module.activate(subnet)
+            statistics = calibrator.statistics(module, subnet)
+            total += divergence(answers(module, subnet, images, statistics), wanted)
+        found[share] = total / len(subnets)
+    return found
+
+
+@torch.no_grad()
+def answers(
+    module: ElasticModule, subnet: SubNet, images: Sequence[torch.Tensor], statistics: Statistics | None = None
+) -> torch.Tensor:
+    """Logits ``[n, classes]`` of a SubNet for batches of images, on the processor."""
+    module.activate(subnet).eval()
+    module.statistics = statistics
+    device, resolution = device_of(module), resolution_of(subnet)
+    return torch.cat([module(as_input(batch, device, resolution)).float().cpu() for batch in images])
+
+
+def divergence(logits: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Mean Kullback-Leibler divergence of the wanted answers from some answers ``[n, classes]``, in nats."""
+    said = functional.log_softmax(logits.double(), dim=1)
+    true = functional.log_softmax(wanted.double(), dim=1)
+    return float(functional.kl_div(said, true, reduction="batchmean", log_target=True))

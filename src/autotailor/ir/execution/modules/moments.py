@@ -1,0 +1,81 @@
+"""Second moments of what readers read, collected in forward passes of the unmodified network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.schedule import Schedule
+from autotailor.ir.graph import Node
+from autotailor.ir.moments import RIDGE, Moments, Reader, taps_of
+from autotailor.ir.operators.rule import Tensor
+
+POSITIONS = 12
+"""Rows, and columns, of a map at which the pixels under a kernel's taps are read; more say the same."""
+
+
+class MomentCollector(GraphModule):
+    """The unmodified network, which adds up moments while it runs images.
+
+    Args:
+        elastic: whose readers are asked; those that no variable changes are left out.
+    """
+
+    def __init__(self, elastic: ElasticGraph) -> None:
+        super().__init__(elastic.graph)
+        self.eval()
+        changed = set(elastic.architecture.rules)
+        dimensions = elastic.propagation.dimensions
+        self._readers: dict[str, list[Reader]] = {}
+        for reader in elastic.readers.values():
+            axis = dimensions[reader.weight][2 if reader.depthwise else reader.axis]
+            if changed & set(axis.atoms()):
+                self._readers.setdefault(reader.tensor, []).append(reader)
+        self._sums: dict[str, Tensor] = {}
+        self._samples: dict[str, int] = {}
+
+    def _schedule(self, nodes: Iterable[Node], output: str) -> Schedule:
+        """Node by node, because what a reader reads must not be hidden in a function of several nodes."""
+        return Schedule.of(self.graph, tuple(nodes), output)
+
+    def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
+        for reader in self._readers.get(node.inputs[0], ()) if len(node.inputs) > 1 else ():
+            if reader.weight == node.inputs[1]:
+                self._add(reader, values[reader.tensor])
+        return super()._run(node, values)
+
+    def _add(self, reader: Reader, x: Tensor) -> None:
+        key = reader.weight if reader.depthwise else reader.tensor
+        first = self._readers[reader.tensor]
+        if reader.depthwise is None and next(r for r in first if r.depthwise is None) is not reader:
+            return  # several readers of one activation read the same
+        rows = self._under_taps(reader, x) if reader.depthwise else x.movedim(reader.channels, -1).flatten(0, -2)
+        rows = rows.float()
+        self._sums[key] = self._sums.get(key, torch.zeros(())) + (rows.mT @ rows).double().cpu()
+        self._samples[key] = self._samples.get(key, 0) + rows.shape[-2]
+
+    def _under_taps(self, reader: Reader, x: Tensor) -> Tensor:
+        """The pixels under each channel's taps, ``[c, positions, k * k]``."""
+        side, strides, pads, dilations = taps_of(reader, self.graph)
+        x = F.pad(x, (pads[1], pads[3], pads[0], pads[2]))
+        for axis in (0, 1):
+            x = x.unfold(2 + axis, (side - 1) * dilations[axis] + 1, strides[axis])
+        steps = [max(1, size // POSITIONS) for size in x.shape[2:4]]
+        x = x[:, :, :: steps[0], :: steps[1], :: dilations[0], :: dilations[1]]
+        return x.movedim(1, 0).flatten(4, 5).flatten(1, 3)
+
+    def moments(self, ridge: float = RIDGE) -> Moments:
+        """The moments of the images so far."""
+        found = {key: (total / self._samples[key]).float().numpy() for key, total in self._sums.items()}
+        taps = {reader.weight for readers in self._readers.values() for reader in readers if reader.depthwise}
+        return Moments(
+            {key: value for key, value in found.items() if key not in taps},
+            {key: value for key, value in found.items() if key in taps},
+            dict(self._samples),
+            ridge,
+        )
