@@ -41,7 +41,7 @@ CACHED_BYTES = 256 * 2**20
 """Room for solutions that were asked for before."""
 RIDGE = 3e-3
 FEW = 0.1
-"""A regression on as many samples as unknowns has so much more ridge; one on ten times as many samples, a tenth of it."""
+"""A regression on as many samples as unknowns has so much more ridge, one on ten times as many a tenth of it."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,10 @@ class Moments:
         key = (tensor, kept.tobytes())
         return self._known.get(key, lambda: self._solved(self.channels[tensor], kept, self.samples[tensor]))
 
-    def tap_mixtures(self, weight: str, channels: Indices, kept: Indices) -> Matrix:
-        """B transposed ``[channels, kept taps, k*k]`` for some channels of depthwise kernels."""
+    def tap_mixtures(self, weight: str, kept: Indices) -> Matrix:
+        """B transposed ``[c, kept taps, k*k]`` for the channels of depthwise kernels."""
         key = (weight, kept.tobytes())
-        every = self._known.get(key, lambda: self._solved(self.taps[weight], kept, self.samples[weight]))
-        return every[channels]
+        return self._known.get(key, lambda: self._solved(self.taps[weight], kept, self.samples[weight]))
 
     def _solved(self, moments: Matrix, kept: Indices, samples: int) -> Matrix:
         """B transposed ``[..., kept, n]`` from moments ``[..., n, n]``."""

@@ -14,8 +14,9 @@ slice is stored as it is: biases that normalisations have shifted, statistics, r
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.dimensions.dimension import Indices
-from autotailor.ir.execution.weight_plan import Mixture, plan_weight, take_array
+from autotailor.ir.execution.active_weights import plan_active
+from autotailor.ir.execution.weight_plan import Mixture, Taps, WeightPlan, take_array
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.recording import Recorded
@@ -76,14 +78,16 @@ class Candidate:
     """A tensor that a SubNet reads, with the slice that the SubNet computes with.
 
     Attributes:
-        tensor: name in the SuperNet's graph.
+        tensor: name in the SuperNet's graph; behind it stands the choice that a tensor in closed form was solved for.
         take: for each axis the indices that the SubNet takes.
         value: the slice.
+        solved: the tensor, where it is one in closed form.
     """
 
     tensor: str
     take: tuple[Indices, ...]
     value: Array
+    solved: Array | None = None
 
     def views(self) -> Iterator[tuple[tuple[int, ...], Array]]:
         """The slice with its axes in each order that gives other rows, beginning with its own order.
@@ -110,7 +114,11 @@ def plan_member(net: SuperNet, subnet: SubNet, pieces: Sequence[Recorded]) -> tu
 
 
 def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
-    """The tensors that a SubNet reads, in the order of the graph; what it resamples is left out."""
+    """The tensors that a SubNet reads, in the order of the graph.
+
+    A weight that is solved in closed form is a tensor for each choice that it was solved for. What is resampled with
+    the image is left out.
+    """
     elastic, sizes = net.elastic, net.elastic.sizes(subnet)
     names = dict.fromkeys(name for node in elastic.remainder(subnet).nodes for name in node.inputs)
     found = []
@@ -118,13 +126,34 @@ def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
         weight = elastic.graph.weights.get(name)
         if weight is None or weight.dtype != np.float32 or not weight.ndim:
             continue
-        plan = plan_weight(elastic.propagation.dimensions[name], sizes)
-        if any(isinstance(part, Mixture) for part in plan):
-            continue
+        plan = plan_active(elastic, name, sizes)
+        if any(isinstance(part, Mixture | Taps) for part in plan):
+            if elastic.moments is None or name not in elastic.readers:
+                continue
+            mixed = tuple(part if isinstance(part, Mixture | Taps) else None for part in plan)
+            plan = tuple(None if isinstance(part, Mixture | Taps) else part for part in plan)
+            weight, name = (solved := take_array(weight, mixed)), f"{name} {_choice(mixed)}"
+        else:
+            solved = None
         whole = [np.arange(size) for size in weight.shape]
         take = tuple(axis if part is None else part.of_array(axis, 0) for axis, part in zip(whole, plan, strict=True))
-        found.append(Candidate(name, take, np.ascontiguousarray(take_array(weight, plan))))
+        found.append(Candidate(name, take, np.ascontiguousarray(take_array(weight, plan)), solved))
     return tuple(found)
+
+
+def _choice(plan: WeightPlan) -> str:
+    """What tells the mixtures of a plan from those of other choices."""
+    mixtures = [part.matrix for part in plan if isinstance(part, Mixture)]
+    mixtures += [part.matrices for part in plan if isinstance(part, Taps)]
+    return hashlib.sha256(b"".join(matrix.tobytes() for matrix in mixtures)).hexdigest()[:12]
+
+
+def tensors_of(net: SuperNet, subnets: Iterable[SubNet]) -> dict[str, Array]:
+    """The tensors that candidates of SubNets name: those of the SuperNet, and those in closed form."""
+    found = dict(net.graph.weights)
+    for subnet in subnets:
+        found.update({each.tensor: each.solved for each in candidates_of(net, subnet) if each.solved is not None})
+    return found
 
 
 def _planned(piece: Recorded, candidates: Sequence[Candidate]) -> Planned:

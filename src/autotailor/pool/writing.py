@@ -15,7 +15,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.pool.classes import Split
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.layout import lay_out
-from autotailor.pool.plan import plan_member
+from autotailor.pool.plan import plan_member, tensors_of
 from autotailor.pool.recording import record_pieces
 from autotailor.pool.replacing import replaced
 from autotailor.pool.shared import Shared
@@ -109,7 +109,8 @@ def write_pool(
     plans = {
         name: plan_member(net, own.subnet, record_pieces(own.param, own.weights)) for name, own in exported.items()
     }
-    pieces = lay_out(plans, net.graph.weights, shared)
+    tensors = tensors_of(net, [own.subnet for own in exported.values()])
+    pieces = lay_out(plans, tensors, shared)
     with replaced(folder) as temporary:
         (temporary / MEMBERS).mkdir(parents=True)
         listed = []

@@ -39,7 +39,7 @@ def _solved(moments: Moments, reader: Reader, axes: tuple[Dimension, ...], sizes
             return None
         row = axes[2].indices(sizes, {})
         kept = (row[:, None] * side + row).reshape(-1)
-        return Taps(moments.tap_mixtures(reader.weight, axes[0].indices(sizes, {}), kept))
+        return Taps(moments.tap_mixtures(reader.weight, kept))
     axis = axes[reader.axis]
     kept = axis.indices(sizes, {})
     if len(kept) == axis.meta or not len(kept) or reader.tensor not in moments.channels:

@@ -162,7 +162,7 @@ class Mixture:
 class Taps:
     """Mixtures of the taps of depthwise kernels ``[c, 1, k, k]``, each channel's own: the part of axes 2 and 3.
 
-    ``matrices`` is ``[c, active side squared, k squared]`` for the channels that the plan's first part takes.
+    ``matrices`` is ``[c, active side squared, k squared]``, for all channels.
     """
 
     matrices: Matrix
@@ -241,23 +241,31 @@ def _runs(indices: Indices, size: int) -> Runs | None:
 
 
 def region_of(plan: WeightPlan) -> Region:
-    """The smallest region that holds all that a plan takes."""
+    """The smallest region that holds all that a plan takes; the whole weight where that mixes taps of all channels."""
+    if any(isinstance(part, Taps) for part in plan):
+        return (None,) * len(plan)
     return tuple(part.region if isinstance(part, Selection | Mixture | Taps) else part for part in plan)
+
+
+def mixing_first(plan: WeightPlan) -> list[tuple[int, Part]]:
+    """The parts of a plan with their axes; whole weights are mixed, so that all slices of a mixture agree."""
+    parts = [(axis, part) for axis, part in enumerate(plan) if part is not None]
+    return sorted(parts, key=lambda each: not isinstance(each[1], Mixture | Taps))
 
 
 def take_array(weight: Array, plan: WeightPlan) -> Array:
     """The part of a weight that a plan takes, of the weight's type; a view where every axis is whole or a stretch."""
     taken = weight
-    for axis, part in enumerate(plan):
-        taken = taken if part is None else part.of_array(taken, axis)
+    for axis, part in mixing_first(plan):
+        taken = part.of_array(taken, axis)
     return taken.astype(weight.dtype, copy=False)  # matrices have double precision
 
 
 def take_tensor(weight: Tensor, plan: WeightPlan) -> Tensor:
     """The part of a weight that a plan takes; gradients flow back to the whole weight."""
     taken = weight
-    for axis, part in enumerate(plan):
-        taken = taken if part is None else part.of_tensor(taken, axis)
+    for axis, part in mixing_first(plan):
+        taken = part.of_tensor(taken, axis)
     return taken
 
 
@@ -270,7 +278,7 @@ def in_region(plan: WeightPlan, gradient: Tensor, region: Region, shape: Sequenc
         region: whose gradient is asked for.
         shape: of the whole weight.
     """
-    for axis, (part, wanted) in reversed(list(enumerate(zip(plan, region, strict=True)))):  # taps before their channels
+    for axis, (part, wanted) in enumerate(zip(plan, region, strict=True)):
         if part != wanted:
             whole = gradient if part is None else part.spread(gradient, axis, shape[axis])
             gradient = whole if wanted is None else wanted.of_tensor(whole, axis).contiguous()
