@@ -96,8 +96,11 @@ class Calibrator:
     def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:
         module.activate(subnet)
         resolution, device = resolution_of(subnet), device_of(module)
+        batches = self.images_on(device)
+        if not stored and not module.elastic.recalibrated:
+            batches = batches[:1]  # whatever is seen, the given statistics stay
         with module.collecting(stored) as collector:
-            for images in self.images_on(device):
+            for images in batches:
                 module(as_input(images, device, resolution))
         return collector.statistics()
 

@@ -1,0 +1,1 @@
+"""Networks that arrive trained, with few pictures of their owner's."""

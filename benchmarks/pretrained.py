@@ -1,0 +1,98 @@
+"""What closed form gives a pretrained network with few pictures, beside slices as they stand. Nothing is trained.
+
+    OMP_NUM_THREADS=1 python benchmarks/pretrained.py FOLDER --csv benchmarks/pretrained.csv
+
+FOLDER gets the network and the pictures (``given/clipart.py``), 300 MB that are fetched, where it does not hold them.
+The table has, for SubNets that cut one kind of variable everywhere, MACs as a share of the network's, and the pictures
+that are right, percent of the validation and of the test set. Slices as they stand have channels sorted by L1 norms, and
+statistics estimated anew. Standard errors are 3 points, and less for differences: all rows see the same pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from given.clipart import prepare, section
+from rich.console import Console
+from rich.table import Table
+
+import autotailor
+from autotailor import accuracy, data
+from autotailor.accuracy.evaluation import evaluate, percent
+from autotailor.data import DataSplits
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Choice, Variable
+
+COLUMNS = ("cut", "macs", "validation", "validation_as_it_stands", "test", "test_as_it_stands")
+CALIBRATION = accuracy.CalibrationConfig()
+
+
+def least(variable: Variable) -> Choice:
+    """The choice that leaves least."""
+    return max(variable.choices) if variable.kind == "depth" else min(variable.choices)
+
+
+def next_one(variable: Variable) -> Choice:
+    """The choice beside the unmodified one."""
+    by_size = sorted(variable.choices, reverse=variable.kind != "depth")
+    return by_size[min(1, len(by_size) - 1)]
+
+
+def subnets(net: autotailor.SuperNet) -> dict[str, SubNet]:
+    """SubNets that cut all variables of one kind, and all of them, by what they cut."""
+    found = {"nothing": net.largest()}
+    pick: dict[str, Callable[[Variable], Choice]] = {"one step": next_one, "least": least}
+    kinds = dict.fromkeys(v.kind for v in net.space)
+    for kind in kinds:
+        for word, choose in pick.items():
+            found[f"{kind}, {word}"] = SubNet.from_assignment(
+                net.space, {v.name: choose(v) for v in net.space if v.kind == kind}
+            )
+    shapes = ("width", "expand_ratio", "kernel_size")
+    for word, choose in pick.items():
+        chosen = {v.name: choose(v) for v in net.space if v.kind in shapes}
+        found[f"widths, ratios and kernels, {word}"] = SubNet.from_assignment(net.space, chosen)
+    return {cut: subnet for i, (cut, subnet) in enumerate(found.items()) if subnet not in list(found.values())[:i]}
+
+
+def right(net: autotailor.SuperNet, subnet: SubNet, splits: DataSplits) -> tuple[float, float]:
+    """Percent of the validation and of the test pictures that a SubNet says right."""
+    module = net.module(logits=True).eval()
+    statistics = accuracy.Calibrator(splits, CALIBRATION).statistics(module, subnet)
+    of_validation, of_test = (
+        percent(evaluate(module, subnet, part, statistics).right) for part in (splits.validation, splits.test)
+    )
+    return of_validation, of_test
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--csv", type=Path)
+    asked = parser.parse_args()
+    source = prepare(asked.folder.resolve())
+    splits = data.load(section(asked.folder.resolve()))
+    given = autotailor.compile(source)
+    solved = accuracy.prepare(given, splits, accuracy.MomentsConfig(), CALIBRATION).net
+    plain = accuracy.adopt_statistics(given, splits, CALIBRATION).sort_channels()
+    macs = given.macs()
+    whole = macs.predict(given.largest().to_array()[None])[0]
+    rows = []
+    for cut, subnet in subnets(given).items():
+        share = macs.predict(subnet.to_array()[None])[0] / whole
+        (validation, test), (val_plain, test_plain) = (right(net, subnet, splits) for net in (solved, plain))
+        rows.append((cut, round(share, 2), *(round(v, 1) for v in (validation, val_plain, test, test_plain))))
+        print(*rows[-1], flush=True)
+    table = Table(*COLUMNS)
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console().print(table)
+    if asked.csv:
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(asked.csv, index=False)
+
+
+if __name__ == "__main__":
+    main()
