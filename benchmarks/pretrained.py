@@ -4,8 +4,8 @@
 
 FOLDER gets the network and the pictures (``given/clipart.py``), 300 MB that are fetched, where it does not hold them.
 The table has, for SubNets that cut one kind of variable everywhere, MACs as a share of the network's, and the pictures
-that are right, percent of the validation and of the test set. Slices as they stand have channels sorted by L1 norms, and
-statistics estimated anew. Standard errors are 3 points, and less for differences: all rows see the same pictures.
+that are right, percent of the validation and of the test set. Slices as they stand have channels sorted by L1 norms,
+and statistics estimated anew. Standard errors are 3 points, and less for differences: all rows see the same pictures.
 """
 
 from __future__ import annotations

@@ -51,6 +51,8 @@ def test_every_configuration_is_planned(snakemake: Snakemake, model: str, device
     done = snakemake("-n", "--quiet", "rules", config=[f"model={model}", f"device={device}"])
     assert done.code == 0, done.said
     planned = {rule for rule, _ in re.findall(r"^(\w+)\s+(\d+)$", done.said, re.MULTILINE)}
+    is_trained_here = "weights: pretrain" in (ROOT / "conf" / "model" / f"{model}.yaml").read_text()
+    assert ("pretrain" in planned) == is_trained_here == ("moments" not in planned)
     if "cost:" in (ROOT / "conf" / "device" / f"{device}.yaml").read_text():
         assert planned >= RULES - ON_DEVICE
         assert not planned & ON_DEVICE

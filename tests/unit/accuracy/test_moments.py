@@ -1,4 +1,4 @@
-"""A network that arrives trained is prepared without training: statistics, moments, order, and the share of recalibration."""
+"""A network that arrives trained is prepared without training: statistics, moments, order, share of recalibration."""
 
 from __future__ import annotations
 
