@@ -6,6 +6,8 @@ from stage import stage
 
 from autotailor import accuracy, artifacts, data, finetuning
 
+HEAD = ["epoch", "loss", "lr"]
+
 with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
@@ -17,7 +19,8 @@ with stage(snakemake, is_training=True) as this:
         with artifacts.atomic(snakemake.output.supernet) as path:
             result.net.save(path)
         with artifacts.atomic(snakemake.output.history) as path:
-            pd.DataFrame(result.history).to_csv(path, index=False)
+            pd.DataFrame(result.history or None, columns=None if result.history else HEAD).to_csv(path, index=False)
         artifacts.write_json(snakemake.output.metrics, result.metrics)
         ends = [f"{name} {result.metrics[f'{name}_validation_accuracy']:.1f} %" for name in ("largest", "smallest")]
-        this.tell(f"{splits.score.name} on the validation set: {', '.join(ends)}")
+        untrained = "" if result.history else "nothing was trained (finetune.epochs is 0); "
+        this.tell(f"{untrained}{splits.score.name} on the validation set: {', '.join(ends)}")

@@ -51,7 +51,7 @@ class FinetuneResult:
     """A trained SuperNet.
 
     Attributes:
-        net: with the trained weights and the largest SubNet's recalibrated statistics.
+        net: with the trained weights and the largest SubNet's recalibrated statistics; untrained, with those given.
         metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), each with ``original_``, ``largest_`` and
             ``smallest_`` before it; ``loss`` of the last epoch (unless there was none), ``images`` seen.
         history: one row for each epoch, with the accuracies of the epochs after which the panel was measured.
@@ -66,6 +66,9 @@ def finetune(
     net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: Path, record: Record = no_record
 ) -> FinetuneResult:
     """Trains the shared weights of a SuperNet; continues from ``workdir/finetune.ckpt`` if that is of this training.
+
+    Without epochs nothing is trained: channels are sorted, and the largest SubNet stays the original network, with the
+    statistics of BatchNorm that it came with.
 
     Args:
         net: the SuperNet; it is not changed. Its largest SubNet, before training, is the teacher.
@@ -96,12 +99,14 @@ def finetune(
         net = net.sort_channels()
     module = net.module(logits=True).to(device)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
-    watch = watch_subnets(module, data, config, known, record)
-    stream = augmented(data, config.augmentation, config.seed)
-    path = Path(workdir) / "finetune.ckpt"
-    history = train_shared(net, module, data, stream, config, teaching, strategy, watch, path, others)
-    with deterministic(config.threads, device):
-        statistics = calibrator.statistics(module.eval(), net.largest())
+    history, statistics = list[Row](), None
+    if config.epochs:
+        watch = watch_subnets(module, data, config, known, record)
+        stream = augmented(data, config.augmentation, config.seed)
+        path = Path(workdir) / "finetune.ckpt"
+        history = train_shared(net, module, data, stream, config, teaching, strategy, watch, path, others)
+        with deterministic(config.threads, device):
+            statistics = calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
     with deterministic(config.threads, device):
         metrics["original_validation_accuracy"] = percent(known)
@@ -284,7 +289,8 @@ def _metrics(
     found = {}
     with deterministic(config.threads, device_of(module)):
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
-            statistics = calibrator.statistics(module.eval(), subnet)
+            is_given = name == "largest" and not config.epochs
+            statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
             for split, images in (("validation", data.validation), ("test", data.test)):
                 right = evaluate(module, subnet, images, statistics).right
                 found[f"{name}_{split}_accuracy"] = percent(right)

@@ -24,6 +24,7 @@ class AugmentationConfig:
         mixup: α of the mixture of two images (Zhang et al., 2018), whose weight is drawn from Beta(α, α); 0 mixes none.
         cutmix: α of rectangles that are replaced by those of another image (Yun et al., 2019), whose area is drawn from
             Beta(α, α); 0 replaces none. Where ``mixup`` is above 0, too, each step draws one of both.
+        mixed: share of the steps whose images are mixed by ``mixup`` or ``cutmix``.
     """
 
     policy: str = "none"
@@ -32,17 +33,19 @@ class AugmentationConfig:
     erasing: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
+    mixed: float = 1.0
 
     def __post_init__(self) -> None:
         where = place(self)
         if self.policy not in POLICIES:
             raise DataError(f"{where}.policy: unknown policy {self.policy!r}; known are {', '.join(POLICIES)}")
         check_integers(self, {"operations": 1, "magnitude": 0}, where, DataError)
-        check_numbers(self, {"erasing": 0.0, "mixup": 0.0, "cutmix": 0.0}, where, DataError)
+        check_numbers(self, {"erasing": 0.0, "mixup": 0.0, "cutmix": 0.0, "mixed": 0.0}, where, DataError)
         if self.magnitude >= STRENGTHS:
             raise DataError(f"{where}.magnitude: expected 0 to {STRENGTHS - 1}, not {self.magnitude}")
-        if self.erasing > 1:
-            raise DataError(f"{where}.erasing: expected a probability, 0 to 1, not {self.erasing}")
+        for name in ("erasing", "mixed"):
+            if getattr(self, name) > 1:
+                raise DataError(f"{where}.{name}: expected a probability, 0 to 1, not {getattr(self, name)}")
 
     @property
     def changes_images(self) -> bool:

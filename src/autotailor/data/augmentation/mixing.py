@@ -35,14 +35,14 @@ class Mixing:
     def __init__(self, config: AugmentationConfig, classes: int, seed: int) -> None:
         from torchvision.transforms import v2
 
-        self._classes, self._seed = classes, seed
+        self._classes, self._seed, self._share = classes, seed, config.mixed
         kinds = {v2.MixUp: config.mixup, v2.CutMix: config.cutmix}
         self._mix: Callable[[torch.Tensor, torch.Tensor], Batch] = v2.RandomChoice(
             [kind(alpha=float(alpha)) for kind, alpha in kinds.items() if alpha > 0]
         )
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor, step: int) -> Batch:
-        """A mixed batch; the last image of an odd number stays as it is.
+        """A mixed batch; the last image of an odd number stays as it is, and a whole batch by chance (``mixed``).
 
         Args:
             images: ``[b, 3, R, R]``.
@@ -56,8 +56,10 @@ class Mixing:
         shares = functional.one_hot(labels, self._classes).float() if self._classes else labels[:, None].float()
         if len(images) > 1:
             with drawing(self._seed, MIXING, step):
-                mixed = self._mix(_beside(images), _beside(shares))
-            images, shares = (_apart(each, whole) for each, whole in zip(mixed, (images, shares), strict=True))
+                is_mixed = self._share == 1 or torch.rand(()).item() < self._share
+                mixed = self._mix(_beside(images), _beside(shares)) if is_mixed else None
+            if mixed is not None:
+                images, shares = (_apart(each, whole) for each, whole in zip(mixed, (images, shares), strict=True))
         return images.contiguous(memory_format=torch.channels_last), shares if self._classes else labels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -11,13 +12,15 @@ from autotailor.finetuning.config import LARGEST, DistillationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.joint.config import JointConfig
 from autotailor.finetuning.training.config import LoopConfig, at_least
-from autotailor.sections import check_integers, place, read_section
+from autotailor.sections import check_integers, check_numbers, place, read_section
 
 NOT_OURS = {
     "epochs": "the epochs of each round stand in polish.rounds",
     "resume_from": "a race goes on from its own checkpoints only",
 }
 """Parameters of other trainings that the section ``polish`` does not have, with the reason."""
+CHECKED = 1024
+"""Validation images on which SubNets are compared with their beginning, spread evenly over the set."""
 BEST, ORIGINAL = "best", "original"
 TEACHERS = (BEST, LARGEST, ORIGINAL)
 """Who can teach beside networks that are named by their source: the largest SubNet, the original network, or the latter
@@ -30,14 +33,36 @@ class Round:
 
     Attributes:
         candidates: SubNets of each budget that are trained in this round: the most accurate of the round before.
-        epochs: of their training, which begins with the weights of the round before.
+        epochs: of their training, which begins with the weights of the round before; 0 where ``images`` alone counts.
+        images: training images that each of them sees at least; 0 where ``epochs`` alone count. So a small data set has
+            as many steps as a large one.
     """
 
     candidates: int
-    epochs: int
+    epochs: int = 0
+    images: int = 0
 
     def __post_init__(self) -> None:
-        check_integers(self, {"candidates": 1, "epochs": 1}, place(self), TrainingError)
+        check_integers(self, {"candidates": 1, "epochs": 0, "images": 0}, place(self), TrainingError)
+        if not self.epochs and not self.images:
+            raise TrainingError(f"{place(self)}: a round needs epochs, images or both")
+
+    def parts(self, available: int, checks: int, batch: int) -> tuple[int, int]:
+        """Number of parts in which a round is trained, and the images of each part at most.
+
+        Without ``images`` a part is an epoch. With ``images`` it is shorter where an epoch holds more than one of
+        ``checks`` equal parts of the round, in whole batches, so that a large data set need not be read whole.
+
+        Args:
+            available: images of an epoch.
+            checks: parts of the round between which SubNets are compared with their beginning; 0 is one part.
+            batch: images of a step.
+        """
+        if not self.images:
+            return self.epochs, available
+        total = max(self.images, self.epochs * available)
+        each = min(available, batch * math.ceil(total / max(1, checks) / batch))
+        return math.ceil(total / each), each
 
     @classmethod
     def read(cls, value: Any) -> Round:
@@ -64,6 +89,13 @@ class PolishConfig(LoopConfig):
             (``compute.compilation``).
         distillation: from the teacher.
         calibration: of the BatchNorm statistics that each training begins with.
+        frozen: whether SubNets keep these statistics, instead of those of their batches; so weights that arrived with
+            the statistics of many images do not take those of few.
+        features: weight of the distance between what the classifiers of SubNet and teacher read: mean square over the
+            variance of the teacher's. It is left out where their sizes differ, or the teacher has no graph.
+        rates: learning rates of a short range test (``rate``), whose result takes the place of ``lr``; empty: ``lr``.
+        checks: how often in a round each SubNet is compared with its beginning, on ``CHECKED`` validation images at
+            most; one that has become worse beyond chance stops, and keeps what it began with. 0 compares none.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {
@@ -84,6 +116,10 @@ class PolishConfig(LoopConfig):
     compile: bool = False
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
+    frozen: bool = False
+    features: float = 0.0
+    rates: tuple[float, ...] = ()
+    checks: int = 0
 
     def __post_init__(self) -> None:
         where = place(self)
@@ -91,13 +127,16 @@ class PolishConfig(LoopConfig):
             raise TrainingError(f"{where}.rounds: expected a list of candidates and epochs, not {self.rounds!r}")
         object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
         super().__post_init__()
-        at_least(self, workers=1)
+        at_least(self, workers=1, checks=0)
+        check_numbers(self, {"features": 0.0}, where, TrainingError)
+        object.__setattr__(self, "rates", _rates(self.rates, where))
         if self.teacher not in TEACHERS and not self.has_own_teacher:
             raise TrainingError(
                 f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}, timm:NAME and "
                 f"package.module:factory"
             )
-        for name, flag in (("accept_chance", self.accept_chance), ("compile", self.compile)):
+        flags = {"accept_chance": self.accept_chance, "compile": self.compile, "frozen": self.frozen}
+        for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise TrainingError(f"{where}.{name}: expected true or false, not {flag!r}")
         counts = [each.candidates for each in self.rounds]
@@ -122,6 +161,15 @@ class PolishConfig(LoopConfig):
         """The same race in one process, for a program that has not been started in several."""
         return replace(self, processes=1, nodes=1)
 
-    def of_round(self, number: int) -> PolishConfig:
-        """The parameters of one round, counted from 0, as a training loop reads them."""
-        return replace(self, rounds=(), joint=JointConfig(), epochs=self.rounds[number].epochs, workers=1, name="")
+    def of_round(self, number: int, parts: int | None = None) -> PolishConfig:
+        """The parameters of one round, counted from 0, as a training loop reads them; ``parts`` are its epochs."""
+        epochs = self.rounds[number].epochs if parts is None else parts
+        return replace(self, rounds=(), joint=JointConfig(), epochs=epochs, workers=1, name="")
+
+
+def _rates(values: Any, where: str) -> tuple[float, ...]:
+    """Learning rates to try, rising; raises TrainingError where one is no positive number."""
+    is_list = isinstance(values, tuple | list)
+    if not is_list or any(isinstance(each, bool) or not isinstance(each, int | float) or each <= 0 for each in values):
+        raise TrainingError(f"{where}.rates: expected a list of rates above 0, or an empty one, not {values!r}")
+    return tuple(sorted({float(each) for each in values}))

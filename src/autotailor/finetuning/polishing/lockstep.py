@@ -26,10 +26,13 @@ from autotailor.data.splits import sized
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.config import PolishConfig
-from autotailor.finetuning.training.precision import forward
+from autotailor.finetuning.polishing.features import feature_loss, featured
+from autotailor.finetuning.training.precision import outputs
 from autotailor.finetuning.training.steps import Step
 
 logger = logging.getLogger(__name__)
+Outputs = tuple[torch.Tensor, ...]
+"""Logits, and what they are made from where ``config.features`` asks for it."""
 
 
 class Lockstep:
@@ -47,6 +50,9 @@ class Lockstep:
         teacher: of all of them.
         config: of the training.
         independent: whether each class has its own Sigmoid (``distillation_loss``).
+
+    Attributes:
+        stopped: numbers of the SubNets that take no steps any more.
     """
 
     def __init__(
@@ -60,22 +66,34 @@ class Lockstep:
         self._students, self._resolutions = students, resolutions
         device = device_of(students[0])
         self._teacher, self._computing = place(teacher.network, device).eval(), list(students)
+        if config.features:
+            self._teacher, self._computing = featured(self._teacher), [featured(student) for student in students]
         if config.compile:
             self._teacher, self._computing = compiled(self._teacher), [compiled(student) for student in students]
         self._resolution, self._config, self._independent = teacher.resolution, config, independent
-        self._warned = set[int]()
+        self._warned, self.stopped = set[int](), set[int]()
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device, "polish")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets that take a step."""
         targets = self._pool.submit(self._teach, batch.images)  # runs beside the first SubNet
+        for student in self._students if self._config.frozen else ():
+            student.eval()
 
         def run(number: int) -> float:
             return self._train(number, batch, targets)
 
-        losses = list(self._pool.map(run, range(len(self._students))))
+        losses = list(self._pool.map(run, (n for n in range(len(self._students)) if n not in self.stopped)))
         finite = [loss for loss in losses if math.isfinite(loss)]
         return sum(finite) / len(finite) if finite else math.nan
+
+    @torch.no_grad()
+    def losses(self, batch: Step) -> list[float]:
+        """The loss of each SubNet in evaluation mode, without gradients."""
+        wanted = self._teach(batch.images)
+        for student in self._students:
+            student.eval()
+        return [self._loss(number, batch, wanted).item() for number in range(len(self._students))]
 
     def clip(self) -> None:
         """Scales the gradients of each SubNet down to ``config.gradient_norm``."""
@@ -97,19 +115,28 @@ class Lockstep:
         self._pool.shutdown()
 
     @torch.no_grad()
-    def _teach(self, images: torch.Tensor) -> torch.Tensor:
-        return forward(self._teacher, sized(images, self._resolution), self._config.precision)
+    def _teach(self, images: torch.Tensor) -> Outputs:
+        return outputs(self._teacher, sized(images, self._resolution), self._config.precision)
 
-    def _train(self, number: int, batch: Step, targets: Future[torch.Tensor]) -> float:
-        """Adds the gradients of one SubNet, counted from 0; returns its loss."""
-        config, student = self._config, self._students[number]
-        before = [buffer.clone() for buffer in student.buffers()]
-        logits = forward(self._computing[number], sized(batch.images, self._resolutions[number]), config.precision)
+    def _loss(self, number: int, batch: Step, wanted: Outputs) -> torch.Tensor:
+        """The loss of one SubNet, counted from 0, towards the teacher's outputs."""
+        config = self._config
+        found = outputs(self._computing[number], sized(batch.images, self._resolutions[number]), config.precision)
         loss = distillation_loss(
-            logits, batch.labels, targets.result(), config.distillation, config.label_smoothing, self._independent
+            found[0], batch.labels, wanted[0], config.distillation, config.label_smoothing, self._independent
         )
+        for ours, teacher in zip(found[1:], wanted[1:], strict=False):  # one of both may have no features to show
+            if ours.shape == teacher.shape:
+                loss = loss + config.features * feature_loss(ours, teacher)
+        return loss
+
+    def _train(self, number: int, batch: Step, targets: Future[Outputs]) -> float:
+        """Adds the gradients of one SubNet, counted from 0; returns its loss."""
+        student = self._students[number]
+        before = [buffer.clone() for buffer in student.buffers()]
+        loss = self._loss(number, batch, targets.result())
         is_finite = math.isfinite(value := loss.item())
-        if is_finite or config.world > 1:
+        if is_finite or self._config.world > 1:
             (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         if not is_finite:
             self._leave_out(number, value, before)

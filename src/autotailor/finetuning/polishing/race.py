@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.compilation import check_compiler
 from autotailor.compute.turns import executor
-from autotailor.data.augmentation.mixing import mixing
+from autotailor.data.augmentation.mixing import Mixing, mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig
@@ -32,10 +32,11 @@ from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import DivergenceError, TrainingError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.training import Purpose, train_jointly
+from autotailor.finetuning.polishing.beginning import Beginning
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
+from autotailor.finetuning.polishing.rate import choose_rate
 from autotailor.finetuning.polishing.teacher import choose_teacher
-from autotailor.finetuning.pretraining import training_metrics
 from autotailor.finetuning.training.divergence import remedy_of_precision
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.loop import train
@@ -178,6 +179,7 @@ class _Race:
         self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
         self._reached: dict[str, _Reached] = {}
         self._first_epoch = FIRST_EPOCH
+        self._rate: float | None = None
         self.rows: list[tuple[Any, ...]] = []
 
     def begin_together(self, config: FinetuneConfig, record: Record) -> None:
@@ -198,10 +200,12 @@ class _Race:
         heats, entrants = self._heats(number)
         if not entrants:
             return
-        config = self._config.of_round(number)
-        modules, images = self._train(number, config, entrants)
-        self._images += images
-        self._take(number + 1, config.epochs, heats, entrants, modules)
+        stream = augmented(self._data, self._config.augmentation, self._config.seed)
+        parts, each = self._config.rounds[number].parts(len(stream), self._config.checks, self._config.batch_size)
+        config, part = self._config.of_round(number, parts), LaterEpochs(stream, self._first_epoch, each)
+        modules, images = self._train(number, config, part, entrants)
+        self._images, self._first_epoch = self._images + images, self._first_epoch + parts
+        self._take(number + 1, parts, heats, entrants, modules)
 
     def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
         """The SubNets that take part in a round: those of each budget, and all of them."""
@@ -264,9 +268,11 @@ class _Race:
         known = [s for s in self._contests[name] if s.id in self._accuracies and s != largest]
         return sorted(known, key=lambda subnet: -self._accuracies[subnet.id])[:count]
 
-    def _train(self, number: int, config: PolishConfig, entrants: Sequence[SubNet]) -> tuple[list[GraphModule], int]:
+    def _train(
+        self, number: int, config: PolishConfig, stream: LaterEpochs, entrants: Sequence[SubNet]
+    ) -> tuple[list[GraphModule], int]:
         """Trains SubNets side by side; returns them and the number of images that each has seen."""
-        modules = self._modules(self._starts(entrants))
+        modules = self._modules(starts := self._starts(entrants))
         teacher = self._teacher
         identity = fingerprint(
             ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
@@ -274,20 +280,46 @@ class _Race:
             *(module.state_dict() for module in modules),
         )
         resolutions = [resolution_of(subnet) for subnet in entrants]
-        step = Lockstep(modules, resolutions, teacher, self._config, self._net.head.independent)
+        mix = mixing(self._data, config.augmentation, config.seed)
+        config = self._with_rate(config, modules, resolutions, stream, mix)
+        step = self._lockstep(modules, resolutions, config)
+        names = [subnet.id for subnet in entrants]
+        beginning = Beginning(modules, names, resolutions, self._data, config, step) if config.checks else None
         title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
         path = self._workdir / f"round_{number + 1:02d}.ckpt"
-        images = augmented(self._data, config.augmentation, config.seed)
-        stream = LaterEpochs(images, self._first_epoch + sum(r.epochs for r in self._config.rounds[:number]))
-        mix = mixing(self._data, config.augmentation, config.seed)
+        watch = beginning.watch if beginning else None
         try:
-            history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, mix=mix)
+            history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, watch, mix=mix)
         except DivergenceError as error:
             remedy = f"lower polish.lr (now {config.lr:g}), or set polish.gradient_norm{remedy_of_precision(config)}"
             raise DivergenceError(error.happened, remedy) from error
         finally:
             step.close()
-        return modules, int(training_metrics(history, self._data, config.batch_size)["images"])
+        lost = beginning.lost if beginning else set[int]()
+        modules = [self._modules([starts[n]])[0] if n in lost else module for n, module in enumerate(modules)]
+        size = min(config.batch_size, len(stream))
+        return modules, len(history) * stream.num_batches(config.batch_size) * size
+
+    def _lockstep(self, modules: Sequence[nn.Module], resolutions: Sequence[int], config: PolishConfig) -> Lockstep:
+        """One step of training for SubNets, with as many of them side by side as the whole race allows."""
+        config = replace(config, workers=self._config.workers)
+        return Lockstep(modules, resolutions, self._teacher, config, self._net.head.independent)
+
+    def _with_rate(
+        self,
+        config: PolishConfig,
+        modules: Sequence[nn.Module],
+        resolutions: Sequence[int],
+        stream: LaterEpochs,
+        mix: Mixing | None,
+    ) -> PolishConfig:
+        """The parameters with the rate of the race, which the range test of its first round finds."""
+        if not config.rates:
+            return config
+        if self._rate is None:
+            self._rate = choose_rate(modules, self._lockstep, resolutions, config, stream, mix)
+            logger.info("polish: the learning rate is %g, of %s", self._rate, ", ".join(map(str, config.rates)))
+        return replace(config, lr=self._rate)
 
     @cached_property
     def _teacher(self) -> Teacher:

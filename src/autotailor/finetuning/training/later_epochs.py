@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from autotailor.data.splits import WHOLE, Batch, Shard, TrainStream
 
@@ -16,18 +17,22 @@ class LaterEpochs(TrainStream):
     Args:
         stream: the training images.
         first: number of the epoch in ``stream`` that is epoch 0 here.
+        images: of each epoch at most, in the order of the epoch; 0: all.
     """
 
-    def __init__(self, stream: TrainStream, first: int) -> None:
+    def __init__(self, stream: TrainStream, first: int, images: int = 0) -> None:
         self._stream, self._first = stream, first
+        self._images = min(images or len(stream), len(stream))
 
     def __len__(self) -> int:
-        return len(self._stream)
+        return self._images
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
-        return self._stream.batches(self._first + epoch, batch_size, start)
+        found = self._stream.batches(self._first + epoch, batch_size, start)
+        return islice(found, self.num_batches(batch_size) - start)
 
     def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
         """See TrainStream."""
-        return self._stream.shards(self._first + epoch, batch_size, start, shard)
+        found = self._stream.shards(self._first + epoch, batch_size, start, shard)
+        return islice(found, self.num_batches(batch_size) - start)

@@ -143,7 +143,7 @@ class _Loop:
         self._saved, pace = time.monotonic(), Pace(self._steps - done)
         with _progress(self._group.is_first) as progress, interruptible() as interruption:
             task = progress.add_task(self._title, total=self._steps, completed=done)
-            while at.epoch < self._config.epochs:
+            while at.epoch < self._config.epochs and not self._watch.is_over():
                 pace.resume()
                 for images, labels in self._batches_from(at.epoch, at.batch):
                     signal = self._one_step(images, labels, interruption.arrived)

@@ -36,14 +36,19 @@ def resolve(precision: str, kind: str = "cpu") -> str:
 
 
 def forward(network: nn.Module, images: torch.Tensor, precision: str) -> torch.Tensor:
-    """Logits float32 ``[n, classes]`` of a network, computed in one of ``PRECISIONS`` where the images are.
+    """Logits float32 ``[n, classes]`` of a network, computed in one of ``PRECISIONS`` where the images are."""
+    return outputs(network, images, precision)[0]
+
+
+def outputs(network: nn.Module, images: torch.Tensor, precision: str) -> tuple[torch.Tensor, ...]:
+    """All outputs of a network in float32, the logits first, computed as ``forward`` computes these.
 
     Casts of weights are not cached, because SubNets run side by side on the same weights.
     """
     kind = images.device.type
     with _mixed(kind, resolve(precision, kind)):
-        logits: torch.Tensor = network(images)
-    return logits.float()
+        found = network(images)
+    return tuple(each.float() for each in found) if isinstance(found, tuple) else (found.float(),)
 
 
 def _mixed(kind: str, precision: str) -> AbstractContextManager[object]:

@@ -43,12 +43,15 @@ class Watch:
         every: epochs between two measurements; the first and the last epoch are measured, too. 0 measures nothing.
         record: takes the metrics of each epoch. After an interruption it takes those of the earlier epochs again.
         keeps_best: whether the training ends in the state with the highest score, instead of in its last state.
+        is_over: whether the training ends now, before its time; asked between epochs, and answered from what ``record``
+            was given, so that a resumed training ends where it would have ended.
     """
 
     measure: Callable[[nn.Module], Accuracies] | None = None
     every: int = 0
     record: Record = field(default=no_record)
     keeps_best: bool = False
+    is_over: Callable[[], bool] = field(default=lambda: False)
 
     def accuracies(self, module: nn.Module, epoch: int, epochs: int) -> Accuracies | None:
         """Accuracies after an epoch (from 0); None where this epoch is not measured."""

@@ -17,6 +17,7 @@ from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 
 SOFTMAX, LOG_SOFTMAX, SIGMOID = "Softmax", "LogSoftmax", "Sigmoid"
+MAPS = frozenset({"Gemm", "MatMul", "Conv"})
 VIEWS = frozenset({"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Cast"})
 
 
@@ -55,6 +56,18 @@ def find_head(graph: Graph) -> Head:
         else:
             break
     return Head(graph.output)
+
+
+def find_features(graph: Graph) -> str:
+    """The tensor that the classifier's last map reads, behind views of the logits; "" where no map makes these."""
+    name = find_head(graph).logits
+    while (node := graph.producers.get(name)) is not None and len(read := graph.activations(node)) == 1:
+        if node.kind in MAPS:
+            return read[0]
+        if node.kind not in VIEWS | {"Add"}:  # a bias may be added by a node of its own
+            break
+        name = read[0]
+    return ""
 
 
 def _is_over_classes(node: Node, graph: Graph) -> bool:

@@ -23,6 +23,14 @@ TORCHVISIONS = {
 }
 
 
+def test_a_share_of_the_steps_is_mixed() -> None:
+    mix = Mixing(AugmentationConfig(mixup=1.0, mixed=0.5), tiny_data.CLASSES, SEED)
+    found = [mix(IMAGES, LABELS, step) for step in range(40)]
+    whole = [shares for images, shares in found if torch.equal(images, IMAGES)]
+    assert 10 < len(whole) < 30
+    assert all(torch.equal(shares.argmax(1), LABELS) for shares in whole)
+
+
 @pytest.mark.parametrize("name", TORCHVISIONS)
 def test_two_neighbours_are_mixed_as_torchvision_mixes_a_batch_of_two(name: str) -> None:
     config, theirs = TORCHVISIONS[name]

@@ -21,7 +21,9 @@ def test_a_section_of_the_configuration_is_read() -> None:
     [
         ({"rounds": [{"candidates": 1, "epochs": 1}, {"candidates": 2, "epochs": 1}]}, "cannot train more than"),
         ({"rounds": [{"candidates": 0, "epochs": 1}]}, r"polish\.rounds\.candidates"),
-        ({"rounds": [{"candidates": 1}]}, r"missing keys \['epochs'\]"),
+        ({"rounds": [{"candidates": 1}]}, r"polish\.rounds: a round needs epochs, images or both"),
+        ({"rates": [0]}, r"polish\.rates: expected a list of rates above 0, or an empty one, not \(0,\)"),
+        ({"frozen": 1}, r"polish\.frozen: expected true or false, not 1"),
         ({"rounds": 3}, "expected a list of candidates and epochs"),
         ({"epochs": 3}, "epochs of each round stand in polish.rounds"),
         ({"resume_from": "a.ckpt"}, "goes on from its own checkpoints only"),
@@ -41,6 +43,19 @@ def test_a_section_of_the_configuration_is_read() -> None:
 def test_contradictions_are_refused(section: dict[str, Any], message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         PolishConfig.from_section(section)
+
+
+@pytest.mark.parametrize(
+    ("round_", "available", "parts"),
+    [
+        (Round(1, 3), 810, (3, 810)),
+        (Round(1, images=12_000), 810, (15, 810)),  # as many images as a large set gets
+        (Round(1, images=12_000), 50_000, (8, 1_504)),  # of which a part is enough
+        (Round(1, 1, 12_000), 50_000, (8, 6_272)),
+    ],
+)
+def test_rounds_are_counted_in_images(round_: Round, available: int, parts: tuple[int, int]) -> None:
+    assert round_.parts(available, checks=8, batch=32) == parts
 
 
 def test_the_number_of_workers_and_the_name_are_not_part_of_a_trainings_identity() -> None:
