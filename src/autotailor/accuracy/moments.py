@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional
@@ -33,8 +33,8 @@ from autotailor.ir.supernet import SuperNet
 
 SHARES = (0.0, 0.75, 1.0)
 """Shares of recalibration that are compared; on a pretrained network one in between was best for most SubNets."""
-TRIED = 4
-"""Random SubNets on which they are compared."""
+TRIED, ANEW, SEEN = 4, 256, 128
+"""Random SubNets on which they are compared, and most pictures for the statistics and for the outputs of each."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
         net = net.with_moments(_collected(net, calibrator, device, config.ridge)).sort_channels()
         if not normalisations(net.graph) or not len(net.space):
             return Preparation(net, {})
-        found = _divergences(net, Calibrator(data, calibration), _unseen(data, config), device, config.seed)
+        anew = Calibrator(data, replace(calibration, images=min(calibration.images, ANEW)))
+        found = _divergences(net, anew, _unseen(data, config), device, config.seed)
     share = min(found, key=lambda each: found[each])
     said = ", ".join(f"{each:g}: {value:.3f}" for each, value in found.items())
     logging.info("divergence of random SubNets by the share of statistics that is estimated anew, nats: %s", said)
@@ -92,7 +93,7 @@ def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     for images, _ in data.train.batches(1, min(config.batch_size, len(data.train))):
         found.append(images)
-        if sum(map(len, found)) >= config.images // 2:
+        if sum(map(len, found)) >= min(config.images, SEEN):
             break
     return found
 
