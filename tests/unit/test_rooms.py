@@ -22,7 +22,7 @@ TOPICS = {
     "startup": "what commands, packages and rules import",
     "data/pictures/unlabelled": "pictures without labels, through listing, layout, division and streams",
     "finetuning/unlabelled": "data without labels, through all kinds of training",
-    "finetuning/polishing/given": "weights that arrived, through rate, training and the comparison with their beginning",
+    "finetuning/polishing/given": "weights that arrived, through rate, training and the comparison with before",
     "finetuning/augmentation": "augmented and mixed images, through all kinds of training",
     "reporting/browser": "the report in Chromium: charts, slider, command, colours, widths, and people who cannot see",
     "reporting/score": "the name of the share of right answers, in the report and its figures",
