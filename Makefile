@@ -5,11 +5,13 @@
 # make test-cluster                      runs through a Slurm of Debian that the tests start on this machine, half an hour
 #
 # make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2' KEEP=pretrain
+# make run RECIPE=quick                 a first answer; RECIPE=thorough takes longer
 # make run MODEL=resnet_digits,mobilenet_digits DEVICE=host,android   every network for every device, and a comparison
 
 MODEL ?= resnet_digits
 DEVICE ?= host
 OVERRIDES ?=
+RECIPE ?=
 KEEP ?=
 PYTHON ?= python3
 JOBS ?= all
@@ -17,7 +19,7 @@ JOBS ?= all
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CONFIG := --config 'model=$(MODEL)' 'device=$(DEVICE)' 'overrides=[$(OVERRIDES)]' $(if $(KEEP),'keep=[$(KEEP)]')
+CONFIG := --config 'model=$(MODEL)' 'device=$(DEVICE)' 'overrides=[$(OVERRIDES)]' $(if $(RECIPE),'recipe=$(RECIPE)') $(if $(KEEP),'keep=[$(KEEP)]')
 LAUNCH := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow/launch.py --cores $(JOBS)
 COMMA := ,
 OUTS := $(foreach model,$(subst $(COMMA), ,$(MODEL)),$(foreach device,$(subst $(COMMA), ,$(DEVICE)),results/$(model)/$(device)))

@@ -38,10 +38,10 @@ BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", 
 CONFIGURATION = """# Configuration
 
 All parameters are in `conf/`, and Hydra composes them: `conf/config.yaml` names one file of each group (`model`,
-`device`, `data`, `finetune`, `search`, `polish`, `pool`, `cluster`). `--config model=NAME device=NAME` chooses a model
-and a device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another file
-(`data=cifar10`). A key that does not exist is refused, and the message lists those that do. Each rule of the workflow
-is handed only the sections that it depends on, so that a change runs again what it touches ([what runs
+`device`, `data`, `finetune`, `search`, `polish`, `pool`, `recipe`, `cluster`). `--config model=NAME device=NAME`
+chooses a model and a device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another
+file (`data=cifar10`). A key that does not exist is refused, and the message lists those that do. Each rule of the
+workflow is handed only the sections that it depends on, so that a change runs again what it touches ([what runs
 again](../guides/reruns.md)).
 
 The tables are generated (`make docs`). `${seed}` stands for the value of the key `seed`.
@@ -170,6 +170,15 @@ def sections() -> list[Section]:
             {key: described["training"][key] for key in described["training"] if key not in NOT_SHARED["polish"]}
             | described["polish"],
             "conf/polish/default.yaml",
+        ),
+        Section(
+            "## `recipe`",
+            "How much a run trains and evaluates: factors of what the other sections say, rounded, and at least 1 "
+            "where the section says more than 0. `--config recipe=quick` (`make run RECIPE=quick`, `autotailor run "
+            "recipe=quick`) gives a first answer, `recipe=thorough` takes longer. Keys that `overrides` change stay as "
+            "they are there.",
+            described["recipe"],
+            "conf/recipe/default.yaml",
         ),
         Section(
             "## `pool`",

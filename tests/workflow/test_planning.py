@@ -200,6 +200,7 @@ def test_somebody_elses_lut_must_fit_the_configuration(snakemake: Planner, tmp_p
         (["model=resnet_digts"], "unknown model 'resnet_digts'. Did you mean 'resnet_digits'? Known: convnext_tiny"),
         (['overrides=["device.cores=[4711]"]'], "cores [4711] do not exist here"),
         (["overrides=[finetune.epochs=-1]"], "epochs"),
+        (["recipe=quik"], "unknown recipe 'quik'. Did you mean 'quick'?"),
         (["cluster=slrum"], "unknown cluster 'slrum'. Did you mean 'slurm'?"),
         (["cluster=slurm", "overrides=[cluster.rules.finetune.mem_mb=0]"], "cluster.rules.finetune.mem_mb: expected"),
         (["overrides=[measure.seconds=inf]"], "measure.seconds is inf, but has to be a finite number"),

@@ -33,6 +33,7 @@ DEFAULTS = {
     "overrides": [],
     "keep": [],
     "cluster": None,
+    "recipe": None,
 }
 READ_AS = {
     "model": configuration.split_names,
@@ -60,11 +61,12 @@ def load_matrix():
         configuration.validate(dict(config), schemas / "config.schema.yaml", "--config")
         for key, value in DEFAULTS.items():
             config.setdefault(key, value)
+        recipe = [f"recipe={config['recipe']}"] if config["recipe"] else []
         matrix = configuration.Matrix(
             configuration.conf_folder(),
             config["model"],
             config["device"],
-            config["overrides"],
+            [*recipe, *config["overrides"]],
             lut=config.get("lut"),
             cluster=config["cluster"],
             schema=schemas / "conf.schema.yaml",

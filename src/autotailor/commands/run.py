@@ -24,8 +24,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "settings",
         nargs="*",
         metavar="KEY=VALUE",
-        help="model=NAME, device=NAME and cluster=NAME, files of conf; lut=FILE; keep=RULE; every other key is a "
-        "parameter of the configuration (finetune.epochs=20) or another file of a group (data=cifar10)",
+        help="model=NAME, device=NAME, cluster=NAME and recipe=NAME, files of conf; lut=FILE; keep=RULE; every other "
+        "key is a parameter of the configuration (finetune.epochs=20) or another file of a group (data=cifar10)",
     )
     parser.add_argument("-n", "--dry-run", action="store_true", help="say what would run")
     parser.add_argument("-c", "--cores", metavar="N", help="cores to use at most (all)")
@@ -97,11 +97,11 @@ def read_settings(settings: Sequence[str]) -> dict[str, object]:
 
 
 def check_names(config: Mapping[str, object]) -> None:
-    """Raises ConfigError where there is no such model, device or cluster, before Snakemake starts."""
+    """Raises ConfigError where there is no such model, device, cluster or recipe, before Snakemake starts."""
     from autotailor.config import split_names
     from autotailor.config.names import check_option, conf_folder
 
-    for group in ("model", "device", "cluster"):
+    for group in ("model", "device", "cluster", "recipe"):
         names = split_names(config[group]) if group in config else []
         for name in names if isinstance(names, list) else [names]:
             check_option(conf_folder(), group, str(name))

@@ -20,13 +20,15 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import ConfigCompositionException, HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from autotailor.agreement import settle_resolution
+from autotailor.config.arrival import for_arrived
 from autotailor.config.errors import ConfigError
 from autotailor.config.names import check_option, files, find_file, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
+from autotailor.config.recipe import with_recipe
 from autotailor.ir.errors import first_line
 from autotailor.project import places
 
@@ -80,12 +82,19 @@ def compose(
             check_override(override, conf_dir, {})
             check_own_section(override, conf_dir, model)
     chosen += [override.input_line or "" for override in parsed if override.key_or_group in known_groups]
-    base = _with_shared(_compose(conf_dir, chosen))
     values = [override for override in parsed if override.key_or_group not in known_groups]
+    composed, choices = _compose(conf_dir, chosen)
+    keys = {override.key_or_group: override for override in values}
+    weights = keys["model.weights"].value() if "model.weights" in keys else composed["model"].get("weights")
+    if arrived := for_arrived(weights, choices, keys):
+        chosen += arrived
+        composed, _ = _compose(conf_dir, chosen)
+    base = _with_shared(composed)
     for override in values:
         check_override(override, conf_dir, base)
     asked = [*chosen, *map(_asked, values)]
-    return settle_resolution(_with_shared(_compose(conf_dir, asked)) if values else base)
+    whole = _with_shared(_compose(conf_dir, asked)[0]) if values else base
+    return settle_resolution(with_recipe(whole, keys))
 
 
 def _asked(override: Override) -> str:
@@ -116,12 +125,15 @@ def _check_content(conf_dir: Path, group: str, name: str) -> None:
         raise ConfigError(f"{path} {found}: write it{writes if group == 'model' else ''}")
 
 
-def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
-    """Hydra's composition as plain values."""
+def _compose(conf_dir: Path, overrides: Sequence[str]) -> tuple[Section, dict[str, str]]:
+    """Hydra's composition as plain values, and the name of the file of each group."""
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir.resolve())):
-            composed = hydra_compose(config_name="config", overrides=list(overrides))
+            composed = hydra_compose(config_name="config", overrides=list(overrides), return_hydra_config=True)
+            choices = {str(group): str(name) for group, name in composed.hydra.runtime.choices.items()}
+            with open_dict(composed):
+                del composed["hydra"]
             plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except yaml.MarkedYAMLError as error:
         raise ConfigError(_no_yaml(error, conf_dir)) from error
@@ -130,7 +142,7 @@ def _compose(conf_dir: Path, overrides: Sequence[str]) -> Section:
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{conf_dir}: {_with_cause(error)}") from error
     assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items()}
+    return {str(key): value for key, value in plain.items()}, choices
 
 
 def _no_yaml(error: yaml.MarkedYAMLError, conf_dir: Path) -> str:

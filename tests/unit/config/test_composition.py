@@ -34,11 +34,11 @@ def test_every_model_and_device_composes_to_plain_values_of_the_schema(model: st
     assert type(composed["model"]["space"]) is dict
 
 
-@pytest.mark.parametrize("group", ["data", "finetune", "search"])
+@pytest.mark.parametrize("group", ["data", "finetune", "recipe", "search"])
 def test_every_file_of_a_group_can_be_chosen(group: str) -> None:
     for name in config.options(CONF, group):
         composed = config.compose(CONF, "resnet_digits", "host", [f"{group}={name}"])
-        assert composed[group]["name"] == name
+        assert composed[group]["name"] == {"auto": "mixed"}.get(name, name)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -149,6 +149,7 @@ class _Loop:
                     signal = self._one_step(images, labels, interruption.arrived)
                     progress.advance(task)
                     pace.step(len(images) * self._group.size)
+                    self._say_cost(pace, len(images) * self._group.size)
                     self._save_after(self._config.checkpoint_seconds)
                     self._act_on(interruption, signal)
                 self._end_epoch(pace)
@@ -159,6 +160,14 @@ class _Loop:
         if not self._load_best() and self._average:
             self._average.apply()
         return at.history
+
+    def _say_cost(self, pace: Pace, batch: int) -> None:
+        """Says once, from a timed step, what the training costs, so that a person can end it before."""
+        if (cost := pace.cost()) is not None:
+            logger.info(
+                "%s: %d epochs of %d steps, %d images in each step; they take about %s (one step, timed)",
+                *(self._title, self._config.epochs, self._batches, batch, cost),
+            )
 
     def _load_best(self) -> bool:
         """Gives the module its best state, where that is asked for and known; returns whether it has."""

@@ -30,6 +30,16 @@ def test_the_rate_leaves_out_evaluations_and_the_time_left_counts_them(clock: li
     assert measured.left() == timedelta(seconds=8)  # five steps took 8.5 s, five are left
 
 
+def test_the_cost_is_told_once_by_the_second_step(clock: list[float]) -> None:
+    measured, told = Pace(steps=40), []
+    for seconds in (3.0, 0.5, 0.7):  # the first step prepares kernels
+        measured.resume()
+        clock[0] += seconds
+        measured.step(32)
+        told.append(measured.cost())
+    assert told == [None, timedelta(seconds=20), None]
+
+
 def test_each_epoch_has_a_rate_of_its_own(clock: list[float]) -> None:
     measured = Pace(steps=2)
     assert measured.rate() is None

@@ -1,0 +1,95 @@
+"""Recipes: how much a run trains and evaluates, as factors of what the other sections say (``conf/recipe``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotailor.config.errors import ConfigError
+from autotailor.sections import check_integers, check_numbers, read_section
+
+Section = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Factors of numbers of the configuration; a number above 0 stays above 0.
+
+    Attributes:
+        name: of the file in conf/recipe.
+        training: of epochs and images of pretraining, fine-tuning and polishing.
+        evaluations: of SubNets that are evaluated to learn from, along the front, and to be compared.
+        candidates: of SubNets that compete for each budget.
+        images: validation images of the sensitivities at most; 0 leaves their number.
+    """
+
+    name: str = "default"
+    training: float = 1.0
+    evaluations: float = 1.0
+    candidates: float = 1.0
+    images: int = 0
+
+    def __post_init__(self) -> None:
+        check_numbers(self, {"training": 0.01, "evaluations": 0.01, "candidates": 0.01}, "recipe", ConfigError)
+        check_integers(self, {"images": 0}, "recipe", ConfigError)
+
+    def apply(self, config: Section, named: Collection[str]) -> Section:
+        """The configuration with other numbers; keys that the user names stay.
+
+        Args:
+            config: as composed.
+            named: dotted keys that overrides change.
+        """
+        factors = {
+            **dict.fromkeys(("model.pretrain.epochs", "finetune.epochs", "polish.joint.epochs"), self.training),
+            **dict.fromkeys(("sensitivity.evaluations", "sensitivity.validate_subnets"), self.evaluations),
+            "search.evaluations": self.evaluations,
+            "search.candidates": self.candidates,
+        }
+        for key, factor in factors.items():
+            if key not in named:
+                config = _changed(config, key.split("."), lambda value, by=factor: _scaled(value, by))
+        if "polish.rounds" not in named:
+            config = _changed(config, ["polish", "rounds"], self._rounds)
+        if self.images and "sensitivity.images" not in named:
+            config = _changed(config, ["sensitivity", "images"], lambda n: min(n or self.images, self.images))
+        return config
+
+    def _rounds(self, rounds: Any) -> Any:
+        factors = {"candidates": self.candidates, "epochs": self.training, "images": self.training}
+        if not isinstance(rounds, list):
+            return rounds  # refused later, with a message
+
+        def scaled(each: Any) -> Any:
+            if not isinstance(each, dict):
+                return each
+            return {key: _scaled(value, factors.get(key, 1.0)) for key, value in each.items()}
+
+        return [scaled(each) for each in rounds]
+
+
+def with_recipe(config: Section, named: Collection[str]) -> Section:
+    """A composed configuration as its section ``recipe`` changes it; one without that section stays.
+
+    Raises:
+        ConfigError: a key of the section is unknown, or a value is out of range.
+    """
+    section = config.get("recipe")
+    return read_section(Recipe, section, "recipe", ConfigError).apply(config, named) if section else config
+
+
+def _changed(config: Mapping[str, Any], keys: list[str], change: Any) -> Section:
+    """A copy with another value at a place; the same where the place is not there."""
+    first, *rest = keys
+    if not isinstance(config.get(first), dict if rest else object) or first not in config:
+        return dict(config)
+    value = config[first]
+    return {**config, first: _changed(value, rest, change) if rest else change(value)}
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    """A whole number times a factor, at least 1; what is no number above 0 stays."""
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        return value
+    return max(1, round(value * factor))
