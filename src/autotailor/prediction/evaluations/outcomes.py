@@ -102,6 +102,13 @@ class Outcomes:
         """Choice indices ``[n, variables]``."""
         return stack(self.subnets)
 
+    @cached_property
+    def found(self) -> Mapping[str, Outcome]:
+        """Id of each SubNet, the largest one included, to its answers and losses."""
+        evaluated = zip(self.subnets, self.right, self.losses, strict=True)
+        others = {subnet.id: Outcome(right, losses) for subnet, right, losses in evaluated}
+        return {largest(self.space).id: self.reference, **others}
+
     @property
     def baseline(self) -> float:
         """Log-odds of the largest SubNet."""
@@ -175,10 +182,7 @@ class Outcomes:
 
     def with_more(self, subnets: Sequence[SubNet], found: Mapping[str, Outcome]) -> Outcomes:
         """These outcomes and those of further SubNets on the same images."""
-        evaluated = zip(self.subnets, self.right, self.losses, strict=True)
-        known = {subnet.id: Outcome(right, losses) for subnet, right, losses in evaluated}
-        known[largest(self.space).id] = self.reference
-        return Outcomes.of(self.space, [*self.subnets, *subnets], {**found, **known}, self.groups)
+        return Outcomes.of(self.space, [*self.subnets, *subnets], {**found, **self.found}, self.groups)
 
     def _parts(self, slope: float | None) -> tuple[Part, ...]:
         if slope is None:
