@@ -31,7 +31,8 @@ with stage(snakemake) as this:
     this.uses(splits, "validation")
     settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
     images = sensitivity.learnt_from(splits, settings)
-    known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups)
+    chance = prediction.guessed(images.labels)
+    known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups, chance)
     if settings.evaluations:
         journal = this.work / "evaluations.jsonl"
         rounds = prediction.evaluate_along_front(
