@@ -20,6 +20,7 @@ TESTS = ROOT / "tests" / "unit"
 TOPICS = {
     "rooms": "the order of all rooms",
     "startup": "what commands, packages and rules import",
+    "prediction/guessing": "SubNets that only guess, through observations, model and file",
     "data/pictures/unlabelled": "pictures without labels, through listing, layout, division and streams",
     "finetuning/unlabelled": "data without labels, through all kinds of training",
     "finetuning/polishing/given": "weights that arrived: rate, training, comparison with the beginning",

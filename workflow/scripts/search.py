@@ -30,9 +30,10 @@ with stage(snakemake) as this:
     )
     this.uses(splits, "validation")
     settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
+    images = sensitivity.learnt_from(splits, settings)
+    chance = prediction.guessed(images.labels)
+    known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups, chance)
     if settings.evaluations:
-        images = sensitivity.learnt_from(splits, settings)
-        known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups)
         journal = this.work / "evaluations.jsonl"
         rounds = prediction.evaluate_along_front(
             known,
@@ -43,7 +44,7 @@ with stage(snakemake) as this:
             config.regret,
             np.random.default_rng(config.seed),
         )
-        model, predicted = rounds.model, prediction.Accuracy.learnt(rounds.model)
+        model, known, predicted = rounds.model, rounds.outcomes, prediction.Accuracy.learnt(rounds.model)
         this.run.metrics(rounds.metrics())
     else:
         baseline = artifacts.read_json(snakemake.input.baseline)
@@ -53,9 +54,14 @@ with stage(snakemake) as this:
     objectives = search.Objectives(predicted.metric, cost, (net.macs(), net.parameters()))
     journal = this.work / "candidates.jsonl"
     measure = partial(sensitivity.measure_accuracies, net, splits, config=settings, journal=journal, model=model)
+    evaluated = known.subnets
+    if images is splits.validation:
+        measure = partial(measure, known=known)
+    else:
+        evaluated = search.undominated(cost, known.subnets, known.right.mean(axis=1))
     result = search.search(objectives, config)
     result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
-    choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further)
+    choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)

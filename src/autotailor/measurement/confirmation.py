@@ -25,6 +25,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.effort import ConfirmEffort
 from autotailor.measurement.sessions import Timed, timed
 from autotailor.measurement.trial import Time, Trial
+from autotailor.prediction.measured import reconciled
 from autotailor.profiling import LUT, DeviceConfig, measure_subnets
 from autotailor.profiling.networks.timing import NETWORKS_PER_BATCH
 from autotailor.search.choice import Candidates, Measure
@@ -105,7 +106,7 @@ def confirm(
         if not trial.attempt(is_last=left == 1):
             break
     late = [subnet for subnet in trial.everyone if subnet.id not in candidates.accuracies]
-    accuracies = {**candidates.accuracies, **(measure(late) if late else {})}
+    accuracies = reconciled({**candidates.accuracies, **measure(late)}) if late else candidates.accuracies
     chosen = {name: trial.choose(name, accuracies) for name in candidates.limits}
     return Confirmation(chosen, trial.table(accuracies, chosen))
 

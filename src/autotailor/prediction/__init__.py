@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
     from autotailor.prediction.design import d_optimal, offer
     from autotailor.prediction.errors import PredictionError
+    from autotailor.prediction.evaluations.noise import guessed
     from autotailor.prediction.evaluations.observations import Observations
     from autotailor.prediction.evaluations.outcome import Outcome
     from autotailor.prediction.evaluations.outcomes import Outcomes
@@ -36,6 +37,7 @@ __all__ = [
     "d_optimal",
     "evaluate_along_front",
     "fit",
+    "guessed",
     "learn",
     "offer",
     "read_accuracy",
@@ -59,6 +61,7 @@ _HOMES = {
     "offer": "autotailor.prediction.design",
     "evaluate_along_front": "autotailor.prediction.rounds",
     "fit": "autotailor.prediction.model",
+    "guessed": "autotailor.prediction.evaluations.noise",
     "learn": "autotailor.prediction.model",
     "read_accuracy": "autotailor.prediction.accuracy_file",
     "read_outcomes": "autotailor.prediction.evaluations.storage",

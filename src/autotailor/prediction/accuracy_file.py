@@ -19,7 +19,7 @@ import numpy as np
 from autotailor.artifacts import read_json, write_json
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.link import IDENTITY, LOGIT
+from autotailor.ir.space.link import link_of
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, smallest, stack
 from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
@@ -29,7 +29,6 @@ from autotailor.prediction.functions import Group
 from autotailor.prediction.linear import Prior
 from autotailor.prediction.model import AccuracyModel, functions
 
-LINKS = {link.name: link for link in (IDENTITY, LOGIT)}
 DROPS, EVALUATIONS = "drops", "evaluations"
 
 
@@ -54,7 +53,9 @@ def read_accuracy(path: str | Path, cost: Metric) -> Accuracy:
     found = read_json(path)
     try:
         terms = _terms(found["terms"])
-        metric = Metric(found["name"], found["unit"], cost.space, terms, float(found["constant"]), LINKS[found["link"]])
+        metric = Metric(
+            found["name"], found["unit"], cost.space, terms, float(found["constant"]), link_of(found["link"])
+        )
         kept = found.get("error")
         error = None if kept is None else _read_error(kept, cost)
     except (KeyError, TypeError, ValueError, AutoTailorError) as error_:
@@ -83,6 +84,7 @@ def _error(error: DropError | ModelError) -> dict[str, Any]:
     return {
         "from": EVALUATIONS,
         "baseline": seen.baseline,
+        "floor": seen.floor,
         "shared": seen.shared,
         "level": seen.level,
         "subnets": seen.indices.tolist(),
@@ -111,7 +113,7 @@ def _read_error(found: Mapping[str, Any], cost: Metric) -> DropError | ModelErro
     parts = tuple(_read_part(each, rows, len(cost.space)) for each in kept)
     if len(parts) != (1 if slope is None else 2):
         raise ValueError(f"{len(parts)} parts of the log-odds with the slope {slope}")
-    levels = (float(found[key]) for key in ("shared", "level", "baseline"))
+    levels = (*(float(found[key]) for key in ("shared", "level", "baseline")), float(found.get("floor", 0.0)))
     seen = Observations(cost.space, rows.astype(np.int64), parts, None if slope is None else float(slope), *levels)
     offered = zip(kept, functions(seen, cost), strict=True)
     return ModelError(AccuracyModel(seen, tuple(_read_prior(each, groups) for each, groups in offered)))

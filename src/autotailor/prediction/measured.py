@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from autotailor.prediction.evaluations.chance import uncontradicted
 
 
 @dataclass(frozen=True)
@@ -29,3 +34,21 @@ class Measured:
     def alone(cls, accuracy: float, standard_error: float) -> Measured:
         """A measurement beside which nothing is known."""
         return cls(accuracy, standard_error, accuracy, standard_error)
+
+
+def reconciled(found: Mapping[str, Measured]) -> dict[str, Measured]:
+    """Posteriors that the measurements do not contradict, where the answers to single images are not at hand.
+
+    Errors of measurements then count as independent, so that differences count as less certain than they are.
+
+    Args:
+        found: id of each SubNet to its accuracy.
+    """
+    if not found:
+        return {}
+    posterior, measured, own = (
+        np.array([getattr(each, name) for each in found.values()])
+        for name in ("posterior", "accuracy", "standard_error")
+    )
+    values = uncontradicted(posterior, measured, np.hypot(own[:, None], own[None])).tolist()
+    return {id_: replace(each, posterior=value) for (id_, each), value in zip(found.items(), values, strict=True)}

@@ -1,4 +1,8 @@
-"""How well the predictor of accuracy knows its own error: numbers from ``accuracy_validation.csv``."""
+"""How well the predictor of accuracy knows its own error: from ``accuracy_validation.csv`` and ``summary.csv``.
+
+The exported SubNets are what a run promises. Each was predicted before it was polished, and is evaluated on the test
+set with the weights that it was predicted for.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,34 @@ MOST = 99.9
 """Percent: log-odds of larger accuracies, and of as small ones, are those of this limit."""
 SHARE = 0.8
 """Of SubNets that 80 % intervals are to cover."""
+
+MISSED, FAR = 2.0, 3.0
+"""Standard errors by which an accuracy is off its prediction: where it is missed, and where that breaks the promise."""
+KEPT = 0.9
+"""Share of the exported SubNets that are not to be missed."""
+
+
+def broken(summary: pd.DataFrame) -> list[str]:
+    """Names of the exported SubNets whose accuracy was missed, where the promise is broken; else none.
+
+    It is broken where one SubNet is ``FAR`` off, or where several are missed, more than one in ten. A run exports few
+    SubNets: one of them is missed by chance in every fifth run.
+
+    Args:
+        summary: ``summary.csv`` with its rows indexed by name.
+    """
+    columns = [
+        "accuracy_predicted",
+        "accuracy_predicted_standard_error",
+        "accuracy_inherited",
+        "accuracy_standard_error",
+    ]
+    table = summary[columns].astype(float).dropna()
+    predicted, known, found, noise = table.to_numpy().T
+    off = np.abs(predicted - found) / np.hypot(known, noise)
+    missed = off > MISSED
+    is_broken = (off > FAR).any() or (missed.sum() > 1 and missed.mean() > 1.0 - KEPT)
+    return [str(name) for name in table.index[missed]] if is_broken else []
 
 
 def _enough(table: pd.DataFrame, *columns: str) -> bool:

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from autotailor.artifacts import atomic
-from autotailor.reporting import breakdown, comparison, derived_columns
+from autotailor.reporting import accuracy_intervals, breakdown, comparison, derived_columns
 from autotailor.reporting.charts import contributors, front, predictors, sensitivity
 from autotailor.reporting.explorer import explorer
 from autotailor.reporting.inputs import ReportInputs, Tables
@@ -82,6 +82,7 @@ def render(inputs: ReportInputs) -> str:
         configuration=_configuration(tables),
         promise_broken=derived_columns.promise_broken(tables),
         promise_cause=derived_columns.promise_cause(tables),
+        accuracy_missed=accuracy_intervals.broken(compared.summary),
         original=comparison.ORIGINAL,
         score=tables.score,
         absent=ABSENT,

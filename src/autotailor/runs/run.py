@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
+from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.export import ExportAnswer, export_budget, export_subnet
 from autotailor.runs.folder import open_folder
 from autotailor.runs.fronts.answer import FrontAnswer
 from autotailor.runs.fronts.find import find_front
 from autotailor.runs.fronts.limit import read_limits
+from autotailor.runs.known_metric import Estimate
 from autotailor.runs.metrics import metric_name
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
 from autotailor.runs.subnets import Which
@@ -30,6 +33,9 @@ class Run(RunTables):
     def predict(self, which: Which) -> Prediction:
         """All metrics of one SubNet, with units, standard errors where they are known, and sources.
 
+        The accuracy of a SubNet that the run has evaluated on the validation set is what was found there, and its
+        source says so.
+
         Args:
             which: a SubNet of ``run.net``; the name of an export, ``largest`` or ``smallest``; the id of a SubNet in
                 the run's tables; a file such as ``subnet.json``; an assignment.
@@ -42,10 +48,18 @@ class Run(RunTables):
         return Prediction(
             subnet,
             tuple(name for name, exported in self.subnets.exported.items() if exported == subnet),
-            {name: metric.estimate(subnet) for name, metric in self.metrics.items()},
+            {name: self._estimate(name, subnet) for name in self.metrics},
             measured({str(key): value for key, value in rows[0].items()}) if rows else {},
             str(rows[0]["weights"]) if rows else "",
         )
+
+    def _estimate(self, name: str, subnet: SubNet) -> Estimate:
+        """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found."""
+        predicted = self.metrics[name].estimate(subnet)
+        found = self.evaluated.get(subnet) if name == "accuracy" else None
+        if found is None:
+            return predicted
+        return replace(found, source=f"{found.source}; the prediction was {predicted.value:.1f} {predicted.unit}")
 
     def agreements(self) -> tuple[Agreement, ...]:
         """How well the run's predictions have agreed with measurements of whole SubNets."""

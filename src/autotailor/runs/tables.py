@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,15 +11,18 @@ from typing import Any
 import pandas as pd
 
 from autotailor import data, prediction
+from autotailor.artifacts import read_json
 from autotailor.data.labels import Score
 from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet, largest
+from autotailor.ir.space.variable import Modification
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.sessions import Timed, of_each_subnet, read_sessions
 from autotailor.measurement.summary import Predictions, predictions
 from autotailor.profiling import LUT, DeviceConfig
 from autotailor.runs.folder import RunFolder
-from autotailor.runs.known_metric import KnownMetric
+from autotailor.runs.known_metric import Estimate, KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
 from autotailor.runs.subnets import Subnets
 from autotailor.search import (
@@ -33,6 +37,8 @@ from autotailor.search import (
     read_forecast,
 )
 from autotailor.search.joint.limits import PEAK_MEMORY, UNITS, Further
+
+EVALUATED = "evaluated on the validation set, with inherited weights"
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +160,24 @@ class RunTables:
         tables = [read_candidates(self.folder.file(name), self.net.space) for name in names]
         contests = {n: [*dict.fromkeys(s for t in tables for s in t.contests[n])] for n in tables[0].limits}
         return Candidates(tables[0].limits, contests, {k: v for t in tables for k, v in t.accuracies.items()})
+
+    @cached_property
+    def evaluated(self) -> Mapping[SubNet, Estimate]:
+        """Accuracies that the run has evaluated on the validation set: single modifications, and candidates."""
+        found = read_json(self.folder.file("sensitivity.json"))
+        base, level, error = largest(self.net.space), float(found["accuracy"]), float(found["standard_error"])
+        known = {base: Estimate(level, "%", error, f"sensitivity.json: {EVALUATED}")}
+        for row in pd.read_csv(self.folder.file("sensitivity.csv")).to_dict("records"):
+            variable, drop = self.net.space[row["variable"]], float(row["accuracy_drop"])
+            choice = next(each for each in variable.choices if float(each) == float(row["choice"]))
+            own = math.hypot(error, float(row["standard_error"]))
+            subnet = base.transform(Modification(variable.name, choice))
+            known.setdefault(subnet, Estimate(level - drop, "%", own, f"sensitivity.csv: {EVALUATED}"))
+        tried = {subnet.id: subnet for contest in self.tried.contests.values() for subnet in contest}
+        for id_, subnet in tried.items():
+            each = self.tried.accuracies[id_]
+            known[subnet] = Estimate(each.accuracy, "%", each.standard_error, f"candidates.csv: {EVALUATED}")
+        return known
 
     @property
     def model(self) -> prediction.AccuracyModel | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         read_budgets,
         write_budgets,
     )
+    from autotailor.search.candidates import undominated
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
     from autotailor.search.config import SearchConfig
     from autotailor.search.constrained.constraint import Constraint, Solution
@@ -74,6 +75,7 @@ __all__ = [
     "read_limits",
     "search",
     "solve",
+    "undominated",
     "write_budgets",
 ]
 
@@ -114,6 +116,7 @@ _HOMES = {
     "read_forecast": "autotailor.search.robust.learning",
     "search": "autotailor.search.optimizer",
     "solve": "autotailor.search.constrained.solve",
+    "undominated": "autotailor.search.candidates",
     "write_budgets": "autotailor.search.budgets",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest
-from autotailor.ir.space.variable import Space
+from autotailor.ir.dimensions.dimension import RESOLUTION
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest, stack
+from autotailor.ir.space.variable import Modification, Space
 from autotailor.search.budgets import predicted_limit
-from autotailor.search.front import Front, Objectives
+from autotailor.search.front import Front, Objectives, non_dominated
 from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.forecast import LatencyForecast
 from autotailor.search.robust.whole import Timing
@@ -67,6 +70,29 @@ def candidates(
         chosen.append(least.to_array())
     chosen += _different(ranked, chosen, count - len(chosen))
     return [SubNet.from_array(objectives.space, row) for row in chosen]
+
+
+def trivial(space: Space) -> list[SubNet]:
+    """The largest SubNet at each resolution: the original network, and what a person tries before any search."""
+    whole = largest(space)
+    if RESOLUTION not in space.positions:
+        return [whole]
+    return list(
+        dict.fromkeys([whole, *(whole.transform(Modification(RESOLUTION, c)) for c in space[RESOLUTION].choices)])
+    )
+
+
+def undominated(cost: Metric, subnets: Sequence[SubNet], accuracy: npt.ArrayLike) -> list[SubNet]:
+    """The SubNets of which no other one is as accurate and costs as little, the cheapest first.
+
+    Args:
+        cost: predicts costs.
+        subnets: that are compared.
+        accuracy: of each SubNet ``[n]``, percent.
+    """
+    if not subnets:
+        return []
+    return [subnets[row] for row in non_dominated(cost.predict(stack(subnets)), np.asarray(accuracy))]
 
 
 def _different(ranked: IntArray, chosen: Sequence[IntArray], count: int) -> list[IntArray]:

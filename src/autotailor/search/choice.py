@@ -16,7 +16,7 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
 from autotailor.search.budgets import Budgets, budget_limits, budget_shares, forecasts
-from autotailor.search.candidates import Asked, safe_candidates
+from autotailor.search.candidates import Asked, safe_candidates, trivial
 from autotailor.search.config import SearchConfig
 from autotailor.search.cost import BUDGET_SHARE, COSTS, UPPER_SHARE, Cost
 from autotailor.search.errors import SearchError
@@ -80,34 +80,53 @@ def choose(
     config: SearchConfig,
     forecast: LatencyForecast = AS_PREDICTED,
     further: Further = MappingProxyType({}),
+    evaluated: Sequence[SubNet] = (),
 ) -> Choice:
     """The candidate of each budget with the highest posterior mean of accuracy; those of tighter budgets count, too.
+
+    Candidates are what the search offers, and whatever else meets the budget: the largest SubNet at each resolution,
+    which a person tries first, and what the run has evaluated. The table lists the best of the latter.
 
     Args:
         objectives: predicted accuracy and cost.
         front: of the search.
         budgets: see ``budget_limits``.
         measure: called once, with the candidates of all budgets.
-        config: number of candidates for each budget, and the seed of their draws.
+        config: number of candidates that the search offers for each budget, and the seed of their draws; as many of
+            the evaluated SubNets are listed at most.
         forecast: of measured costs; candidates meet their budgets with its confidence, see ``safe_candidates``.
         further: metrics that budgets limit beside the cost. Where no SubNet keeps the limits of such a budget, the
             nearest one that can be kept takes its place, with a warning.
+        evaluated: SubNets that the run has evaluated before, so that ``measure`` knows them.
 
     Raises:
         SearchError: a budget is invalid, or no SubNet costs so little.
     """
     asked = _asked(objectives, front, budgets, config, forecast, further)
     found = {each.name: safe_candidates(objectives, front, each, config.candidates, config.seed) for each in asked}
-    everyone = list(dict.fromkeys(subnet for subnets in found.values() for subnet in subnets))
-    cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in everyone}
+    known = dict.fromkeys([*trivial(objectives.space), *evaluated])
+    searched = dict.fromkeys(subnet for subnets in found.values() for subnet in subnets)
+    cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in [*searched, *known]}
+    also = {each.name: [subnet for subnet in known if each.is_met(subnet, cost[subnet])] for each in asked}
+    everyone = list(dict.fromkeys([*searched, *(subnet for subnets in also.values() for subnet in subnets)]))
     accuracies = measure(everyone)
+
+    def standing(subnet: SubNet) -> tuple[float, float]:
+        return accuracies[subnet.id].posterior, -cost[subnet]
 
     def best(each: Asked) -> SubNet:
         within = [subnet for subnet in everyone if each.is_met(subnet, cost[subnet])] or found[each.name]
-        return max(within, key=lambda subnet: (accuracies[subnet.id].posterior, -cost[subnet]))
+        return max(within, key=standing)
 
     chosen = {each.name: best(each) for each in asked}
-    listed = {name: list(dict.fromkeys([*subnets, chosen[name]])) for name, subnets in found.items()}
+    listed = {
+        name: list(
+            dict.fromkeys(
+                [*subnets, *sorted(also[name], key=standing, reverse=True)[: config.candidates], chosen[name]]
+            )
+        )
+        for name, subnets in found.items()
+    }
     shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}
     table = _table(objectives, asked, shares, listed, cost, forecast, accuracies, chosen)
     return Choice(chosen, with_limits(table, {each.name: each.limits for each in asked}, objectives.space))

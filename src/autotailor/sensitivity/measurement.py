@@ -18,10 +18,11 @@ from autotailor.compute.accelerator import resolve
 from autotailor.data.excerpt import share_of
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.subnet import SubNet, largest, stack
+from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.accuracy import Accuracy, DropError
+from autotailor.prediction.evaluations.chance import paired_errors, uncontradicted
 from autotailor.prediction.evaluations.outcome import Outcome
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.measured import Measured
@@ -154,8 +155,12 @@ def measure_accuracies(
     config: SensitivityConfig,
     journal: Path,
     model: AccuracyModel | None = None,
+    known: Outcomes | None = None,
 ) -> dict[str, Measured]:
     """Accuracy of whole SubNets on the validation set by SubNet id.
+
+    Posteriors do not contradict the measurements (``autotailor.prediction.evaluations.chance``): of any of these
+    SubNets, the one with the highest posterior was measured as clearly worse than none of them.
 
     Args:
         net: the trained SuperNet.
@@ -165,18 +170,42 @@ def measure_accuracies(
         journal: see ``evaluate``.
         model: what earlier evaluations have taught, perhaps on a part of the images; without it, the posterior is the
             measurement.
+        known: earlier evaluations on all images of the validation set, from which the model has learnt; they are not
+            evaluated again.
     """
     images, base = data.validation, largest(net.space)
+    found = dict({} if known is None else known.found)
     reference = [] if model is None else [base]
-    found = evaluate(net, data, images, dict.fromkeys([*reference, *subnets]), config, journal, "candidates")
-    alone = {subnet: Measured.alone(*accuracy(found[subnet.id].right, images.groups)) for subnet in subnets}
-    others = [subnet for subnet in subnets if subnet != base]
-    if model is not None and others:
-        after = model.updated(Outcomes.of(net.space, others, found, images.groups))
-        values, errors = after.predict(stack(others)), after.standard_errors(stack(others), same_images=True)
-        for subnet, value, error in zip(others, values, errors, strict=True):
-            alone[subnet] = replace(alone[subnet], posterior=float(value), posterior_error=float(error))
-    return {subnet.id: measured for subnet, measured in alone.items()}
+    fresh = [subnet for subnet in dict.fromkeys([*reference, *subnets]) if subnet.id not in found]
+    if fresh:
+        found |= evaluate(net, data, images, fresh, config, journal, "candidates")
+    measured = {s.id: Measured.alone(*accuracy(found[s.id].right, images.groups)) for s in subnets}
+    earlier = () if known is None else known.subnets
+    others = [subnet for subnet in dict.fromkeys([*earlier, *subnets]) if subnet != base]
+    if model is None or not others:
+        return measured
+    if later := [subnet for subnet in fresh if subnet != base]:
+        model = model.updated(Outcomes.of(net.space, later, found, images.groups))
+    posteriors = _posteriors(model, Outcomes.of(net.space, others, found, images.groups))
+    return {
+        id_: replace(each, posterior=posteriors[id_][0], posterior_error=posteriors[id_][1])
+        if id_ in posteriors
+        else each
+        for id_, each in measured.items()
+    }
+
+
+def _posteriors(model: AccuracyModel, outcomes: Outcomes) -> dict[str, tuple[float, float]]:
+    """Posterior of each SubNet's accuracy on the images of its outcome, percent, and its standard error, points."""
+    rows = outcomes.indices
+    right = np.concatenate([outcomes.reference.right[None], outcomes.right])
+    values, errors = 100.0 * right.mean(axis=1), paired_errors(right, outcomes.groups)
+    believed = np.concatenate([values[:1], model.predict(rows)])
+    posterior = uncontradicted(believed, values, errors, reference=0)[1:]
+    known = model.standard_errors(rows, same_images=True)
+    error = np.where(posterior == believed[1:], known, np.maximum(known, errors[1:, 0]))
+    found = zip(posterior.tolist(), error.tolist(), strict=True)
+    return {subnet.id: each for subnet, each in zip(outcomes.subnets, found, strict=True)}
 
 
 def evaluate(

@@ -12,10 +12,19 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from autotailor.reporting import FIGURES, ReportError, ReportInputs, answer, build_report, write_figure
+from autotailor.reporting import (
+    FIGURES,
+    ReportError,
+    ReportInputs,
+    accuracy_intervals,
+    answer,
+    build_report,
+    write_figure,
+)
 from autotailor.reporting.charts.front import front
 from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import KEYS, Tables
@@ -329,6 +338,47 @@ def test_a_broken_promise_of_the_latency_predictor_is_told(share: float, inputs:
     text = (tmp_path / "report.html").read_text()
     assert ("out of its promised range" in text) is (share == 1.0)
     assert ("The machine may be the cause: the anchor is 30.0% slower" in text) is (share == 1.0)
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("found", [82.9, 67.6])
+def test_a_broken_promise_of_the_accuracy_of_exports_is_told_with_a_remedy(
+    found: float, inputs: ReportInputs, tmp_path: Path
+) -> None:
+    """As in a run that promised 82.4 % and found 67.6 %."""
+    summary = pd.read_csv(inputs.summary)
+    row = summary["name"] == "budget_01"
+    summary.loc[row, ["accuracy_predicted", "accuracy_predicted_standard_error", "accuracy_inherited"]] = (
+        82.4,
+        1.5,
+        found,
+    )
+    summary.loc[summary["name"] == "budget_02", "accuracy_inherited"] = 91.0
+    summary.to_csv(inputs.summary, index=False)
+    build_report(inputs, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert ("is not what was promised" in text) is (found == 67.6)
+    assert ("Raise sensitivity.evaluations and search.evaluations" in text) is (found == 67.6)
+    assert text.count(" was predicted at ") == (found == 67.6)
+
+
+@pytest.mark.parametrize(
+    ("off", "names"),
+    [
+        ([0, 0, 0], []),
+        ([2.5, 0, 0], []),
+        ([2.5, -2.5, 0], ["a", "b"]),
+        ([0, 3.5, 0], ["b"]),
+        ([-2.5, 3.5, 1], ["a", "b"]),
+    ],
+    ids=str,
+)
+def test_one_export_in_ten_may_be_missed_and_none_by_far(off: list[float], names: list[str]) -> None:
+    table = pd.DataFrame(
+        {"accuracy_predicted": 80.0, "accuracy_inherited": 80.0 + 5 * np.array(off)}, index=list("abc")
+    )
+    table["accuracy_predicted_standard_error"], table["accuracy_standard_error"] = 3.0, 4.0
+    assert accuracy_intervals.broken(table) == names
 
 
 @pytest.mark.usefixtures("undrawn")

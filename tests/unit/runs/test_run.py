@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pandas as pd
 import pytest
 
 import autotailor
-from autotailor.ir.space.subnet import stack
+from autotailor.ir.space.subnet import sample_distinct, stack
+from autotailor.ir.space.variable import Modification
 from autotailor.profiling import fusion_rules
 from autotailor.profiling.networks.validation import NOT_MEASURED
 from autotailor.runs import Run
@@ -38,13 +40,27 @@ def test_latency_and_its_error_come_from_the_table_of_operators(run: Run) -> Non
 
 
 def test_accuracy_and_its_error_come_from_the_drops(run: Run) -> None:
-    subnet = run.subnets.find("budget_01")
+    subnet = next(each for each in sample_distinct(run.net.space, 50, Random(0)) if each not in run.evaluated)
     found = run.predict(subnet).predicted["accuracy"]
     rows = pd.read_csv(run.folder.file("sensitivity.csv")).set_index(["variable", "choice"])
     drops = [rows.loc[(name, choice)] for name, choice in subnet.assignment.items()]
     assert found.value == pytest.approx(95.0 - sum(drop["accuracy_drop"] for drop in drops))
     assert found.standard_error == pytest.approx(math.sqrt(0.4**2 + sum(d["standard_error"] ** 2 for d in drops)))
     assert (found.unit, found.source.partition(":")[0]) == ("%", "accuracy.json")
+
+
+def test_the_accuracy_of_an_evaluated_subnet_is_what_was_found_and_its_source_says_so(run: Run) -> None:
+    candidates = pd.read_csv(run.folder.file("candidates.csv"), dtype={"subnet": str}).iloc[0]
+    found = run.predict(candidates["subnet"]).predicted["accuracy"]
+    assert (found.value, found.standard_error) == (candidates["accuracy_validation"], candidates["standard_error"])
+    assert found.source.startswith("candidates.csv: evaluated on the validation set, with inherited weights; the pred")
+    rows = pd.read_csv(run.folder.file("sensitivity.csv"))
+    row = rows[(rows["accuracy_drop"] > 0) & ~rows["variable"].isin(["resolution"])].iloc[0]
+    alone = run.net.largest().transform(Modification(row["variable"], row["choice"]))
+    found = run.evaluated[alone]
+    if found.source.startswith("sensitivity.csv"):
+        assert found.value == pytest.approx(95.0 - row["accuracy_drop"])
+        assert found.standard_error == pytest.approx(math.hypot(0.4, row["standard_error"]))
 
 
 def test_an_exported_subnet_has_its_measurements_beside_the_predictions(run: Run) -> None:

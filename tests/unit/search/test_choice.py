@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from autotailor.ir.space.subnet import SubNet, canonical, largest, stack
+from autotailor.ir.space.subnet import SubNet, canonical, largest, sample_distinct, smallest, stack
 from autotailor.prediction import Measured
+from autotailor.prediction.evaluations.chance import CLEAR, paired_errors, uncontradicted
 from autotailor.search import (
     Front,
     LatencyForecast,
@@ -23,8 +26,10 @@ from autotailor.search import (
     exact_front,
     search,
 )
+from autotailor.search.candidates import trivial
 from autotailor.search.choice import columns, read_candidates
 from autotailor.search.cost import LATENCY
+from autotailor.statistics import accuracy_drop
 
 CONFIG = SearchConfig(population=20, generations=5, candidates=4, seed=1)
 
@@ -192,6 +197,72 @@ class _BadlyKnown:
 
     def predict(self, subnets: np.ndarray) -> np.ndarray:
         return np.where((np.array(subnets, ndmin=2) == self.row).all(axis=1), self.error, 0.0)
+
+
+def test_what_the_run_has_evaluated_is_chosen_where_it_meets_the_budget_and_is_better(
+    objectives: Objectives, front: Front, budgets: list[float], tmp_path: Path
+) -> None:
+    """The predictions know nothing of it: it is on no front, and no candidate of the search."""
+    drawn = sample_distinct(objectives.space, 200, np.random.default_rng(5))
+    offered = choose(objectives, front, budgets, _exactly(objectives), CONFIG).table["subnet"].tolist()
+    latency = dict(zip(drawn, objectives.cost.predict(stack(drawn)).tolist(), strict=True))
+    star = next(s for s in drawn if s.id not in offered and budgets[0] < latency[s] <= budgets[1])
+    choice = choose(objectives, front, budgets, Measurement(star), CONFIG, evaluated=drawn)
+    assert choice.subnets["budget_02"] == star
+    assert latency[choice.subnets["budget_01"]] <= budgets[0], "it does not meet the tighter budget"
+    choice.write(tmp_path / "candidates.csv")
+    contests = read_candidates(tmp_path / "candidates.csv", objectives.space).contests
+    assert star in contests["budget_02"], "it competes to be polished"
+    assert star not in contests["budget_01"]
+    new = set(choice.table.loc[choice.table["budget"] == "budget_02", "subnet"]) - set(offered)
+    assert len(new) <= CONFIG.candidates, "what is measured on the device stays few"
+
+
+def test_the_original_network_at_each_lower_resolution_competes_in_every_search(
+    objectives: Objectives, front: Front, budgets: list[float]
+) -> None:
+    plain = trivial(objectives.space)
+    assert {s.assignment["resolution"] for s in plain} == set(objectives.space["resolution"].choices)
+    assert all(sum(i != v.default for i, v in zip(s.indices, s.space, strict=True)) <= 1 for s in plain)
+    cheapest = min(plain, key=lambda subnet: float(objectives.cost.predict(subnet.to_array())[0]))
+    limit = 1.01 * float(objectives.cost.predict(cheapest.to_array())[0])
+    choice = choose(objectives, front, [limit], Measurement(cheapest), CONFIG)
+    assert choice.subnets == {"budget_01": cheapest}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1), st.sampled_from([20, 100, 1000]), st.floats(0.0, 30.0), st.floats(0.2, 1.0))
+def test_no_choice_is_below_the_best_evaluated_subnet_that_meets_the_budget_by_more_than_chance(
+    residual_space, objectives_of, seed: int, images: int, wrong: float, share: float
+) -> None:
+    """Random accuracies, and posteriors of a model that is wrong by any number of points."""
+    random = np.random.default_rng(seed)
+    objectives = objectives_of(residual_space(2, 2, 1), seed=seed % 7)
+    evaluated = sample_distinct(objectives.space, 25, random)
+    hard = random.normal(size=images)
+    answers: dict[str, np.ndarray] = {}
+
+    def measure(subnets: Sequence[SubNet]) -> dict[str, Measured]:
+        for subnet in subnets:
+            answers[subnet.id] = random.normal(1.0, 1.0) + hard + random.normal(0.0, 0.5, images) > 0
+        right = np.stack([answers[subnet.id] for subnet in subnets])
+        values = 100 * right.mean(axis=1)
+        errors = paired_errors(right, np.arange(images))
+        believed = values + random.normal(0.0, wrong, len(values))
+        found = uncontradicted(believed, values, errors).tolist()
+        return {
+            s.id: Measured(v, e, p, e) for s, v, e, p in zip(subnets, values.tolist(), errors[:, 0], found, strict=True)
+        }
+
+    whole = float(objectives.cost.predict(largest(objectives.space).to_array())[0])
+    front = Front.of(objectives, stack([*evaluated, smallest(objectives.space)]), "genetic")
+    limit = max(share * whole, float(front.cost[0]))
+    choice = choose(objectives, front, [limit], measure, replace(CONFIG, candidates=2), evaluated=evaluated)
+    (chosen,) = choice.subnets.values()
+    for subnet in evaluated:
+        if objectives.cost.predict(subnet.to_array())[0] <= limit:
+            drop, error = accuracy_drop(answers[subnet.id], answers[chosen.id], np.arange(images))
+            assert drop <= CLEAR * max(error, 100 / images) + 1e-9
 
 
 @pytest.mark.parametrize("text", ["", "budget,subnet\nbudget_01,abc\n", "no table"])

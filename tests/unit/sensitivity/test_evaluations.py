@@ -14,6 +14,7 @@ from autotailor import prediction, sensitivity
 from autotailor.accuracy import CalibrationConfig, side_by_side
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.prediction import Outcomes
+from autotailor.prediction.evaluations.chance import CLEAR, paired_errors
 from autotailor.sensitivity import SensitivityConfig, evaluations
 from autotailor.sensitivity.evaluations import singles
 
@@ -127,6 +128,27 @@ def test_evaluations_lead_through_files_to_posteriors_of_candidates(
     measured = [found[subnet.id] for subnet in candidates]
     np.testing.assert_allclose([(each.posterior, each.posterior_error) for each in measured], np.transpose(expected))
     assert all(each.posterior_error > 0 for each in measured)
+
+
+def test_what_is_known_is_not_evaluated_again_and_bounds_what_a_model_believes(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, data, asked = resnet_net, tiny_data.splits(), [resnet_net.largest(), *outcomes.subnets]
+    model = prediction.fit(outcomes, net.macs())
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("evaluated again")
+
+    monkeypatch.setattr(side_by_side.Evaluator, "_group", refuse)
+    monkeypatch.setattr(prediction.AccuracyModel, "predict", lambda _, rows: np.full(len(rows), 100.0))
+    found = sensitivity.measure_accuracies(net, data, asked, CONFIG, tmp_path / "j", model, outcomes)
+    right = np.concatenate([outcomes.reference.right[None], outcomes.right])
+    errors = paired_errors(right, outcomes.groups)[0]
+    measured = np.array([found[subnet.id].accuracy for subnet in asked])
+    posterior = np.array([found[subnet.id].posterior for subnet in asked])
+    np.testing.assert_allclose(measured, 100 * right.mean(axis=1))
+    assert (posterior <= measured + CLEAR * errors + 1e-9).all()
+    assert (posterior < 100.0).any()
 
 
 def test_a_part_of_the_images_is_enough(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:

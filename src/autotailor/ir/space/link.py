@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,49 @@ LOGIT = Link("logit", _percent, _log_odds)
 """The sum of terms is the logarithm of the odds, and the value is a share in percent."""
 
 
-def points_of_log_odds(percent: FloatArray) -> FloatArray:
-    """How fast percentages ``[n]`` rise with their log-odds, points for each unit of log-odds: ``[n]``."""
-    share = np.asarray(percent, dtype=np.float64) / 100.0
-    return np.asarray(100.0 * share * (1.0 - share), dtype=np.float64)
+ABOVE = "logit above "
+
+
+@cache
+def logit_above(floor: float) -> Link:
+    """The link of accuracies that no network falls below: floor + (100 - floor) times the share of the odds.
+
+    A network that only guesses is right by chance. Log-odds of such accuracies do not tell how bad it is.
+
+    Args:
+        floor: percent, from 0, where it is ``LOGIT``, to below 100.
+    """
+    if floor == 0.0:
+        return LOGIT
+    rest = 1.0 - floor / 100.0
+
+    def value(linear: FloatArray) -> FloatArray:
+        return np.asarray(floor + rest * _percent(linear), dtype=np.float64)
+
+    def linear(percent: FloatArray) -> FloatArray:
+        return _log_odds((np.asarray(percent, dtype=np.float64) - floor) / rest)
+
+    return Link(f"{ABOVE}{floor!r}", value, linear)
+
+
+def link_of(name: str) -> Link:
+    """The link of a name.
+
+    Raises:
+        KeyError: no link has this name.
+    """
+    if name.startswith(ABOVE):
+        return logit_above(float(name.removeprefix(ABOVE)))
+    return {link.name: link for link in (IDENTITY, LOGIT)}[name]
+
+
+def points_of_log_odds(percent: FloatArray, floor: float = 0.0) -> FloatArray:
+    """How fast percentages ``[n]`` rise with their log-odds, points for each unit of log-odds: ``[n]``.
+
+    Args:
+        percent: accuracies.
+        floor: of ``logit_above``, percent.
+    """
+    share, least = np.asarray(percent, dtype=np.float64) / 100.0, floor / 100.0
+    above = np.maximum(share - least, 0.0)
+    return np.asarray(100.0 * above * (1.0 - share) / (1.0 - least), dtype=np.float64)

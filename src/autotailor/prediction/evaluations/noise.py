@@ -5,6 +5,10 @@ right answers,
 
     z_i = (right_i - p) / (p (1 - p)),
 
+or, where guessing alone is right with the share c, and the log-odds are those of (p - c) / (1 - c),
+
+    z_i = (right_i - p) (1 - c) / ((p - c) (1 - p)),
+
 and for the logarithm of the mean loss, where m is the mean,
 
     z_i = loss_i / m - 1.
@@ -27,10 +31,22 @@ LEAST_LOSS = 1e-6
 """Nats; a smaller mean loss counts as this, because the logarithm of 0 is no number."""
 
 
-def log_odds(right: npt.ArrayLike, images: int) -> FloatArray:
-    """Log-odds of a right answer from numbers of right answers, with half an image added to either side."""
+def guessed(labels: npt.NDArray[np.int64]) -> float:
+    """Share of right answers of a network that guesses each class as often as it occurs among labels ``[images]``."""
+    return float(np.square(np.bincount(labels) / len(labels)).sum())
+
+
+def log_odds(right: npt.ArrayLike, images: int, floor: float = 0.0) -> FloatArray:
+    """Log-odds of a right answer from numbers of right answers, with half an image added to either side.
+
+    Args:
+        right: numbers of right answers.
+        images: number of images.
+        floor: share of right answers that guessing has; the log-odds are those of what is above it, of half an image
+            at the least.
+    """
     r = np.asarray(right, dtype=np.float64)
-    return np.asarray(np.log(r + 0.5) - np.log(images - r + 0.5), dtype=np.float64)
+    return np.asarray(np.log(np.maximum(r + 0.5 - floor * images, 0.5)) - np.log(images - r + 0.5), dtype=np.float64)
 
 
 def mean_loss(losses: npt.ArrayLike) -> FloatArray:
@@ -38,11 +54,20 @@ def mean_loss(losses: npt.ArrayLike) -> FloatArray:
     return np.maximum(np.mean(np.asarray(losses), axis=-1, dtype=np.float64), LEAST_LOSS)
 
 
-def of_answers(right: BoolArray) -> FloatArray:
-    """Effect z of each image on log-odds, from right answers ``[n, images]``: ``[n, images]``."""
+def of_answers(right: BoolArray, floor: float = 0.0, least: float = 0.0) -> FloatArray:
+    """Effect z of each image on log-odds, from right answers ``[n, images]``: ``[n, images]``.
+
+    Args:
+        right: answers.
+        floor: see ``log_odds``.
+        least: a smaller share of right answers p counts as this in the denominator.
+    """
     values = right.astype(np.float64)
-    share = (values.sum(axis=1, keepdims=True) + 0.5) / (values.shape[1] + 1)
-    return np.asarray((values - values.mean(axis=1, keepdims=True)) / (share * (1 - share)))
+    images = values.shape[1]
+    share = (values.sum(axis=1, keepdims=True) + 0.5) / (images + 1)
+    share = np.maximum(share, least)
+    above = np.maximum(share - floor, 0.5 / (images + 1))
+    return np.asarray((values - values.mean(axis=1, keepdims=True)) * ((1 - floor) / (above * (1 - share))))
 
 
 def of_losses(losses: npt.ArrayLike) -> FloatArray:

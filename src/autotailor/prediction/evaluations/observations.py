@@ -12,6 +12,9 @@ from autotailor.ir.space.subnet import IntArray, SubNet, largest
 from autotailor.ir.space.variable import Modification, Space
 from autotailor.prediction.errors import PredictionError
 
+LOOSE = 1e6
+"""Variance, in squared log-odds, that is added to the noise of numbers of which only an upper bound is known."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -46,6 +49,7 @@ class Observations:
         shared: variance of log-odds over draws of images that all SubNets have in common.
         level: the same of the log-odds themselves, which the largest SubNet has in common with all others.
         baseline: log-odds of the largest SubNet.
+        floor: share of right answers that guessing has; the log-odds are those of what is above it.
     """
 
     space: Space
@@ -55,6 +59,24 @@ class Observations:
     shared: float
     level: float
     baseline: float
+    floor: float = 0.0
+
+    @property
+    def is_loose(self) -> npt.NDArray[np.bool_]:
+        """Of which SubNets only an upper bound of the log-odds is known, and does not count in a fit ``[n]``."""
+        return np.asarray(self.parts[0].independent >= LOOSE)
+
+    def loosened(self, rows: npt.NDArray[np.bool_]) -> Observations:
+        """These observations, in which the log-odds of some SubNets ``[n]`` do not count in a fit."""
+        return self._with_noise(np.where(rows & ~self.is_loose, LOOSE, 0.0))
+
+    def tightened(self, rows: npt.NDArray[np.bool_]) -> Observations:
+        """The reverse of ``loosened``, for SubNets that a fit believes to be above their upper bounds."""
+        return self._with_noise(np.where(rows & self.is_loose, -LOOSE, 0.0))
+
+    def _with_noise(self, more: FloatArray) -> Observations:
+        parts = tuple(replace(part, independent=part.independent + more) for part in self.parts)
+        return replace(self, parts=parts)
 
     @property
     def log_odds(self) -> FloatArray:

@@ -23,6 +23,13 @@ prediction is made of the whole noise instead: the common component, which is no
 groups of SubNets have in common beside it. Those with the same resolution, for instance, fail at the same images. The
 ``CORRELATED`` largest components of the noise of all parts together are kept as effects on each value, and the variance
 of each value beside these.
+
+Guessing has a share c of right answers, about one over the number of classes. A SubNet that is no better says nothing
+of how bad it is: where half of its modifications ruin a network, the other half changes nothing any more. A model that
+takes such SubNets at their word concludes that modifications together cost little. So y are log-odds of what is above
+c, and of a SubNet within ``NEAR`` of the range from c to the largest SubNet, or ``UNSURE`` standard errors of c, only
+an upper bound of y is known, that of the end of this range (``Observations.loosened``). Where the largest SubNet itself
+is no better, c counts as 0.
 """
 
 from __future__ import annotations
@@ -44,6 +51,7 @@ from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outc
 
 LEAST_INDEPENDENT = 0.05  # share of a value's variance that it has for itself at the least
 LEAST_RANGE = 1e-6  # of scores from which a slope follows
+NEAR, UNSURE = 0.1, 3.0  # see above
 CORRELATED = 8  # components of noise that are kept as effects on each value
 
 
@@ -58,6 +66,7 @@ class Outcomes:
         losses: cross entropy of each SubNet for each image, nats, ``[n, images]``.
         reference: answers ``[images]`` and losses ``[images]`` of the largest SubNet.
         groups: base image of each image, ``[images]``.
+        floor: share of right answers that guessing has; 0 where the largest SubNet is no better.
     """
 
     space: Space
@@ -66,10 +75,16 @@ class Outcomes:
     losses: LossArray
     reference: Outcome
     groups: npt.NDArray[np.int64]
+    floor: float = 0.0
 
     @classmethod
     def of(
-        cls, space: Space, subnets: Sequence[SubNet], found: Mapping[str, Outcome], groups: npt.ArrayLike
+        cls,
+        space: Space,
+        subnets: Sequence[SubNet],
+        found: Mapping[str, Outcome],
+        groups: npt.ArrayLike,
+        chance: float = 0.0,
     ) -> Outcomes:
         """Outcomes of SubNets.
 
@@ -78,6 +93,7 @@ class Outcomes:
             subnets: any order, repetitions and the largest SubNet included.
             found: id of a SubNet to its answers and losses; holds the largest SubNet.
             groups: base image of each image ``[images]``.
+            chance: share of right answers that guessing has, see ``noise.guessed``.
 
         Raises:
             PredictionError: a SubNet or the largest one was not evaluated, or a number of images differs.
@@ -95,22 +111,46 @@ class Outcomes:
             )
         reference, *rest = evaluated
         right, losses = np.stack([each.right for each in rest]), np.stack([each.losses for each in rest])
-        return cls(space, tuple(others), right, losses, reference, np.asarray(groups))
+        group = np.asarray(groups)
+        is_guess = bool(reference.right.mean() <= chance + _unsure(chance, group))
+        return cls(space, tuple(others), right, losses, reference, group, 0.0 if is_guess else chance)
 
     @cached_property
     def indices(self) -> IntArray:
         """Choice indices ``[n, variables]``."""
         return stack(self.subnets)
 
+    @cached_property
+    def found(self) -> Mapping[str, Outcome]:
+        """Id of each SubNet, the largest one included, to its answers and losses."""
+        evaluated = zip(self.subnets, self.right, self.losses, strict=True)
+        others = {subnet.id: Outcome(right, losses) for subnet, right, losses in evaluated}
+        return {largest(self.space).id: self.reference, **others}
+
     @property
     def baseline(self) -> float:
         """Log-odds of the largest SubNet."""
-        return float(log_odds(self.reference.right.sum(), len(self.reference.right)))
+        return float(log_odds(self.reference.right.sum(), len(self.reference.right), self.floor))
 
     @cached_property
     def target(self) -> FloatArray:
         """Log-odds y against the largest SubNet ``[n]``."""
-        return np.asarray(log_odds(self.right.sum(axis=1), self.right.shape[1]) - self.baseline)
+        images = self.right.shape[1]
+        right = np.maximum(self.right.sum(axis=1), self._end_of_guesses * images)
+        return np.asarray(log_odds(right, images, self.floor) - self.baseline)
+
+    @cached_property
+    def is_guess(self) -> BoolArray:
+        """Whether each SubNet is too near to guessing to say how bad it is ``[n]``."""
+        return np.asarray(self.right.mean(axis=1) <= self._end_of_guesses) & (self.floor > 0.0)
+
+    @property
+    def _end_of_guesses(self) -> float:
+        """Share of right answers up to which a SubNet may be guessing; 0 without a floor."""
+        if self.floor == 0.0:
+            return 0.0
+        room = max(NEAR * (float(self.reference.right.mean()) - self.floor), _unsure(self.floor, self.groups))
+        return self.floor + room
 
     @cached_property
     def score(self) -> FloatArray:
@@ -119,11 +159,15 @@ class Outcomes:
 
     @cached_property
     def slope(self) -> float | None:
-        """Slope k of log-odds over scores by least squares; None where all SubNets have the same score."""
-        if np.ptp(self.score) < LEAST_RANGE:
+        """Slope k of log-odds over scores by least squares; None where all SubNets have the same score.
+
+        SubNets that guess are left out, since scores and log-odds end at different levels.
+        """
+        known = ~self.is_guess
+        if not known.any() or np.ptp(self.score[known]) < LEAST_RANGE:
             return None
-        away = self.score - self.score.mean()
-        return float(away @ self.target / (away @ away))
+        away = self.score[known] - self.score[known].mean()
+        return float(away @ self.target[known] / (away @ away))
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -138,7 +182,10 @@ class Outcomes:
     @property
     def level(self) -> float:
         """Variance that the log-odds of all SubNets have in common, the largest one included: mean over the SubNets."""
-        both = by_base(of_answers(np.concatenate([self.reference.right[None], self.right])), self.groups)
+        both = by_base(
+            of_answers(np.concatenate([self.reference.right[None], self.right]), self.floor, self._end_of_guesses),
+            self.groups,
+        )
         return float(np.mean(common(both @ both.T)))
 
     @property
@@ -171,14 +218,13 @@ class Outcomes:
             slope: of log-odds over scores, by which log-odds are divided into parts; None for log-odds in one part.
         """
         shared = float(np.mean(self.shared))
-        return Observations(self.space, self.indices, self._parts(slope), slope, shared, self.level, self.baseline)
+        parts = self._parts(slope)
+        found = Observations(self.space, self.indices, parts, slope, shared, self.level, self.baseline, self.floor)
+        return found.loosened(self.is_guess)
 
     def with_more(self, subnets: Sequence[SubNet], found: Mapping[str, Outcome]) -> Outcomes:
         """These outcomes and those of further SubNets on the same images."""
-        evaluated = zip(self.subnets, self.right, self.losses, strict=True)
-        known = {subnet.id: Outcome(right, losses) for subnet, right, losses in evaluated}
-        known[largest(self.space).id] = self.reference
-        return Outcomes.of(self.space, [*self.subnets, *subnets], {**found, **known}, self.groups)
+        return Outcomes.of(self.space, [*self.subnets, *subnets], {**found, **self.found}, self.groups, self.floor)
 
     def _parts(self, slope: float | None) -> tuple[Part, ...]:
         if slope is None:
@@ -195,12 +241,20 @@ class Outcomes:
     @cached_property
     def _of_log_odds(self) -> FloatArray:
         """Effects of base images on the log-odds ``[n, base images]``."""
-        return by_base(of_answers(self.right) - of_answers(self.reference.right[None]), self.groups)
+        right, reference = (
+            of_answers(each, self.floor, self._end_of_guesses) for each in (self.right, self.reference.right[None])
+        )
+        return by_base(right - reference, self.groups)
 
     @cached_property
     def _of_scores(self) -> FloatArray:
         """Effects of base images on the scores ``[n, base images]``."""
         return by_base(of_losses(self.reference.losses[None]) - of_losses(self.losses), self.groups)
+
+
+def _unsure(chance: float, groups: npt.NDArray[np.int64]) -> float:
+    """How far above guessing a share of right answers may be by chance."""
+    return float(UNSURE * np.sqrt(chance * (1.0 - chance) / len(np.unique(groups))))
 
 
 def _shared(covariance: FloatArray) -> FloatArray:

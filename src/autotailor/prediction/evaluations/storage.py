@@ -36,13 +36,14 @@ def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
         pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(temporary, index=False)
 
 
-def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike) -> Outcomes:
+def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance: float = 0.0) -> Outcomes:
     """Reads a file of ``write_outcomes``.
 
     Args:
         path: of the file.
         space: of the SubNets.
         groups: base image of each image on which the SubNets were evaluated.
+        chance: share of right answers that guessing has.
 
     Raises:
         PredictionError: the file holds no evaluations of this space on so many images.
@@ -59,4 +60,4 @@ def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike) -> Outc
         raise PredictionError(
             f"{path} holds no evaluations of this space ({error}); run the rule sensitivity"
         ) from error
-    return Outcomes.of(space, subnets, found, groups)
+    return Outcomes.of(space, subnets, found, groups, chance)
