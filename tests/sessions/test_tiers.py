@@ -90,3 +90,8 @@ def test_each_room_keeps_quick_tests() -> None:
     for room in [*rooms, *(ROOT / "tests" / name for name in beside)]:
         names = [path.relative_to(ROOT).as_posix() for path in room.rglob("test_*.py")]
         assert set(names) - LISTED.keys(), room
+
+
+def test_one_run_of_the_whole_workflow_is_quick() -> None:
+    whole = "tests/workflow/test_end_to_end.py"
+    assert not LISTED.keys() & {whole, f"{whole}::test_every_artifact_of_the_contract_is_there"}
