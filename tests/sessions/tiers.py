@@ -1,7 +1,7 @@
 """The quick tier: ``pytest --quick`` (``make test``) leaves out the tests that ``tests/slow.txt`` lists.
 
-With ``--changed`` (``make test CHANGED=1``) it leaves out only those that a change cannot break (``changes``). Where
-the change cannot be told, nothing is left out.
+A file that is named on the command line runs nevertheless. With ``--changed`` (``make test CHANGED=1``), only those are
+left out that a change cannot break (``changes``); where the change cannot be told, none is.
 """
 
 from __future__ import annotations
