@@ -1,6 +1,8 @@
 # make run    sets everything up, runs the pipeline, prints the front and where the report is
-# make test   sets everything up, runs the test suite
+# make test   sets everything up, runs the quick tests
 #
+# make test CHANGED=1                    and those of the slow ones that depend on what changed (tests/sessions/changes.py)
+# make test-all                          the whole suite but the sweeps
 # make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
 # make test-cluster                      runs through a Slurm of Debian that the tests start on this machine, half an hour
 #
@@ -32,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Threads of NumPy's matrices spin while they wait for each other, which slows down whatever runs beside them.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: run setup test test-full test-cluster test-tracking lint format docs ui report compare lock clean runner serve
+.PHONY: run setup test test-all test-full test-cluster test-tracking lint format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -48,13 +50,23 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
 
+PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+SUITE := -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+
+# The quick tests; tests/slow.txt lists what is left out. CHANGED=COMMIT compares with a commit; 1 is the landed state.
+CHANGED ?=
 test: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) $(SUITE) --quick $(if $(CHANGED),--changed=$(CHANGED))
+
+# Where it passes without local changes, it notes the commit for `make test CHANGED=1`.
+test-all: setup
+	$(PYTEST) $(SUITE)
+	@test -n "$$(git status --porcelain 2>&1)" || git rev-parse HEAD > tests/passed.txt
 
 # Killed or interrupted, it goes on behind what passed; changed code begins anew (tests/sessions/resume.py).
 PART ?=
 test-full: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "" --resume $(PART)
+	$(PYTEST) $(SUITE) -m "" --resume $(PART)
 
 # Debian's Slurm. Its services are not used: the tests start servers of their own, and stop them (tests/cluster/servers.py).
 SLURM := slurmctld slurmd slurm-client munge
@@ -62,7 +74,7 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 test-cluster: setup
 	@dpkg -s $(SLURM) >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SLURM) >/dev/null; }
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m cluster $(or $(PART),tests/cluster)
+	$(PYTEST) -m cluster $(or $(PART),tests/cluster)
 
 # MLflow as people use it: pipelines on an MLflow server with PostgreSQL as its store, and MLflow's pages in Chromium. Missing
 # Debian packages are installed. The screenshots lie in build/mlflow-pages.
@@ -70,8 +82,7 @@ test-tracking: setup
 	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v chromium; } > /dev/null 2>&1 \
 		|| { $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql chromium >/dev/null; }
-	PATH="$(CURDIR)/$(BIN):$$PATH" AUTOTAILOR_SCREENSHOTS="$(CURDIR)/build/mlflow-pages" \
-		$(BIN)/python -m pytest -m server tests/tracking
+	AUTOTAILOR_SCREENSHOTS="$(CURDIR)/build/mlflow-pages" $(PYTEST) -m server tests/tracking
 
 lint: setup
 	$(BIN)/ruff check .

@@ -7,16 +7,18 @@ import torch
 
 import autotailor
 import networks
-from sessions import resume, skips
+from sessions import resume, skips, tiers
 
 torch.set_num_threads(1)  # test files run side by side
 
 
-pytest_addoption = resume.add_option
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for add_option in (resume.add_option, tiers.add_option):
+        add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for plugin in (resume, skips):
+    for plugin in (resume, skips, tiers):
         config.pluginmanager.register(plugin)
 
 

@@ -165,7 +165,7 @@ def test_subnets_that_differ_are_no_jump_and_a_rate_that_explodes_is_one(
         finetuning.finetune(plain_net, tiny, config, tmp_path / "sound")
     assert "jumped" not in caplog.text
     rate = loop.learning_rate
-    monkeypatch.setattr(loop, "learning_rate", lambda c, step, all_: 0.3 if step == 80 else rate(c, step, all_))
+    monkeypatch.setattr(loop, "learning_rate", lambda c, step, all_: 3.0 if step == 80 else rate(c, step, all_))
     with caplog.at_level(logging.WARNING):
         finetuning.finetune(plain_net, tiny, config, tmp_path / "exploding")
     jumps = [line for line in caplog.messages if "jumped" in line]
