@@ -21,6 +21,7 @@ import tiny_data
 from autotailor import config
 from autotailor.data import Preparation, resize
 from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.pictures.reading import read_picture
 from autotailor.data.pictures.stream import centre
 from autotailor.export import Deployable, export, polished
 from autotailor.profiling import DeviceConfig, open_runtime
@@ -86,6 +87,42 @@ def configuration(*overrides: str) -> dict[str, Any]:
 def programs(folder: Path, language: str) -> list[str]:
     """The programs of a card, as they are written."""
     return re.findall(rf"^```{language}\n(.*?)^```$", (folder / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+
+
+def transparent(colours: Image.Image) -> Image.Image:
+    """The picture with an upper half that is transparent, and black where it is."""
+    pixels = np.asarray(colours.convert("RGBA")).copy()
+    pixels[: len(pixels) // 2] = 0
+    return Image.fromarray(pixels)
+
+
+def save(kind: str, picture: Path) -> None:
+    """Puts a picture of some kind in the place of one in RGB."""
+    colours = Image.open(picture).convert("RGB")
+    colours.load()
+    if kind == "palette":
+        paletted = colours.quantize(16)
+        paletted.save(picture, transparency=int(np.asarray(paletted)[0, 0]))
+    elif kind == "sixteen bits":
+        deep = np.asarray(colours.convert("L")).astype(np.uint16) * 256 + 3
+        Image.fromarray(deep).save(picture)
+    elif kind == "turned":
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        colours.save(picture, exif=exif)
+    else:
+        {"alpha": transparent, "grey": lambda image: image.convert("L")}[kind](colours).save(picture)
+
+
+@pytest.mark.parametrize("kind", ["alpha", "palette", "sixteen bits", "grey", "turned"])
+def test_the_cards_program_reads_a_picture_as_the_run_does(kind: str, folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "picture.png", tmp_path / "picture.png")
+    save(kind, tmp_path / "picture.png")
+    names: dict[str, Any] = {}
+    exec(compile(programs(folder, "python")[0], "prepare.py", "exec"), names)
+    found = names["opened"](tmp_path / "picture.png")
+    wanted = read_picture((tmp_path / "picture.png").read_bytes())
+    assert np.array_equal(np.asarray(found), np.asarray(wanted))
 
 
 def expected(network: Deployable, folder: Path) -> Any:
