@@ -197,10 +197,12 @@ def test_predicted_accuracies_have_the_errors_of_the_model(results: Path) -> Non
     run = autotailor.open_run(results / DEVICE)
     summary = run.summary.set_index("name").drop(index="original")
     for name, row in summary.iterrows():
-        found = run.predict(str(name)).predicted["accuracy"]
+        answer = run.predict(str(name))
+        found = run.metrics["accuracy"].estimate(answer.subnet)
         assert found.standard_error == pytest.approx(row["accuracy_predicted_standard_error"])
         assert found.standard_error > 0
         assert "learnt from evaluated SubNets" in found.source
+        assert "evaluated on the validation set" in answer.predicted["accuracy"].source
 
 
 def test_every_rule_has_a_run_in_the_store(finished: Path) -> None:
