@@ -39,7 +39,7 @@ from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
-from autotailor.ir.execution.slices import SliceGradient
+from autotailor.ir.execution.modules.slices import SliceGradient
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.supernet import SuperNet
 

@@ -65,6 +65,10 @@ REFUSED = {
         f"{STEM}  m = ReduceMax <keepdims = 1> (c, batch)  t = Add (c, m)  {HEAD}",
         "depends on the rest of the batch",
     ),
+    "a result that a little of all images goes into": (
+        f"{STEM}  m = ReduceMean <keepdims = 1> (c, batch)  l = Mul (m, thousandth)  t = Sub (c, l)  {HEAD}",
+        "depends on the rest of the batch",
+    ),
     "an operator for one image only": (
         f"{STEM}  g = GlobalAveragePool (c)  k = Reshape (g, each)  t = Conv <group = 4> (c, k)  {HEAD}",
         "can be executed for one image only",
@@ -72,7 +76,7 @@ REFUSED = {
 }
 CONSTANTS = {
     "seven": rng.standard_normal((4, 7, 1, 1)).astype(np.float32), "half": 0.5, "last": [1], "first": [[0]],
-    "negative": -1 - np.abs(FC), "batch": [0], "each": [4, 1, 1, 1],
+    "thousandth": 0.001, "negative": -1 - np.abs(FC), "batch": [0], "each": [4, 1, 1, 1],
 }  # fmt: skip
 
 

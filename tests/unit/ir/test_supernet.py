@@ -95,7 +95,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     [
         (torch.zeros(3), "holds something else"),
         ({"conv.weight": torch.zeros(3)}, "holds something else"),
-        ({"schema_version": 2}, "schema version 2, this autotailor reads 1"),
+        ({"schema_version": 3}, "schema version 3, this autotailor reads 2"),
         ({"schema_version": 1}, "not what autotailor writes"),
         (
             {"schema_version": 1, "graph": None, "weights": {}, "space": None, "sorting": {}},

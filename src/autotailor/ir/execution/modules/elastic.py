@@ -22,7 +22,7 @@ from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.partial_gradients import PartialGradients
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics, unbias
 from autotailor.ir.execution.schedule import PreparedSubNet
-from autotailor.ir.execution.slices import SliceGradient, Slices
+from autotailor.ir.execution.modules.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
 from autotailor.ir.execution.weight_plan import take_tensor
 from autotailor.ir.graph import Node
