@@ -93,9 +93,36 @@ def adopt(graph: Graph, statistics: Mapping[str, tuple[Array, Array]], *, every:
         gain, shift, old_mean, old_variance = (graph.weights[name].astype(np.float64) for name in node.inputs[1:])
         epsilon = node.get("epsilon", EPSILON)
         scale = gain / np.sqrt(old_variance + epsilon)
+        writer = _unfolded(graph, node) if every else None
+        if writer is not None:
+            size = np.sqrt(variance + epsilon)
+            weights.update(_divided(graph, writer, size))
+            mean, old_mean, variance, scale = mean / size, old_mean / size, variance / size**2, scale * size
         vectors = (scale * np.sqrt(variance + epsilon), shift + scale * (mean - old_mean), mean, variance)
         weights.update({n: v.astype(np.float32) for n, v in zip(node.inputs[1:], vectors, strict=True)})
     return graph.with_weights(weights)
+
+
+def _unfolded(graph: Graph, node: Node) -> Node | None:
+    """The convolution whose weight a BatchNorm was folded into, where its outputs can be scaled; else None."""
+    writer = graph.producers.get(node.inputs[0])
+    if writer is None or writer.kind != "Conv" or not _is_placeholder(node, graph):
+        return None
+    uses = Counter(name for each in graph.nodes for name in each.inputs)
+    own = [name for name in writer.inputs[1:] if name]
+    is_alone = uses[writer.outputs[0]] == 1 and all(name in graph.weights and uses[name] == 1 for name in own)
+    return writer if is_alone else None
+
+
+def _divided(graph: Graph, writer: Node, size: Array) -> dict[str, Array]:
+    """Weight and bias of a convolution whose outputs are divided by ``size`` ``[c]``.
+
+    A folded weight has the sizes of the channels in it, of which some are a thousand times as large as others. One
+    learning rate serves all channels where the size is the BatchNorm's gain, as it was in training.
+    """
+    weight, *bias = (graph.weights[name].astype(np.float64) for name in writer.inputs[1:] if name)
+    parts = (weight / size.reshape(-1, *(1,) * (weight.ndim - 1)), *(each / size for each in bias))
+    return {n: part.astype(np.float32) for n, part in zip(writer.inputs[1:], parts, strict=False)}
 
 
 def normalisations(graph: Graph) -> tuple[Node, ...]:

@@ -20,9 +20,9 @@ from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.active_weights import plan_active
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.partial_gradients import PartialGradients
+from autotailor.ir.execution.modules.slices import SliceGradient, Slices
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics, unbias
 from autotailor.ir.execution.schedule import PreparedSubNet
-from autotailor.ir.execution.modules.slices import SliceGradient, Slices
 from autotailor.ir.execution.slicing import specialise
 from autotailor.ir.execution.weight_plan import take_tensor
 from autotailor.ir.graph import Node
