@@ -43,8 +43,11 @@ def test_a_branch_on_the_values_of_the_image_is_refused(branch: Callable[[Tensor
 
 def test_the_remedy_is_accepted() -> None:
     torch.manual_seed(0)
-    network = Trunk(lambda x: torch.where(x.mean() < 0.2, x, -x)).eval()
+    network = Trunk(lambda x: torch.where(x.mean((1, 2, 3), keepdim=True) < 0.2, x, -x)).eval()
     assert autotailor.compile(network, resolution=16).num_classes == 5
+    of_the_batch = Trunk(lambda x: torch.where(x.mean() < 0.2, x, -x)).eval()
+    with pytest.raises(GraphError, match="depends on the rest of the batch"):
+        autotailor.compile(of_the_batch, resolution=16)
 
 
 def refuses_large_values(x: Tensor) -> Tensor:
