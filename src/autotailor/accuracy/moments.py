@@ -111,7 +111,6 @@ def _divergences(
         module = net.recalibrated(share).module(logits=True).eval().to(device)
         total = 0.0
         for subnet in subnets:
-            module.activate(subnet)
             statistics = calibrator.statistics(module, subnet)
             total += divergence(answers(module, subnet, images, statistics), wanted)
         found[share] = total / len(subnets)

@@ -95,16 +95,14 @@ def _mixes_images(module: GraphModule, images: Tensor, batch: Tensor) -> bool:
     cannot be computed in double precision, for instance because they cast to single precision.
     """
     with torch.inference_mode():
-        singles = torch.cat([module(image[None]) for image in images])
-        if _differ(batch, singles):
-            return True
-        exact = copy.deepcopy(module).double()
         try:
-            batch = exact(images.double())
-            singles = torch.cat([exact(image[None]) for image in images.double()])
+            exact, double = copy.deepcopy(module).double(), images.double()
+            found = exact(double)
+            if found.dtype == torch.float64:
+                return _differ(found, torch.cat([exact(image[None]) for image in double]), EXACT)
         except Exception:  # operators refuse double precision with errors of many kinds
-            return False
-    return batch.dtype == torch.float64 and _differ(batch, singles, EXACT)
+            logger.debug("network %s cannot be computed in double precision", module.graph.name, exc_info=True)
+        return _differ(batch, torch.cat([module(image[None]) for image in images]))
 
 
 def check_resolution(net: SuperNet, source: Callable[[Tensor], Tensor]) -> None:

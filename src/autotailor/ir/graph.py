@@ -6,6 +6,7 @@ attribute of the operator's node; every other constant is a weight. Names of ten
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -97,6 +98,11 @@ class Graph:
     def producers(self) -> dict[str, Node]:
         """Tensor name to the node that writes the tensor."""
         return {name: node for node in self.nodes for name in node.outputs}
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """Tensor or weight name to the number of inputs that name it."""
+        return Counter(name for node in self.nodes for name in node.inputs)
 
     @cached_property
     def post_dominators(self) -> dict[str, str]:

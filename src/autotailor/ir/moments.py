@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -35,6 +34,8 @@ from autotailor.ir.propagation import Propagation
 Array = npt.NDArray[Any]
 Matrix = npt.NDArray[np.float32]
 
+MIXING = ("Conv", "Gemm", "MatMul")
+"""Kinds of operators whose second input may be a weight that mixes channels."""
 WIDEST = 4096
 """Channels of an activation up to which moments are kept: 64 MiB. Readers of wider ones are sliced as they stand."""
 CACHED_BYTES = 256 * 2**20
@@ -69,21 +70,17 @@ def find_readers(graph: Graph, propagation: Propagation) -> dict[str, Reader]:
     A weight that several operators read is left out: it would have to answer for all of them.
     """
     static = {part.node for part in propagation.static}
-    uses: dict[str, int] = {}
-    for node in graph.nodes:
-        for name in node.inputs:
-            uses[name] = uses.get(name, 0) + 1
     found = (_reader(node, graph) for node in graph.nodes if node.name not in static)
     dimensions = propagation.dimensions
     return {
         reader.weight: reader
         for reader in found
-        if reader is not None and uses[reader.weight] == 1 and _may_change(reader, dimensions[reader.weight])
+        if reader is not None and graph.uses[reader.weight] == 1 and _may_change(reader, dimensions[reader.weight])
     }
 
 
 def _reader(node: Node, graph: Graph) -> Reader | None:
-    if node.kind not in ("Conv", "Gemm", "MatMul") or node.inputs[1] not in graph.weights:
+    if node.kind not in MIXING or node.inputs[1] not in graph.weights:
         return None
     tensor, weight = node.inputs[:2]
     shape, rank = graph.weights[weight].shape, len(graph.shapes.get(tensor, ()))
@@ -91,12 +88,17 @@ def _reader(node: Node, graph: Graph) -> Reader | None:
         return None
     if node.kind == "Conv":
         if node.get("group", 1) == 1:
-            return Reader(weight, tensor, 1, 1)
+            return Reader(weight, tensor, reading_axis(node), 1)
         is_plain = len(shape) == 4 and shape[1] == 1 and shape[0] == node.get("group", 1)
         return Reader(weight, tensor, 0, 1, node) if is_plain else None
     if node.kind == "MatMul" and len(shape) != 2:
         return None
-    return Reader(weight, tensor, 1 if node.get("transB", 0) else 0, rank - 1)
+    return Reader(weight, tensor, reading_axis(node), rank - 1)
+
+
+def reading_axis(node: Node) -> int:
+    """The axis of the weight of a node of a kind in ``MIXING`` along which the node reads its input."""
+    return 1 if node.kind == "Conv" or node.get("transB", 0) else 0
 
 
 def _may_change(reader: Reader, axes: tuple[Dimension, ...]) -> bool:
@@ -155,29 +157,34 @@ class Moments:
         solved: Array = np.linalg.solve(part + s * np.eye(len(kept)), rows + s * own)
         return solved.astype(np.float32)
 
-    def sorted(self, graph: Graph, propagation: Propagation, orders: Mapping[Atom, Indices]) -> Moments:
-        """The moments behind a permutation of channels."""
-        readers = find_readers(graph, propagation).values()
-        orders_of = {
-            reader.weight: _order(propagation.dimensions[reader.weight][reader.axis], orders) for reader in readers
-        }
+    def sorted(self, readers: Iterable[Reader], propagation: Propagation, orders: Mapping[Atom, Indices]) -> Moments:
+        """The moments behind a permutation of channels.
+
+        Args:
+            readers: of the network, see ``find_readers``.
+            propagation: of the network.
+            orders: of the channels of each atom.
+        """
         channels, taps = dict(self.channels), dict(self.taps)
         for reader in readers:
-            order = orders_of[reader.weight]
+            axis = propagation.dimensions[reader.weight][reader.axis]
+            order = axis.indices(lambda atom: atom.meta, orders)
             if reader.tensor in self.channels and reader.depthwise is None:
                 channels[reader.tensor] = self.channels[reader.tensor][np.ix_(order, order)]
             elif reader.weight in self.taps:
                 taps[reader.weight] = self.taps[reader.weight][order]
         return replace(self, channels=channels, taps=taps, _known=_Cache())
 
-    @cached_property
+    @property
     def size(self) -> int:
         """Bytes that the moments take in a file."""
-        return sum(packed.nbytes for packed in self._packed().values())
+        every = (*self.channels.values(), *self.taps.values())
+        return sum(each.nbytes * (each.shape[-1] + 1) // (2 * each.shape[-1]) for each in every)
 
     def describe(self) -> dict[str, Any]:
         """Plain data and tensors, for saving; matrices are symmetric, and one half is kept."""
-        tensors = {name: torch.from_numpy(packed) for name, packed in self._packed().items()}
+        every = {**self.channels, **self.taps}
+        tensors = {name: torch.from_numpy(_packed(matrix)) for name, matrix in every.items()}
         return {"matrices": tensors, "taps": list(self.taps), "samples": dict(self.samples), "ridge": self.ridge}
 
     @classmethod
@@ -186,13 +193,6 @@ class Moments:
         whole = {name: _unpacked(tensor.numpy()) for name, tensor in data["matrices"].items()}
         taps = {name: whole.pop(name) for name in data["taps"]}
         return cls(whole, taps, dict(data["samples"]), data["ridge"])
-
-    def _packed(self) -> dict[str, Matrix]:
-        return {name: _packed(matrix) for name, matrix in (*self.channels.items(), *self.taps.items())}
-
-
-def _order(axis: Dimension, orders: Mapping[Atom, Indices]) -> Indices:
-    return axis.indices(lambda atom: atom.meta, orders)
 
 
 def _packed(matrix: Matrix) -> Matrix:
@@ -219,13 +219,13 @@ class _Cache:
         self._bytes = 0
         self._lock = Lock()
 
-    def get(self, key: tuple[str, bytes], solve: Any) -> Matrix:
+    def get(self, key: tuple[str, bytes], solve: Callable[[], Matrix]) -> Matrix:
         """The solution of a key, which is computed where it is not known."""
         with self._lock:
             if key in self._arrays:
                 self._arrays.move_to_end(key)
                 return self._arrays[key]
-        found: Matrix = solve()
+        found = solve()
         with self._lock:
             if key not in self._arrays:
                 self._arrays[key] = found

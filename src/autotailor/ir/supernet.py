@@ -235,7 +235,7 @@ class SuperNet:
         result = replace(self.with_weights(weights), sorting=sorting)
         if self.elastic.moments is None:
             return result
-        return result.with_moments(self.elastic.moments.sorted(self.graph, self.propagation, orders))
+        return result.with_moments(self.elastic.moments.sorted(self.elastic.readers.values(), self.propagation, orders))
 
     def with_moments(self, moments: Moments | None) -> SuperNet:
         """The same SuperNet whose slices follow from moments in closed form (``ir/moments.py``); None: they do not."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from autotailor.ir.dimensions.dimension import Indices
 from autotailor.ir.execution.active_weights import plan_active
-from autotailor.ir.execution.weight_plan import Mixture, Taps, WeightPlan, take_array
+from autotailor.ir.execution.weight_plan import Mixing, WeightPlan, take_array
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.recording import Recorded
@@ -101,15 +101,13 @@ class Candidate:
             yield axes, self.value.transpose(axes)
 
 
-def plan_member(net: SuperNet, subnet: SubNet, pieces: Sequence[Recorded]) -> tuple[Planned, ...]:
+def plan_member(candidates: Sequence[Candidate], pieces: Sequence[Recorded]) -> tuple[Planned, ...]:
     """The plan of a SubNet with the SuperNet's weights.
 
     Args:
-        net: the SuperNet.
-        subnet: the SubNet.
+        candidates: see ``candidates_of``.
         pieces: of its exported ``.bin``.
     """
-    candidates = candidates_of(net, subnet)
     return tuple(_planned(piece, candidates) for piece in pieces)
 
 
@@ -126,15 +124,14 @@ def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
         weight = elastic.graph.weights.get(name)
         if weight is None or weight.dtype != np.float32 or not weight.ndim:
             continue
-        plan = plan_active(elastic, name, sizes)
-        if any(isinstance(part, Mixture | Taps) for part in plan):
+        plan, solved = plan_active(elastic, name, sizes), None
+        if any(isinstance(part, Mixing) for part in plan):
             if elastic.moments is None or name not in elastic.readers:
                 continue
-            mixed = tuple(part if isinstance(part, Mixture | Taps) else None for part in plan)
-            plan = tuple(None if isinstance(part, Mixture | Taps) else part for part in plan)
-            weight, name = (solved := take_array(weight, mixed)), f"{name} {_choice(mixed)}"
-        else:
-            solved = None
+            mixed = tuple(part if isinstance(part, Mixing) else None for part in plan)
+            plan = tuple(None if isinstance(part, Mixing) else part for part in plan)
+            weight = solved = take_array(weight, mixed)
+            name = f"{name} {_choice(mixed)}"
         whole = [np.arange(size) for size in weight.shape]
         take = tuple(axis if part is None else part.of_array(axis, 0) for axis, part in zip(whole, plan, strict=True))
         found.append(Candidate(name, take, np.ascontiguousarray(take_array(weight, plan)), solved))
@@ -143,17 +140,8 @@ def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
 
 def _choice(plan: WeightPlan) -> str:
     """What tells the mixtures of a plan from those of other choices."""
-    mixtures = [part.matrix for part in plan if isinstance(part, Mixture)]
-    mixtures += [part.matrices for part in plan if isinstance(part, Taps)]
-    return hashlib.sha256(b"".join(matrix.tobytes() for matrix in mixtures)).hexdigest()[:12]
-
-
-def tensors_of(net: SuperNet, subnets: Iterable[SubNet]) -> dict[str, Array]:
-    """The tensors that candidates of SubNets name: those of the SuperNet, and those in closed form."""
-    found = dict(net.graph.weights)
-    for subnet in subnets:
-        found.update({each.tensor: each.solved for each in candidates_of(net, subnet) if each.solved is not None})
-    return found
+    mixtures = b"".join(part.matrix.tobytes() for part in plan if isinstance(part, Mixing))
+    return hashlib.sha256(mixtures).hexdigest()[:12]
 
 
 def _planned(piece: Recorded, candidates: Sequence[Candidate]) -> Planned:

@@ -15,7 +15,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.pool.classes import Split
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.layout import lay_out
-from autotailor.pool.plan import plan_member, tensors_of
+from autotailor.pool.plan import candidates_of, plan_member
 from autotailor.pool.recording import record_pieces
 from autotailor.pool.replacing import replaced
 from autotailor.pool.shared import Shared
@@ -106,10 +106,11 @@ def write_pool(
     named = {f"member_{number:02}": each for number, each in enumerate(ordered)}
     exported = {name: own for name, (own, _) in named.items()}
     shared = Shared(origin.precision)
-    plans = {
-        name: plan_member(net, own.subnet, record_pieces(own.param, own.weights)) for name, own in exported.items()
-    }
-    tensors = tensors_of(net, [own.subnet for own in exported.values()])
+    plans, tensors = {}, dict(net.graph.weights)
+    for name, own in exported.items():
+        candidates = candidates_of(net, own.subnet)
+        plans[name] = plan_member(candidates, record_pieces(own.param, own.weights))
+        tensors |= {each.tensor: each.solved for each in candidates if each.solved is not None}
     pieces = lay_out(plans, tensors, shared)
     with replaced(folder) as temporary:
         (temporary / MEMBERS).mkdir(parents=True)

@@ -114,17 +114,16 @@ def choose(
     def standing(subnet: SubNet) -> tuple[float, float]:
         return accuracies[subnet.id].posterior, -cost[subnet]
 
+    def ranked(subnets: Sequence[SubNet]) -> list[SubNet]:
+        return sorted(subnets, key=standing, reverse=True)
+
     def best(each: Asked) -> SubNet:
         within = [subnet for subnet in everyone if each.is_met(subnet, cost[subnet])] or found[each.name]
         return max(within, key=standing)
 
     chosen = {each.name: best(each) for each in asked}
     listed = {
-        name: list(
-            dict.fromkeys(
-                [*subnets, *sorted(also[name], key=standing, reverse=True)[: config.candidates], chosen[name]]
-            )
-        )
+        name: list(dict.fromkeys([*subnets, *ranked(also[name])[: config.candidates], chosen[name]]))
         for name, subnets in found.items()
     }
     shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}

@@ -25,14 +25,13 @@ from autotailor.data.splits import DataSplits
 from autotailor.finetuning.polishing.config import CHECKED, PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training.watch import Accuracies, Watch
+from autotailor.prediction.evaluations.chance import CLEAR
 from autotailor.prediction.evaluations.outcome import Outcome
 from autotailor.statistics import clustered_mean
 
 logger = logging.getLogger(__name__)
 FREE = 0.25
 """Share of a training that decides nothing."""
-CLEAR = 2.0
-"""Standard errors by which a loss is higher beyond chance."""
 
 
 class Beginning:

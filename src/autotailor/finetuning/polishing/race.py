@@ -46,6 +46,7 @@ from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.prediction.evaluations.chance import CLEAR
 from autotailor.statistics import accuracy
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ Weights = Mapping[str, npt.NDArray[Any]]
 CANDIDATES = Purpose("polish", "polish.joint", "candidates", "polish.joint")
 JOINT = "joint"
 """What the names of its metrics begin with."""
-CLEAR = 2.0
-"""Standard errors by which a loss of accuracy is more than noise."""
 COLUMNS = ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error")
 
 

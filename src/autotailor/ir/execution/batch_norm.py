@@ -24,7 +24,6 @@ pictures then changes nothing, where the statistics of a large data set would be
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -108,9 +107,7 @@ def _unfolded(graph: Graph, node: Node) -> Node | None:
     writer = graph.producers.get(node.inputs[0])
     if writer is None or writer.kind != "Conv" or not _is_placeholder(node, graph):
         return None
-    uses = Counter(name for each in graph.nodes for name in each.inputs)
-    own = [name for name in writer.inputs[1:] if name]
-    is_alone = uses[writer.outputs[0]] == 1 and all(name in graph.weights and uses[name] == 1 for name in own)
+    is_alone = graph.uses[writer.outputs[0]] == 1 and _has_own(writer, graph)
     return writer if is_alone else None
 
 
@@ -127,12 +124,12 @@ def _divided(graph: Graph, writer: Node, size: Array) -> dict[str, Array]:
 
 def normalisations(graph: Graph) -> tuple[Node, ...]:
     """BatchNorm nodes whose four vectors are weights of their own."""
-    uses = Counter(name for node in graph.nodes for name in node.inputs)
-    return tuple(
-        node
-        for node in graph.nodes
-        if node.kind == KIND and all(name in graph.weights and uses[name] == 1 for name in node.inputs[1:])
-    )
+    return tuple(node for node in graph.nodes if node.kind == KIND and _has_own(node, graph))
+
+
+def _has_own(node: Node, graph: Graph) -> bool:
+    """Whether all inputs of a node but the first are weights that no other node reads."""
+    return all(name in graph.weights and graph.uses[name] == 1 for name in node.inputs[1:] if name)
 
 
 def _identity(channels: int) -> dict[str, Array]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Kernel, Product, Sum
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.weight_plan import plan_weight, take_array
+from autotailor.ir.moments import MIXING, reading_axis
 
 Array = npt.NDArray[Any]
 
@@ -48,41 +49,31 @@ def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, I
     weights, dimensions = elastic.graph.weights, elastic.propagation.dimensions
     for node in elastic.graph.nodes:
         if elastic.moments is None and node.kind == "BatchNormalization":
-            _accumulate(gains, weights[node.inputs[1]], dimensions[node.inputs[1]], 0, wanted)
-        elif node.kind in ("Conv", "Gemm", "MatMul") and node.inputs[1] in weights:
-            axis = _reading_axis(node.kind, bool(node.get("transB", 0)))
-            weight = weights[node.inputs[1]]
-            norms = np.abs(weight).sum(axis=tuple(i for i in range(weight.ndim) if i != axis), dtype=np.float64)
-            if elastic.moments is not None and elastic.moments.reads(node.inputs[0], len(norms)):
-                norms = _energies(weight, axis, elastic.moments.channels[node.inputs[0]])
-            _spread(readers, norms, dimensions[node.inputs[1]][axis], wanted)
+            _spread(gains, _norms(weights[node.inputs[1]], 0), dimensions[node.inputs[1]][0], wanted)
+        elif node.kind in MIXING and node.inputs[1] in weights:
+            weight, axis = weights[node.inputs[1]], reading_axis(node)
+            if elastic.moments is not None and elastic.moments.reads(node.inputs[0], weight.shape[axis]):
+                energies = np.diagonal(elastic.moments.channels[node.inputs[0]])
+                worth = _norms(weight, axis, 2) * energies
+            else:
+                worth = _norms(weight, axis)
+            _spread(readers, worth, dimensions[node.inputs[1]][axis], wanted)
     ones = {atom: np.ones(atom.meta) for atom in atoms}
     return {
         atom: np.argsort(-gains.get(atom, ones[atom]) * readers.get(atom, ones[atom]), kind="stable") for atom in atoms
     }
 
 
-def _reading_axis(kind: str, transposed: bool) -> int:
-    """The axis of a weight along which its operator reads its input."""
-    return 1 if kind == "Conv" or transposed else 0
-
-
-def _energies(weight: Array, axis: int, moments: Array) -> Array:
-    """|W[:, c]|^2 E[x_c^2] for each channel c along an axis of a weight."""
+def _norms(weight: Array, axis: int, power: int = 1) -> Array:
+    """Sums of |w| to a power over all axes of a weight but one."""
     others = tuple(i for i in range(weight.ndim) if i != axis)
-    energies: Array = np.square(weight, dtype=np.float64).sum(axis=others) * np.diagonal(moments)
-    return energies
-
-
-def _accumulate(
-    into: dict[Atom, Array], weight: Array, axes: Sequence[Dimension], axis: int, wanted: set[Atom]
-) -> None:
-    """Adds the L1 norms of a weight along one axis to the atoms of the axis."""
-    others = tuple(i for i in range(weight.ndim) if i != axis)
-    _spread(into, np.abs(weight).sum(axis=others, dtype=np.float64), axes[axis], wanted)
+    values = np.abs(weight) if power == 1 else np.square(weight, dtype=np.float64)
+    norms: Array = np.asarray(values.sum(axis=others, dtype=np.float64))
+    return norms
 
 
 def _spread(into: dict[Atom, Array], norms: Array, dimension: Dimension, wanted: set[Atom]) -> None:
+    """Adds a number for each channel of an axis to the atoms of the axis."""
     if isinstance(dimension, Atom):
         if dimension in wanted:
             into[dimension] = into.get(dimension, 0.0) + norms / max(norms.mean(), np.finfo(float).tiny)

@@ -162,24 +162,24 @@ class Mixture:
 class Taps:
     """Mixtures of the taps of depthwise kernels ``[c, 1, k, k]``, each channel's own: the part of axes 2 and 3.
 
-    ``matrices`` is ``[c, active side squared, k squared]``, for all channels.
+    ``matrix`` is ``[c, active side squared, k squared]``, for all channels.
     """
 
-    matrices: Matrix
+    matrix: Matrix
 
     @property
     def region(self) -> None:
         """Something is taken of every entry."""
 
     def of_array(self, weight: Array, axis: int) -> Array:
-        taps = np.einsum("cat,cit->cia", self.matrices, weight.reshape(*weight.shape[:axis], -1))
-        side = math.isqrt(self.matrices.shape[1])
+        taps = np.einsum("cat,cit->cia", self.matrix, weight.reshape(*weight.shape[:axis], -1))
+        side = math.isqrt(self.matrix.shape[1])
         kernels: Array = taps.reshape(*weight.shape[:axis], side, side)
         return kernels
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
         taps: Tensor = torch.einsum("cat,cit->cia", self._tensor.to(weight), weight.flatten(axis))
-        side = math.isqrt(self.matrices.shape[1])
+        side = math.isqrt(self.matrix.shape[1])
         return taps.reshape(*weight.shape[:axis], side, side)
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
@@ -189,7 +189,7 @@ class Taps:
 
     @cached_property
     def _tensor(self) -> Tensor:
-        return torch.from_numpy(self.matrices)
+        return torch.from_numpy(self.matrix)
 
 
 def _spread(part: Stretch | Runs, gradient: Tensor, axis: int, size: int) -> Tensor:
@@ -199,7 +199,8 @@ def _spread(part: Stretch | Runs, gradient: Tensor, axis: int, size: int) -> Ten
     return spread
 
 
-Part = Stretch | Runs | Selection | Mixture | Taps
+Mixing = Mixture | Taps
+Part = Stretch | Runs | Selection | Mixing
 WeightPlan = tuple[Part | None, ...]
 """For each axis of a weight what is taken of the axis; None where the axis stays whole."""
 Region = tuple[Stretch | Runs | None, ...]
@@ -244,13 +245,13 @@ def region_of(plan: WeightPlan) -> Region:
     """The smallest region that holds all that a plan takes; the whole weight where that mixes taps of all channels."""
     if any(isinstance(part, Taps) for part in plan):
         return (None,) * len(plan)
-    return tuple(part.region if isinstance(part, Selection | Mixture | Taps) else part for part in plan)
+    return tuple(part.region if isinstance(part, Selection | Mixing) else part for part in plan)
 
 
 def mixing_first(plan: WeightPlan) -> list[tuple[int, Part]]:
     """The parts of a plan with their axes; whole weights are mixed, so that all slices of a mixture agree."""
     parts = [(axis, part) for axis, part in enumerate(plan) if part is not None]
-    return sorted(parts, key=lambda each: not isinstance(each[1], Mixture | Taps))
+    return sorted(parts, key=lambda each: not isinstance(each[1], Mixing))
 
 
 def take_array(weight: Array, plan: WeightPlan) -> Array:
