@@ -21,10 +21,11 @@ from torch import nn
 from autotailor.ir import storage
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.stage import Stage
+from autotailor.ir.dimensions.dimension import Atom, Indices
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import IllegalSubNetError
 from autotailor.ir.execution.head import Head, find_head
-from autotailor.ir.execution.importance import sort_channels
+from autotailor.ir.execution.importance import permuted, sort_channels
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.statistics import Statistics, as_weights
@@ -236,6 +237,16 @@ class SuperNet:
         if self.elastic.moments is None:
             return result
         return result.with_moments(self.elastic.moments.sorted(self.elastic.readers.values(), self.propagation, orders))
+
+    def sorted_as(self, other: SuperNet) -> SuperNet:
+        """The same SuperNet, with its channels in the order of another one of the same graph."""
+        if self.sorting == other.sorting:
+            return self
+        orders: dict[Atom, Indices] = {}
+        for atom in self.elastic.architecture.rules:
+            own, wanted = (net.sorting.get(atom.name, range(atom.meta)) for net in (self, other))
+            orders[atom] = np.argsort(own)[list(wanted)]
+        return replace(self.with_moments(None).with_weights(permuted(self.elastic, orders)), sorting=other.sorting)
 
     def with_moments(self, moments: Moments | None) -> SuperNet:
         """The same SuperNet whose slices follow from moments in closed form (``ir/moments.py``); None: they do not."""

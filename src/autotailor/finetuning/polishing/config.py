@@ -92,7 +92,10 @@ class PolishConfig(LoopConfig):
         frozen: whether SubNets keep these statistics, instead of those of their batches; so weights that arrived with
             the statistics of many images do not take those of few.
         features: weight of the distance between what the classifiers of SubNet and teacher read: mean square over the
-            variance of the teacher's. It is left out where their sizes differ, or the teacher has no graph.
+            variance of the teacher's. A SubNet with fewer channels is compared with the teacher's first ones. It is
+            left out where their shapes differ more, or the teacher has no graph.
+        streams: weight of the same distance between what the blocks of both hand on, a mean over those that a SubNet
+            keeps.
         rates: learning rates of a short range test (``rate``), whose result takes the place of ``lr``; empty: ``lr``.
         checks: how often in a round each SubNet is compared with its beginning, on ``CHECKED`` validation images at
             most; one that has become worse beyond chance stops, and keeps what it began with. 0 compares none.
@@ -118,6 +121,7 @@ class PolishConfig(LoopConfig):
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     frozen: bool = False
     features: float = 0.0
+    streams: float = 0.0
     rates: tuple[float, ...] = ()
     checks: int = 0
 
@@ -128,7 +132,7 @@ class PolishConfig(LoopConfig):
         object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
         super().__post_init__()
         at_least(self, workers=1, checks=0)
-        check_numbers(self, {"features": 0.0}, where, TrainingError)
+        check_numbers(self, {"features": 0.0, "streams": 0.0}, where, TrainingError)
         object.__setattr__(self, "rates", _rates(self.rates, where))
         if self.teacher not in TEACHERS and not self.has_own_teacher:
             raise TrainingError(

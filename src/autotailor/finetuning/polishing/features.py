@@ -1,45 +1,78 @@
-"""What the classifier of a network reads, beside the logits that it makes of it.
+"""What a network computes on its way to the logits: what its classifier reads, and its stream between blocks.
 
 A SubNet that is to answer as its teacher does learns faster where it also computes what the teacher's last map reads
-(FitNets; Romero et al., 2015): one number for each class is little to learn from.
+(FitNets; Romero et al., 2015), and what its blocks hand on: one number for each class is little to learn from where
+pictures are few.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
+from torch.nn import functional
 
 from autotailor.ir.execution.head import find_features
 from autotailor.ir.execution.modules.graph import GraphModule
 
+MAP = 4
+"""Axes of a map: images, channels, height, width."""
+
 
 class Featured(nn.Module):
-    """A network that returns its logits, and behind them what its classifier reads.
+    """A network that returns its logits, and behind them some of its tensors.
 
     Args:
         network: of a graph, up to its logits; parameters and buffers are shared with it.
-        features: tensor that its classifier reads.
+        names: of the tensors.
     """
 
-    def __init__(self, network: GraphModule, features: str) -> None:
+    def __init__(self, network: GraphModule, names: Sequence[str]) -> None:
         super().__init__()
-        self.network, self._features = network, features
+        self.network, self._names = network, tuple(names)
 
-    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
         values = {self.network.graph.input: images}
-        self.network.advance(values, 0, len(self.network.schedule.nodes), hold=(self._features,))
-        return self.network.logits(values), values[self._features]
+        self.network.advance(values, 0, len(self.network.schedule.nodes), hold=self._names)
+        return self.network.logits(values), *(values[name] for name in self._names)
 
 
-def featured(network: nn.Module) -> nn.Module:
-    """The network with its features; the network itself where it has no graph that shows them."""
+def features_of(network: nn.Module, streams: Sequence[str]) -> tuple[str, ...]:
+    """Names of the tensors that a network shows: those of ``streams`` that it has, and last what its classifier reads.
+
+    Args:
+        network: none are shown where it has no graph.
+        streams: tensors that blocks hand on.
+    """
     if not isinstance(network, GraphModule):
-        return network
-    name = find_features(network.graph)
-    is_there = any(name in node.outputs for node in network.schedule.nodes)
-    return Featured(network, name) if is_there else network
+        return ()
+    there = {name for node in network.schedule.nodes for name in node.outputs}
+    last = find_features(network.graph)
+    names = [name for name in dict.fromkeys(streams) if name in there and name != last]
+    return *names, *([last] if last in there else [])
+
+
+def featured(network: nn.Module, names: Sequence[str]) -> nn.Module:
+    """The network with some of its tensors; the network itself where it has none to show."""
+    return Featured(network, names) if names and isinstance(network, GraphModule) else network
 
 
 def feature_loss(ours: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Mean square of the distance from the teacher's features, over their variance; both of the same shape."""
-    return (ours.float() - teacher.float()).pow(2).mean() / teacher.float().var().clamp(min=torch.finfo().tiny)
+    """Mean square of the distance from the teacher's features, over their variance.
+
+    A SubNet that keeps fewer channels than the teacher keeps its first ones, and smaller maps are compared with the
+    means of the teacher's. The loss is 0 where shapes differ more.
+
+    Args:
+        ours: ``[b, c, ...]``, or ``[b, ..., c]``.
+        teacher: the same of the teacher, whose channels are in the same order.
+    """
+    if ours.dim() == teacher.dim() == MAP and ours.shape[2:] < teacher.shape[2:]:
+        teacher = functional.adaptive_avg_pool2d(teacher, (ours.shape[2], ours.shape[3]))
+    if ours.dim() != teacher.dim() or sum(a != b for a, b in zip(ours.shape, teacher.shape, strict=True)) > 1:
+        return ours.new_zeros(())
+    kept = teacher[tuple(slice(size) for size in ours.shape)].float()
+    if kept.shape != ours.shape:
+        return ours.new_zeros(())
+    return (ours.float() - kept).pow(2).mean() / kept.var().clamp(min=torch.finfo().tiny)

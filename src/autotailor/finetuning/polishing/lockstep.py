@@ -26,13 +26,13 @@ from autotailor.data.splits import sized
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.config import PolishConfig
-from autotailor.finetuning.polishing.features import feature_loss, featured
+from autotailor.finetuning.polishing.features import feature_loss, featured, features_of
 from autotailor.finetuning.training.precision import outputs
 from autotailor.finetuning.training.steps import Step
 
 logger = logging.getLogger(__name__)
 Outputs = tuple[torch.Tensor, ...]
-"""Logits, and what they are made from where ``config.features`` asks for it."""
+"""Logits, and the tensors that lead to them where ``config.features`` or ``config.streams`` ask for these."""
 
 
 class Lockstep:
@@ -50,6 +50,7 @@ class Lockstep:
         teacher: of all of them.
         config: of the training.
         independent: whether each class has its own Sigmoid (``distillation_loss``).
+        streams: tensors that blocks hand on.
 
     Attributes:
         stopped: numbers of the SubNets that take no steps any more.
@@ -62,12 +63,17 @@ class Lockstep:
         teacher: Teacher,
         config: PolishConfig,
         independent: bool = False,
+        streams: Sequence[str] = (),
     ) -> None:
         self._students, self._resolutions = students, resolutions
         device = device_of(students[0])
         self._teacher, self._computing = place(teacher.network, device).eval(), list(students)
-        if config.features:
-            self._teacher, self._computing = featured(self._teacher), [featured(student) for student in students]
+        self._shown, *self._own = (
+            features_of(each, streams if config.streams else ()) if config.features or config.streams else ()
+            for each in (self._teacher, *students)
+        )
+        self._teacher = featured(self._teacher, self._shown)
+        self._computing = [featured(each, names) for each, names in zip(students, self._own, strict=True)]
         if config.compile:
             self._teacher, self._computing = compiled(self._teacher), [compiled(student) for student in students]
         self._resolution, self._config, self._independent = teacher.resolution, config, independent
@@ -125,10 +131,15 @@ class Lockstep:
         loss = distillation_loss(
             found[0], batch.labels, wanted[0], config.distillation, config.label_smoothing, self._independent
         )
-        for ours, teacher in zip(found[1:], wanted[1:], strict=False):  # one of both may have no features to show
-            if ours.shape == teacher.shape:
-                loss = loss + config.features * feature_loss(ours, teacher)
-        return loss
+        taught = dict(zip(self._shown, wanted[1:], strict=True))
+        distances = {
+            name: feature_loss(ours, taught[name])
+            for name, ours in zip(self._own[number], found[1:], strict=True)
+            if name in taught
+        }
+        last = distances.pop(self._own[number][-1], 0.0) if distances else 0.0
+        streams = sum(distances.values()) / len(distances) if distances else 0.0
+        return loss + config.features * last + config.streams * streams
 
     def _train(self, number: int, batch: Step, targets: Future[Outputs]) -> float:
         """Adds the gradients of one SubNet, counted from 0; returns its loss."""

@@ -27,7 +27,7 @@ KEY = "polish.teacher"
 def choose_teacher(
     net: SuperNet, original: SuperNet, data: DataSplits, config: PolishConfig, device: torch.device
 ) -> Teacher:
-    """The network that teaches, on the device that trains.
+    """The network that teaches, on the device that trains; the original network has its channels as the SuperNet has.
 
     Args:
         net: the trained SuperNet.
@@ -41,6 +41,7 @@ def choose_teacher(
     """
     if config.has_own_teacher:
         return _named(data, config, device)
+    original = original.sorted_as(net)
     if config.teacher == ORIGINAL:
         return Teacher.largest_of(original, device)
     largest = Teacher.largest_of(net, device, "the largest SubNet")

@@ -10,7 +10,7 @@ Where moments are known, importance is what leaving the channel out would change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,16 @@ def sort_channels(elastic: ElasticGraph) -> tuple[dict[str, Array], dict[Atom, I
     spatial = {atom for dimension in dimensions[elastic.graph.input] for atom in dimension.atoms()}
     channels = [a for a in elastic.architecture.rules if not isinstance(a, Kernel) and a not in spatial]
     orders = channel_orders(elastic, channels)
-    weights = {
+    return permuted(elastic, orders), orders
+
+
+def permuted(elastic: ElasticGraph, orders: Mapping[Atom, Indices]) -> dict[str, Array]:
+    """All weights with the channels of some atoms in other orders; the largest SubNet stays the same."""
+    dimensions = elastic.propagation.dimensions
+    return {
         name: take_array(weight, plan_weight(dimensions[name], _meta_size, orders))
         for name, weight in elastic.graph.weights.items()
     }
-    return weights, orders
 
 
 def _meta_size(atom: Atom) -> int:

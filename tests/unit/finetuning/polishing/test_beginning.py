@@ -14,14 +14,14 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.ir.execution.modules.graph import GraphModule
 
-RISING, FALLING = [0.3, 0.4, 0.5, 0.6], [0.5, 0.4, 0.3, 0.2]
+RISING, FALLING = [0.3, 0.4, 0.5, 0.6], [0.5, 0.45, 0.2, 0.15]
 NOISE, LATE = [0.01, 0.02, 0.01, 0.02], [-0.1, -0.1, 0.0, 0.3]
 
 
 @pytest.mark.parametrize(
     ("changes", "gain", "stops_after", "is_lost"),
     [
-        (RISING, 0.0, 2, True),
+        (RISING, 0.0, 3, True),
         (FALLING, -1.0, None, True),
         (NOISE, -1.0, None, False),
         (LATE, -1.0, None, True),

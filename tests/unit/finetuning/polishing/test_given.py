@@ -52,6 +52,7 @@ def given(config: PolishConfig) -> PolishConfig:
         distillation=DistillationConfig(weight=1.0),
         frozen=True,
         features=1.0,
+        streams=3.0,
         checks=4,
     )
 
@@ -112,7 +113,7 @@ def test_a_training_that_makes_its_subnets_worse_stops_early_and_leaves_them_as_
 ) -> None:
     largest = untrained.largest().assignment
     near = {"budget_01": [SubNet.from_assignment(untrained.space, {**largest, "resolution": 24})]}
-    high = replace(given, rates=(), lr=0.1, rounds=(Round(1, images=768),))
+    high = replace(given, rates=(), lr=0.3, features=0.0, streams=0.0, rounds=(Round(1, images=768),))
     begun = raced(untrained, near, replace(high, lr=1e-30), tmp_path / "still")[1]
     table = raced(untrained, near, high, tmp_path / "high")[1]
     assert caplog.text.count("of its training, which makes it worse: its loss on the validation images is") == 1
