@@ -29,7 +29,8 @@ class PictureConfig:
         interpolation: ``bilinear`` or ``bicubic``, of every change of size; always antialiased.
         workers: threads that open pictures, or processes for training where processes are forked; with 0, the calling
             thread opens the pictures.
-        memory_gib: validation and test are each kept in memory, opened and cropped, up to this size, GiB.
+        memory_gib: validation and test, opened and cropped, and training pictures, opened and reduced, are each kept in
+            memory up to this size, GiB.
         cache: folder of the file that keeps a larger set; "" opens its pictures in each evaluation.
     """
 

@@ -17,6 +17,7 @@ from autotailor.data.augmentation.policy import Policy
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.cache import keep
 from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.pictures.reduced import Reduced
 from autotailor.data.splits import (
     WHOLE,
     Batch,
@@ -66,13 +67,14 @@ class _Items(TorchDataset[tuple[torch.Tensor, int]]):
     """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures, policy: Policy | None) -> None:
-        self._config, self._pictures, self._policy = config, pictures, policy
+        self._config, self._labels, self._policy = config, pictures.labels, policy
+        self._open = Reduced(config, pictures.open)
 
     def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int]:
         epoch, position, number = key
-        picture = self._pictures.open(number)
+        picture = self._open(number)
         image = training_image(self._config, picture, epoch, position, self._policy)
-        return image, int(self._pictures.labels[number])
+        return image, int(self._labels[number])
 
 
 def training_image(

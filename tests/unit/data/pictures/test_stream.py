@@ -13,7 +13,10 @@ import torch
 from PIL import Image
 
 from autotailor import data
-from autotailor.data.pictures.stream import PictureSet
+from autotailor.data.pictures.cache import GIB
+from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.pictures.reduced import reduced
+from autotailor.data.pictures.stream import PictureSet, PictureStream, training_image
 from autotailor.data.splits import TrainStream
 
 
@@ -53,6 +56,55 @@ def test_training_pictures_depend_on_seed_epoch_and_index_alone(root: Path) -> N
     assert not torch.equal(whole, next(stream.batches(2, 12))[0])
     parallel = data.load(section(root, workers=1)).train
     assert torch.equal(next(parallel.batches(1, 12))[0], whole)
+
+
+def test_training_pictures_are_opened_once_where_memory_allows_and_are_the_same_without(root: Path) -> None:
+    opened: list[int] = []
+
+    def streamed(memory_gib: float) -> list[torch.Tensor]:
+        stream = data.load(section(root, memory_gib=memory_gib)).train
+        assert isinstance(stream, PictureStream)
+        of_stream = stream.pictures.open
+
+        def counted(number: int) -> Image.Image:
+            opened.append(number)
+            picture: Image.Image = of_stream(number)
+            return picture
+
+        stream = PictureStream(stream.config, replace(stream.pictures, open=counted))
+        return [images for epoch in range(3) for images, _ in stream.batches(epoch, 4)]
+
+    kept = streamed(1.0)
+    assert sorted(opened) == list(range(12))
+    opened.clear()
+    few = streamed(3 * 30 * 40 / GIB)  # one picture
+    assert 24 < len(opened) < 36
+    opened.clear()
+    again = streamed(0.0)
+    assert len(opened) == 36
+    assert all(torch.equal(a, b) and torch.equal(a, c) for a, b, c in zip(kept, few, again, strict=True))
+
+
+@pytest.mark.parametrize(("side", "expected"), [(95, 95), (128, 64), (200, 67), (2000, 65)])
+def test_large_pictures_are_reduced_to_what_the_smallest_crop_needs(side: int, expected: int) -> None:
+    config = PictureConfig("mine", 16, scale=(0.25, 1.0))  # a crop of half the side, of 32 pixels at least
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (side, side, 3), dtype=np.uint8))
+    small = reduced(picture, config)
+    assert small.size == (expected, expected)
+    whole = np.asarray(picture, dtype=float).mean(axis=(0, 1))
+    np.testing.assert_allclose(np.asarray(small, dtype=float).mean(axis=(0, 1)), whole, atol=2.0)
+
+
+def test_a_crop_of_a_reduced_picture_is_nearly_that_of_the_picture() -> None:
+    config = PictureConfig("mine", 16)
+    rows, columns = np.mgrid[0:400, 0:300]
+    waves = [np.sin(rows / 40), np.cos(columns / 30), np.sin((rows + columns) / 50)]
+    picture = Image.fromarray(np.uint8(np.stack([127 + 120 * wave for wave in waves], axis=-1)))
+    small = reduced(picture, config)
+    assert small.size < picture.size
+    for epoch in range(5):
+        ours, whole = (training_image(config, each, epoch, 0) for each in (small, picture))
+        assert (ours - whole).abs().mean() < 0.1  # of a deviation of 1.5
 
 
 def test_reading_pictures_leaves_the_global_random_state_alone(root: Path) -> None:

@@ -1,0 +1,195 @@
+"""Trains what a user would pick instead of the SubNets of a finished run, with as many images each and the same rates.
+
+    OMP_NUM_THREADS=1 python benchmarks/rivals.py PROJECT MODEL DEVICE --csv rivals.csv
+
+PROJECT holds a finished run of weights that arrived. For each budget, beside its exported SubNet:
+
+1. ``smaller pictures``: the network itself at the highest resolution that meets the budget; as it is, and tuned.
+2. ``depth alone``: the SubNet that removes blocks and nothing else, closest below the budget, tuned.
+
+Costs are those that the run's table of latencies predicts, or MACs. Tuning is the run's ``polish``: the given network
+teaches, statistics stay, and the range test chooses the rate of each rival. Accuracies are percent of the validation
+and of the test set; differences from the exported SubNet have the standard error of the pairs, picture by picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+import autotailor
+from autotailor import artifacts, config, data, finetuning, profiling, search
+from autotailor.accuracy.calibration import Calibrator, resolution_of
+from autotailor.accuracy.evaluation import correctness, percent
+from autotailor.data import DataSplits
+from autotailor.finetuning import polishing
+from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.graph import Graph
+from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.subnet import SubNet
+from autotailor.statistics import clustered_mean
+
+DEPTH, RESOLUTION = "depth", "resolution"
+COLUMNS = ("budget", "what", "cost", "images", "validation", "test", "test_behind", "error")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run.
+
+    Attributes:
+        folder: of the project.
+        model, device: as the run was started with.
+        overrides: ``KEY=VALUE``, the same.
+    """
+
+    folder: Path
+    model: str
+    device: str
+    overrides: tuple[str, ...]
+
+    @property
+    def results(self) -> Path:
+        """What the run has made for its device."""
+        return self.folder / "results" / self.model / self.device
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The composed configuration."""
+        return config.compose(self.folder / "conf", self.model, self.device, list(self.overrides))
+
+    @cached_property
+    def splits(self) -> DataSplits:
+        """The pictures."""
+        return data.load(self.settings["data"])
+
+    @cached_property
+    def net(self) -> autotailor.SuperNet:
+        """The SuperNet that SubNets inherit from."""
+        return autotailor.load(self.results.parent / "supernet.pt")
+
+    @cached_property
+    def original(self) -> autotailor.SuperNet:
+        """The SuperNet as compiled, whose largest SubNet teaches."""
+        return autotailor.load(self.results.parent / "compiled.pt")
+
+    @cached_property
+    def cost(self) -> Metric:
+        """What budgets are of: latency by the run's table, or MACs."""
+        if not (self.results / "lut.csv").exists():
+            return self.net.macs()
+        device = profiling.DeviceConfig.from_section(self.settings["device"])
+        table = profiling.LUT.read(self.results / "lut.csv").latencies()
+        return self.net.latency(table, profiling.fusion_rules(device))
+
+    def cost_of(self, subnet: SubNet) -> float:
+        """Of one SubNet."""
+        return float(self.cost.predict(subnet.to_array())[0])
+
+    def inherited(self, subnet: SubNet) -> Graph:
+        """A SubNet with the weights and statistics that it inherits."""
+        calibration = finetuning.FinetuneConfig.from_section(self.settings["finetune"]).calibration
+        module = self.net.module().eval()
+        return self.net.slice(subnet, Calibrator(self.splits, calibration).statistics(module, subnet))
+
+    def tuned(self, subnet: SubNet, images: int) -> tuple[Graph, int]:
+        """A SubNet polished as the run does, with this many images, and the images that it has seen."""
+        settings = polishing.PolishConfig.from_section(self.settings["polish"])
+        settings = replace(settings, rounds=(polishing.Round(1, images=images),))
+        with tempfile.TemporaryDirectory() as folder:
+            found, _ = polishing.polish(
+                self.net, self.original, self.splits, {"rival": [subnet]}, {subnet.id: 0.0}, settings, Path(folder)
+            )
+        own = found["rival"]
+        assert own.weights is not None
+        return self.net.slice(subnet).with_weights(own.weights), own.images
+
+
+def smaller_pictures(run: Finished, limit: float) -> SubNet:
+    """The network itself at the highest resolution within a limit."""
+    (variable,) = (each for each in run.net.space if each.kind == RESOLUTION)
+    found = [SubNet.from_assignment(run.net.space, {variable.name: choice}) for choice in variable.choices]
+    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+
+
+def depth_alone(run: Finished, limit: float) -> SubNet:
+    """The SubNet that removes blocks alone, closest below a limit; else the one that costs least."""
+    depths = [each for each in run.net.space if each.kind == DEPTH]
+    names = [each.name for each in depths]
+    found = [
+        SubNet.from_assignment(run.net.space, dict(zip(names, choices, strict=True)))
+        for choices in product(*(each.choices for each in depths))
+    ]
+    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+
+
+def right(run: Finished, graph: Graph, subnet: SubNet) -> tuple[float, npt.NDArray[np.bool_]]:
+    """Percent of the validation pictures that are right, and which test pictures are."""
+    module = GraphModule(graph, logits=True).eval()
+    resolution = resolution_of(subnet)
+    return percent(correctness(module, run.splits.validation, resolution)), correctness(
+        module, run.splits.test, resolution
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("project", type=Path)
+    parser.add_argument("model")
+    parser.add_argument("device")
+    parser.add_argument("overrides", nargs="*", help="KEY=VALUE, as the run had them")
+    parser.add_argument("--csv", type=Path)
+    asked = parser.parse_args()
+    folder = asked.project.resolve()
+    os.chdir(folder)  # paths of the configuration are relative to the project
+    run = Finished(folder, asked.model, asked.device, tuple(asked.overrides))
+    chosen = polishing.read_exported(run.results / "polish.json", run.results / "polished.pt", run.net)
+    said = artifacts.read_json(run.results / "polish.json")
+    limits = search.read_candidates(run.results / "candidates.csv", run.net.space).limits
+    whole, groups = run.cost_of(run.net.largest()), run.splits.test.groups
+    rows: list[tuple[Any, ...]] = []
+
+    def add(
+        budget: str, what: str, subnet: SubNet, graph: Graph, images: int, ours: npt.NDArray[np.bool_] | None
+    ) -> Any:
+        of_validation, of_test = right(run, graph, subnet)
+        behind, error = (0.0, 0.0) if ours is None else clustered_mean(ours.astype(float) - of_test, groups)
+        numbers = (run.cost_of(subnet) / whole, images, of_validation, percent(of_test), 100 * behind, 100 * error)
+        rows.append((budget, what, *(round(number, 3) for number in numbers)))
+        print(*rows[-1], flush=True)
+        return of_test
+
+    largest = run.net.largest()
+    add("", "the network", largest, run.net.slice(largest), 0)
+    for name, limit in limits.items():
+        each = chosen[name]
+        images = int(said["images"]) if each.graph is not None else 0
+        graph = each.graph if each.graph is not None else run.inherited(each.subnet)
+        ours = add(name, "exported", each.subnet, graph, images)
+        bound = max(limit, run.cost_of(each.subnet))
+        small, shallow = smaller_pictures(run, bound), depth_alone(run, bound)
+        add(name, "smaller pictures, as it is", small, run.inherited(small), 0, ours)
+        for what, rival in (("smaller pictures, tuned", small), ("depth alone, tuned", shallow)):
+            add(name, what, rival, *run.tuned(rival, images or 12000), ours)
+    table = Table(*COLUMNS)
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console().print(table)
+    if asked.csv:
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(asked.csv, index=False)
+
+
+if __name__ == "__main__":
+    main()
