@@ -13,6 +13,7 @@ import onnx_ir as ir
 from autotailor.compiler.passes.signature import batch_remedy
 from autotailor.compiler.rewrites.expansions import without_needless_expansions
 from autotailor.compiler.rewrites.global_pools import with_global_pools
+from autotailor.compiler.rewrites.pads import without_pads
 from autotailor.compiler.rewrites.slices import slices_as_splits
 from autotailor.compiler.rewrites.strided_views import without_strided_views
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
@@ -72,7 +73,7 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}{remedy}"
             )
-        plain = without_needless_expansions(without_strided_views(graph))
+        plain = without_pads(without_needless_expansions(without_strided_views(graph)))
         return generalise(slices_as_splits(with_global_pools(plain)))
 
     def _reaches(self) -> bool:
