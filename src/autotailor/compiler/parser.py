@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from autotailor.compiler.passes.signature import batch_remedy
+from autotailor.compiler.rewrites.assignments import without_assignments
 from autotailor.compiler.rewrites.expansions import without_needless_expansions
 from autotailor.compiler.rewrites.global_pools import with_global_pools
 from autotailor.compiler.rewrites.pads import without_pads
@@ -73,8 +74,8 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}{remedy}"
             )
-        plain = without_pads(without_needless_expansions(without_strided_views(graph)))
-        return generalise(slices_as_splits(with_global_pools(plain)))
+        plain = without_needless_expansions(without_strided_views(without_assignments(graph)))
+        return generalise(slices_as_splits(with_global_pools(without_pads(plain))))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""
