@@ -64,7 +64,8 @@ def _scatter(node: Node, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
         result[indices.unbind(-1)] = updates
         return result
     result = x.expand(batch, *x.shape[1:]).clone() if len(x) == 1 else x.clone()
-    result[(slice(None), *indices[0].unbind(-1)[1:])] = updates
+    places: tuple[Any, ...] = (slice(None), *indices[0].unbind(-1)[1:])
+    result[places] = updates
     return result
 
 
