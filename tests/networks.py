@@ -213,3 +213,15 @@ class Waves(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(torch.relu(self.second(torch.atan(self.first(x)))))
+
+
+class Inside(nn.Module):
+    """Turns colours round and standardises the image itself, which ncnn crashes over once it is converted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.full((1, 3, 1, 1), 0.5))
+        self.stem, self.head = nn.Conv2d(3, 8, 3, 2, 1), nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.stem((x[:, [2, 1, 0]] / 2 - self.mean) / self.mean)).mean((2, 3)))

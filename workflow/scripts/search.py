@@ -18,11 +18,12 @@ with stage(snakemake) as this:
     )
     budgets, model = this.params["budgets"], None
     if kind.is_measured:
-        fusion = profiling.fusion_rules(profiling.DeviceConfig.from_section(this.params["runtime"]))
+        device = profiling.DeviceConfig.from_section(this.params["runtime"])
+        fusion = profiling.fusion_rules(device)
         lut = profiling.LUT.read(Path(snakemake.input.lut))
         cost, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
         forecast = search.read_forecast(Path(snakemake.input.validation), config, errors, cost)
-        further = search.further_metrics(net, budgets, fusion, lut.known)
+        further = search.further_metrics(net, budgets, fusion, lut.known, device.number_bytes)
     else:
         cost, forecast, further = kind.count(net), search.AS_PREDICTED, search.further_metrics(net, budgets)
     splits = accuracy.with_labels(

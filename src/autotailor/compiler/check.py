@@ -16,6 +16,7 @@ import torch
 from autotailor.compiler.library import reason
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.errors import GraphError, SpaceError
+from autotailor.ir.execution.head import VIEWS
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 EXACT = 1e-5  # relative difference that rounding to single precision within a network in double precision may reach
 AMPLIFIED = 0.1  # relative difference that rounding may reach in a network with random weights
 SHARES = 1e-3  # rounding of a sum of probabilities
+CHOOSING = VIEWS | {"TopK", "Mul", "Div", "Softmax", "LogSoftmax", "Sigmoid", "Log"}  # what may stand behind a choice
 BOUNDING = frozenset({"Add", "Where", "Max", "Min", "Clip", "Pad"})  # their infinite constants are masks or bounds
 
 
@@ -57,9 +59,10 @@ def check_network(net: SuperNet) -> None:
     Raises:
         GraphError: a tensor does not fit the operators around it, an operator cannot be executed, the network returns
             something other than finite logits, its result for an image depends on the rest of the batch, or its
-            smallest SubNet returns something other than finite logits.
+            smallest SubNet returns something other than finite logits, or it returns the best of its scores alone.
     """
     _check_shapes(net)
+    _check_choice(net)
     module = GraphModule(net.graph).eval()
     images = _unlike(net.input_shape)
     alone = _run(net, module, images[:1], "cannot be executed", "check that onnxruntime runs the file")
@@ -160,6 +163,18 @@ def _check_shapes(net: SuperNet) -> None:
                 f"graph {net.name}: tensor {name} of shape {list(shape)} does not fit the operators around it, which "
                 f"need {list(needed)}; check that onnxruntime runs the file"
             )
+
+
+def _check_choice(net: SuperNet) -> None:
+    """Refuses a network whose outputs are picked by value, so that they belong to no classes."""
+    name = net.graph.output
+    while (node := net.graph.producers.get(name)) is not None and node.kind in CHOOSING:
+        if node.kind == "TopK":
+            raise GraphError(
+                f"graph {net.name}: it returns its {net.num_classes} largest scores (TopK {node.name}), whose classes "
+                f"differ from image to image; export it up to its logits, one for each class"
+            )
+        name = node.inputs[0]
 
 
 def _check_smallest(net: SuperNet) -> None:

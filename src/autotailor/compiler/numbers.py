@@ -1,5 +1,8 @@
 """Compares every operator of a compiled network with ONNX Runtime, before anything is trained with it.
 
+ONNX Runtime's optimisation joins operators, and some of its joins compute something else. Exports run with it, so that
+the whole network is compared with optimisation as well.
+
 An operator rule that computes other numbers than ONNX asks for would train a network that no export can be: the first
 comparison of an export with its SuperNet would be after the training.
 """
@@ -32,7 +35,8 @@ def check_numbers(net: SuperNet) -> None:
     Each operator is given ONNX Runtime's values, so that differences of operators do not add up.
 
     Raises:
-        GraphError: ONNX Runtime cannot run the network, or an operator computes something else in PyTorch.
+        GraphError: ONNX Runtime cannot run the network, or an operator computes something else in PyTorch, or ONNX
+            Runtime's optimisation breaks the network.
     """
     module = GraphModule(net.graph).eval()
     images = torch.randn(net.input_shape, generator=torch.Generator().manual_seed(0))
@@ -49,15 +53,23 @@ def check_numbers(net: SuperNet) -> None:
                     f"Runtime: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; correct "
                     f"`call` of the rule for {node.kind}"
                 )
+    optimised = torch.from_numpy(np.array(reference(net.graph, (), images, optimise=True)[net.graph.output]))
+    if (difference := _difference(optimised, expected[net.graph.output])) > TOLERANCE:
+        raise GraphError(
+            f"graph {net.name}: ONNX Runtime's optimisation, with which exports run, computes other logits than ONNX "
+            f"Runtime without it: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; make the "
+            f"network without operators that it joins wrongly, such as pads in front of a pooling"
+        )
 
 
-def reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor) -> Values:
+def reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor, *, optimise: bool = False) -> Values:
     """What ONNX Runtime computes for images: the output and every result of some nodes, by name, with the images.
 
     Args:
         graph: the network.
         nodes: the nodes whose results are wanted beside the output.
         images: the graph's input.
+        optimise: let ONNX Runtime join operators, as it does unless it is told otherwise.
 
     Raises:
         GraphError: ONNX Runtime cannot run the network.
@@ -69,15 +81,16 @@ def reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor) -> Values:
     model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in wanted)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         results = session.run([OUTPUT, *wanted], {INPUT: images.numpy()})
     except Exception as error:  # ONNX Runtime raises errors of many kinds
         raise GraphError(
-            f"graph {graph.name}: ONNX Runtime, which verifies exports, cannot run it: {first_line(error)}; replace "
-            f"the operator that it names"
+            f"graph {graph.name}: ONNX Runtime, which verifies exports, cannot run it{' optimised' * optimise}: "
+            f"{first_line(error)}; replace the operator that it names"
         ) from error
     return dict(zip([graph.output, *wanted], results, strict=True)) | {graph.input: images.numpy()}
 

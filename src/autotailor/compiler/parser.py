@@ -11,10 +11,13 @@ import onnx
 import onnx_ir as ir
 
 from autotailor.compiler.passes.signature import batch_remedy
+from autotailor.compiler.rewrites.assignments import without_assignments
 from autotailor.compiler.rewrites.expansions import without_needless_expansions
 from autotailor.compiler.rewrites.global_pools import with_global_pools
+from autotailor.compiler.rewrites.pads import without_pads
 from autotailor.compiler.rewrites.slices import slices_as_splits
 from autotailor.compiler.rewrites.strided_views import without_strided_views
+from autotailor.compiler.rewrites.windows import with_axes_of_windows, without_axes_of_one
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
@@ -72,8 +75,8 @@ class _Parser:
             raise GraphError(
                 f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}{remedy}"
             )
-        plain = without_needless_expansions(without_strided_views(graph))
-        return generalise(slices_as_splits(with_global_pools(plain)))
+        plain = without_needless_expansions(without_strided_views(without_assignments(without_axes_of_one(graph))))
+        return generalise(with_axes_of_windows(slices_as_splits(with_global_pools(without_pads(plain)))))
 
     def _reaches(self) -> bool:
         """Whether a path leads from the image to the output."""

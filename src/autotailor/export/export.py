@@ -22,7 +22,7 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.graph import Graph
-from autotailor.profiling.errors import ProfilingError
+from autotailor.profiling.runtimes.stopped import StoppedError
 
 if TYPE_CHECKING:
     from autotailor.profiling.runtimes import Runtime
@@ -123,10 +123,12 @@ def _converted(
         if needed or found.max_relative_error <= tolerance:
             return (found,), ""
         reason = f"{name} differs from {network.source} by a relative error of {found.max_relative_error:.2e}"
-    except ProfilingError as error:
+    except StoppedError:
+        raise
+    except Exception as error:  # files that are not needed end no run, whatever is wrong with them
         if needed:
             raise
-        reason = str(error)
+        reason = str(error) if isinstance(error, AutoTailorError) else f"{type(error).__name__}: {error}"
     for file in runtime.files:
         (directory / file).unlink(missing_ok=True)
     logger.warning(

@@ -324,7 +324,7 @@ class SuperNet:
             workspace: feature id to MiB of scratch memory (the LUT's ``workspace_mb``); a feature that is absent has
                 none.
             baseline: MiB that a process of the runtime takes whatever it runs (``profiling.measure_baseline``).
-            width: bytes of a number: 4 in single precision.
+            width: bytes of a number: 4 in single precision, 2 in half.
         """
         return peak_memory(
             self.elastic,

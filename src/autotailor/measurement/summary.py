@@ -113,9 +113,8 @@ def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT | None, device: D
     if lut is None or device is None:
         return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), None)
     fusion = fusion_rules(device)
-    on_device = DevicePredictions(
-        net.latency(lut.latencies(), fusion), peak_memory(net, fusion, lut.known), energy(net, fusion, lut.known)
-    )
+    memory = peak_memory(net, fusion, lut.known, device.number_bytes)
+    on_device = DevicePredictions(net.latency(lut.latencies(), fusion), memory, energy(net, fusion, lut.known))
     return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), on_device)
 
 

@@ -66,6 +66,7 @@ def export_member(network: Deployable, evaluation: EvaluationSet, runtime: Runti
         temporary.mkdir()
         onnx.save(to_onnx(network.graph, names=network.net.names), str(temporary / ONNX))
         runtime.convert(temporary / ONNX, temporary)
+        runtime.run(temporary, images[:1])  # in a process of its own: what ncnn crashes over is loaded nowhere else
         (temporary / ONNX).unlink()
         np.savez(temporary / ANSWERS, images=images, logits=logits)
     return read_member(network.subnet, runtime, folder)

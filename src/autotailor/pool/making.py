@@ -212,7 +212,7 @@ def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement
     rates = Rates.of([row.feature for row in lut], latencies)
     predicted = run.net.latency(latencies, fusion).predict(rows)
     errors = run.net.latency_error(lut.standard_errors(), fusion).predict(rows)
-    memory = peak_memory(run.net, fusion, lut.known).predict(rows)
+    memory = peak_memory(run.net, fusion, lut.known, run.device.number_bytes).predict(rows)
     energies = energy(run.net, fusion, lut.known)
     spent = None if energies is None else energies.predict(rows)
     found = []

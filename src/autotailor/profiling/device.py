@@ -81,6 +81,11 @@ class DeviceConfig:
     fusion: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def number_bytes(self) -> int:
+        """Bytes of a number of an activation."""
+        return 2 if self.precision == "fp16" else 4
+
     def __post_init__(self) -> None:
         check_integers(self, {"threads": 1, "warmup": 0}, f"device {self.name}: device", DeviceError)
         self._check_kinds()

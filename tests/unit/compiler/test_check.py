@@ -55,6 +55,10 @@ REFUSED = {
     "weights of other channels": (f"t = Conv (x, seven)  {HEAD}", "seven of shape .* does not fit the operators"),
     "a bias without axes": (f"t = Conv (x, kernel, half)  {HEAD}", "half of shape .* does not fit its operator"),
     "a result that is NaN": (f"{FEATURES}  g = Gemm <transB = 1> (f, negative)  y = Sqrt (g)", "returns NaN"),
+    "the best of its probabilities": (
+        f"{FEATURES}  g = Gemm <transB = 1> (f, fc)  s = Softmax (g)  y, places = TopK (s, two)",
+        "it returns its 2 largest scores .* export it up to its logits",
+    ),
     "probabilities from no Softmax": (
         f"{FEATURES}  g = Gemm <transB = 1> (f, fc)  e = Exp (g)  s = ReduceSum (e, last)  y = Div (e, s)",
         "it returns probabilities",
@@ -75,7 +79,7 @@ REFUSED = {
     ),
 }
 CONSTANTS = {
-    "seven": rng.standard_normal((4, 7, 1, 1)).astype(np.float32), "half": 0.5, "last": [1], "first": [[0]],
+    "seven": rng.standard_normal((4, 7, 1, 1)).astype(np.float32), "half": 0.5, "last": [1], "two": [2], "first": [[0]],
     "thousandth": 0.001, "negative": -1 - np.abs(FC), "batch": [0], "each": [4, 1, 1, 1],
 }  # fmt: skip
 

@@ -14,9 +14,11 @@ import networks
 from autotailor.compiler import numbers
 from autotailor.compiler.numbers import check_numbers
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution import onnx_writer
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.pointwise.elementwise import ElementwiseRule
 from autotailor.ir.operators.rule import register, rules
+from onnx_text import HEAD, KERNEL, model_of
 
 
 def registered(monkeypatch: pytest.MonkeyPatch, factor: float, offset: float = 0.0) -> None:
@@ -58,6 +60,26 @@ def test_a_rule_that_computes_other_numbers_is_named(
 def test_rounding_is_no_other_number(monkeypatch: pytest.MonkeyPatch) -> None:
     registered(monkeypatch, 1 + 1e-5)
     check_numbers(autotailor.compile(networks.Waves(), resolution=16))
+
+
+def pool_behind_zeros(pool: str) -> autotailor.SuperNet:
+    """A Pad in front of a pooling; optimised, ONNX Runtime makes it the pooling's own pads, which differ from zeros."""
+    weights = {"w": -np.abs(KERNEL), "fc": np.ones((5, 4), np.float32), "pads": np.array([0, 0, 1, 1, 0, 0, 1, 1])}
+    bright = "s = Softplus (x)  c = Conv (s, w)"
+    return autotailor.compile(model_of(f"{bright}  q = Pad (c, pads)  t = {pool} (q)  {HEAD}", weights), {})
+
+
+@pytest.mark.parametrize(
+    "pool", ["MaxPool <kernel_shape = [3, 3]>", "AveragePool <kernel_shape = [1, 1], strides = [2, 2]>"]
+)
+def test_a_network_that_optimisation_would_break_is_written_so_that_it_does_not(
+    pool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = pool_behind_zeros(pool)
+    check_numbers(net)
+    monkeypatch.setattr(onnx_writer, "unfused", lambda nodes: nodes)
+    with pytest.raises(GraphError, match=r"optimisation, with which exports run|cannot run it optimised"):
+        check_numbers(net)
 
 
 INF, NAN = float("inf"), float("nan")

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import autotailor
+import networks
 import tiny_data
 from autotailor.accuracy import CalibrationConfig, calibrate, evaluate
 from autotailor.data import resize
@@ -88,6 +89,14 @@ def test_files_of_a_runtime_that_does_not_measure_are_left_out_where_it_cannot_r
     assert {"convert": "pnnx cannot convert it", "run": "differs from the SuperNet"}[fails] in said["left_out"]["ncnn"]
     with pytest.raises(ExportError if fails == "run" else ProfilingError):
         export(inherited(resnet_net, subnet, statistics), tmp_path, splits.test, RUNTIME)
+
+
+def test_a_network_over_which_ncnn_crashes_is_exported_for_another_runtime(tmp_path: Path) -> None:
+    splits = tiny_data.splits()
+    net = autotailor.compile(networks.Inside().eval(), {}, resolution=20)
+    verification = export(inherited(net, net.largest(), {}), tmp_path, splits.test, RUNTIME, needed=False)
+    assert verification.passed
+    assert "ncnn ends its process" in verification.left_out["ncnn"]
 
 
 def test_accuracy_of_the_file_is_that_of_the_supernet(exported: Path, resnet_net: autotailor.SuperNet) -> None:

@@ -184,6 +184,21 @@ class Product(Dimension):
         return product(children)
 
 
+def slid(source: Dimension, shrink: int, stride: int = 1, ceil: bool = False, begin: int = 0) -> Dimension:
+    """The axis that a window leaves: a Window, a Constant, or the axis itself where nothing changes.
+
+    A window behind one of stride 1, such as a pad, is one window, so that pads of a module's own change no expression:
+
+        (size - a + 1 - b) / stride + 1  =  (size - (a + b - 1)) / stride + 1
+    """
+    if isinstance(source, Window) and source.stride == 1 and not source.ceil and not ceil:
+        shrink, source = source.shrink + shrink - 1, source.source
+    if shrink == 1 and stride == 1:
+        return source
+    window = Window(source, shrink, stride, ceil, begin)
+    return Constant(window.meta) if isinstance(source, Constant) else window
+
+
 @dataclass(frozen=True)
 class Window(Dimension):
     """The part of a spatial axis that a sliding kernel leaves: ``(size - shrink) / stride + 1``.

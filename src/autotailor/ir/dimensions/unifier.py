@@ -152,7 +152,11 @@ class Unifier:
         pending = [f for axis in axes for f in factors_of(self.resolve(axis)) if f != Constant(1)]
         pending.reverse()
         found: list[Dimension] = []
+        ahead = _ones_ahead(axes) if len(metas) >= len(axes) else 0
         for position, meta in enumerate(metas, 1):
+            if meta == 1 and position <= ahead:  # axes of 1 in front of the batch stay in front of it
+                found.append(Constant(1))
+                continue
             taken = self._take(pending, meta)
             if taken is None:
                 return self._static(axes, metas)
@@ -266,3 +270,13 @@ class Unifier:
 def _fresh(atom: Atom, meta: int, number: int) -> Dimension:
     """A new atom for a part of another one, which is about to be bound."""
     return Constant(meta) if meta <= 1 else Atom(f"{atom.name}/{number}", meta)
+
+
+def _ones_ahead(axes: Sequence[Dimension]) -> int:
+    """How many axes of one element stand in front of the axis that holds the batch."""
+    for count, axis in enumerate(axes):
+        if any(isinstance(factor, Batch) for factor in factors_of(axis)):
+            return count
+        if axis != Constant(1):
+            break
+    return 0

@@ -4,6 +4,7 @@ Cross entropy and distillation want logits. A network that ends in Softmax, LogS
 its logits while it is trained. A SubNet that is exported, listed or measured has the activation, as the original has.
 
     logits -> Softmax -> output        logits -> Softmax -> Reshape -> output        logits -> Softmax -> Log -> output
+    logits -> Softmax -> Mul 100 -> output
 
 The activation follows from the graph, so that no file has to record it.
 """
@@ -42,7 +43,7 @@ class Head:
 
 
 def find_head(graph: Graph) -> Head:
-    """The final activation of a graph, looked for behind views of the output."""
+    """The final activation of a graph, looked for behind views and multiples of the output."""
     name, passed, logarithm = graph.output, list[str](), False
     while (node := graph.producers.get(name)) is not None and _is_row(graph.shapes[name]):
         passed.append(node.name)
@@ -51,6 +52,8 @@ def find_head(graph: Graph) -> Head:
             name = source
         elif node.kind == "Log" and not logarithm:
             name, logarithm = source, True
+        elif (scaled := _scaled(node, graph)) and not logarithm:
+            name = scaled
         elif _is_over_classes(node, graph) and not (logarithm and node.kind != SOFTMAX):
             return Head(source, LOG_SOFTMAX if logarithm else node.kind, frozenset(passed))
         else:
@@ -68,6 +71,15 @@ def find_features(graph: Graph) -> str:
             break
         name = read[0]
     return ""
+
+
+def _scaled(node: Node, graph: Graph) -> str:
+    """What a node multiplies or divides by one positive constant, as percentages are; "" for any other node."""
+    read, constants = graph.activations(node), [graph.weights[n] for n in node.inputs if n in graph.weights]
+    divides = node.kind == "Div" and node.inputs[0] in graph.weights
+    if node.kind not in ("Mul", "Div") or divides or len(read) != 1 or len(constants) != 1:
+        return ""
+    return read[0] if constants[0].size == 1 and constants[0].item() > 0 else ""
 
 
 def _is_over_classes(node: Node, graph: Graph) -> bool:

@@ -5,6 +5,7 @@ Attributes that ONNX passes as inputs become inputs again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ OPSET = 17
 IR_VERSION = 8
 _IR_VERSIONS = {OPSET: IR_VERSION, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 INPUT, OUTPUT = "input", "output"
+_POOLS = frozenset({"MaxPool", "AveragePool"})
 
 
 def to_onnx(graph: Graph, hollow: bool = False, names: tuple[str, str] = (INPUT, OUTPUT)) -> onnx.ModelProto:
@@ -37,7 +39,7 @@ def to_onnx(graph: Graph, hollow: bool = False, names: tuple[str, str] = (INPUT,
     ]
     nodes: list[onnx.NodeProto] = []
     opset = max([OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in graph.nodes)])
-    for node in graph.nodes:
+    for node in unfused(graph.nodes):
         proto, constants = write_node(node, opset)
         proto.input[:] = [rename.get(name, name) for name in proto.input]
         proto.output[:] = [rename.get(name, name) for name in proto.output]
@@ -57,6 +59,26 @@ def to_onnx(graph: Graph, hollow: bool = False, names: tuple[str, str] = (INPUT,
     )
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def unfused(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes, changed so that ONNX Runtime leaves alone what its optimisation would break.
+
+    ONNX Runtime makes a Pad of zeros the own pads of the pooling that reads it. A MaxPool's own pads are minus
+    infinity, and a pooling refuses own pads as large as its kernel. A Pad of the smallest number is left alone.
+    """
+    pooled = {node.inputs[0] for node in nodes if node.kind in _POOLS}
+    return [
+        node.with_attributes(value=float(np.finfo(np.float32).tiny))
+        if pooled.intersection(node.outputs) and _pads_zeros(node)
+        else node
+        for node in nodes
+    ]
+
+
+def _pads_zeros(node: Node) -> bool:
+    constant = node.kind == "Pad" and not any(node.inputs[1:]) and node.get("mode", "constant") == "constant"
+    return constant and not node.get("value", 0.0)
 
 
 def write_node(node: Node, opset: int = OPSET) -> tuple[onnx.NodeProto, list[TensorProto]]:

@@ -45,9 +45,28 @@ def _gather_elements(node: Node, x: Tensor, indices: Tensor) -> Tensor:
     return torch.gather(x, axis, indices % x.shape[axis])
 
 
-def _top(node: Node, x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    values, indices = torch.topk(x, int(k), node.get("axis", -1), bool(node.get("largest", 1)))
+def _top(node: Node, x: Tensor, k: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    count = node.get("k")[0] if k is None else int(k)
+    values, indices = torch.topk(x, count, node.get("axis", -1), bool(node.get("largest", 1)))
     return values, indices
+
+
+def _scatter(node: Node, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """ScatterND: ``x`` with some of its slices replaced.
+
+    Where ``x`` and the indices are constants of one image, they hold for each image of a batch of updates.
+    """
+    if node.get("reduction", "none") != "none":
+        raise GraphError(f"node {node.name}: ScatterND that reduces by {node.get('reduction')} is not known")
+    batch = len(updates)
+    if batch == len(indices) or len(indices) != 1 or bool((indices[..., 0] != 0).any()):
+        result = x.clone()
+        result[indices.unbind(-1)] = updates
+        return result
+    result = x.expand(batch, *x.shape[1:]).clone() if len(x) == 1 else x.clone()
+    places: tuple[Any, ...] = (slice(None), *indices[0].unbind(-1)[1:])
+    result[places] = updates
+    return result
 
 
 def _overlap(node: Node, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
@@ -65,6 +84,7 @@ _CALLS: dict[str, tuple[Callable[..., Any], str]] = {
     "ArgMax": (_extreme, "its output are indices"),
     "ArgMin": (_extreme, "its output are indices"),
     "TopK": (_top, "it selects by value"),
+    "ScatterND": (_scatter, "it depends on positions"),
     "Trilu": (_triangle, "it depends on positions"),
     "CumSum": (_running_sum, "it depends on positions"),
     "Hardmax": (_hardmax, "its output is an index"),
@@ -77,7 +97,7 @@ _CALLS: dict[str, tuple[Callable[..., Any], str]] = {
 class StaticRule(OperatorRule):
     """Computed with the meta shape, whatever the SubNet."""
 
-    kinds = tuple(_CALLS)
+    kinds = tuple(_CALLS.keys() - {"TopK"})
 
     def applies(self, node: Node, deduction: Deduction) -> str:
         return _CALLS[node.kind][1]
@@ -87,3 +107,11 @@ class StaticRule(OperatorRule):
 
     def opset(self, node: Node) -> int:
         return 18 if node.kind == "Col2Im" else super().opset(node)
+
+
+@register
+class TopKRule(StaticRule):
+    """TopK of a constant count, which is no weight."""
+
+    kinds = ("TopK",)
+    constant_inputs = {1: "k"}

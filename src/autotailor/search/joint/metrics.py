@@ -19,7 +19,7 @@ Known = Callable[[str], Mapping[str, float]]
 
 
 def further_metrics(
-    net: SuperNet, budgets: Budgets, fusion: FusionRules | None = None, known: Known | None = None
+    net: SuperNet, budgets: Budgets, fusion: FusionRules | None = None, known: Known | None = None, width: int = 4
 ) -> Further:
     """What the budgets name, as far as it can be predicted.
 
@@ -28,6 +28,7 @@ def further_metrics(
         budgets: of the configuration.
         fusion: of the device's runtime; None without a device, where energy and peak memory are not known.
         known: columns of the LUT; None without a device.
+        width: bytes of a number of an activation on the device.
     """
     names = named_in(budgets)
     found: dict[str, Metric | PeakMemory] = {}
@@ -37,15 +38,16 @@ def further_metrics(
         found["macs"] = net.macs()
     if fusion is not None and known is not None:
         if PEAK_MEMORY in names:
-            found[PEAK_MEMORY] = peak_memory(net, fusion, known)
+            found[PEAK_MEMORY] = peak_memory(net, fusion, known, width)
         if ENERGY in names and (metric := energy(net, fusion, known)) is not None:
             found[ENERGY] = metric
     return found
 
 
-def peak_memory(net: SuperNet, fusion: FusionRules, known: Known) -> PeakMemory:
-    """Peak memory of an inference (MiB), with the LUT's resident weights and workspaces."""
-    return net.peak_memory(fusion, resident=known("resident_weight_mb"), workspace=known("workspace_mb"))
+def peak_memory(net: SuperNet, fusion: FusionRules, known: Known, width: int = 4) -> PeakMemory:
+    """Peak memory of an inference (MiB), with the LUT's resident weights and workspaces; ``width``: bytes a number."""
+    resident, workspace = known("resident_weight_mb"), known("workspace_mb")
+    return net.peak_memory(fusion, resident=resident, workspace=workspace, width=width)
 
 
 def energy(net: SuperNet, fusion: FusionRules, known: Known) -> Metric | None:

@@ -29,6 +29,7 @@ rng = np.random.default_rng(0)
 CONSTANTS = {
     "w": rng.standard_normal((4, 3, 3, 3)).astype(np.float32), "fc": rng.standard_normal((5, 4)).astype(np.float32),
     "v": rng.standard_normal((5, 4, 1, 1)).astype(np.float32), "row": [1, 5], "axes": [2, 3], "one": [1],
+    "hundred": np.array(100, np.float32),
 }  # fmt: skip
 FEATURES = "c = Conv (x, w)  p = GlobalAveragePool (c)"
 LINEAR = f"{FEATURES}  f = Flatten (p)  z = Gemm <transB = 1> (f, fc)"
@@ -45,7 +46,11 @@ ENDS = {
     "reshaped": (MAPS, "s = Sigmoid (z)  y = Reshape (s, row)", "Sigmoid"),
     "squeezed": (MAPS, "s = Softmax <axis = 1> (z)  y = Squeeze (s, axes)", "Softmax"),
     "output as a map": (MAPS, "y = Softmax <axis = 1> (z)", "Softmax"),
+    "percent": (LINEAR, "s = Softmax (z)  y = Mul (hundred, s)", "Softmax"),
+    "share of a share": (LINEAR, "s = Sigmoid (z)  y = Div (s, hundred)", "Sigmoid"),
     "logits": (LINEAR, "y = Identity (z)", ""),
+    "scaled logits": (LINEAR, "y = Mul (z, hundred)", ""),
+    "over a sigmoid": (LINEAR, "s = Sigmoid (z)  y = Div (hundred, s)", ""),
     "gate": (LINEAR, "s = Sigmoid (z)  y = Mul (z, s)", ""),
     "softmax inside": (LINEAR, "s = Softmax (z)  y = Add (s, z)", ""),
     "log of sigmoid": (LINEAR, "s = Sigmoid (z)  y = Log (s)", ""),

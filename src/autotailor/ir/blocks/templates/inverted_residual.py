@@ -60,7 +60,7 @@ class InvertedResidual(BlockTemplate):
                     return 0
             elif item.kind == "Conv":
                 inner += 1
-            elif not view.is_elementwise(item):
+            elif not view.is_elementwise(item) and item.kind != "Pad":  # reflections fold into no convolution
                 return 0
             end += 1
         if not isinstance(trunk[position], Node) or not self._fits(view, view.weighted(trunk[position:end])):

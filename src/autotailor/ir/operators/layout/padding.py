@@ -7,7 +7,7 @@ from typing import Any
 
 import torch.nn.functional as F
 
-from autotailor.ir.dimensions.dimension import Constant, Dimension, Sum, Window
+from autotailor.ir.dimensions.dimension import Constant, Dimension, Sum, slid
 from autotailor.ir.feature import Attributes, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Tensor, register
@@ -25,7 +25,7 @@ class PadRule(OperatorRule):
     def applies(self, node: Node, deduction: Deduction) -> str:
         if any(node.inputs[1:]):
             return "its pads are computed, not constant"
-        begins, ends = _amounts(node, len(deduction.shape(node.inputs[0])))
+        begins, ends = pads_of(node, len(deduction.shape(node.inputs[0])))
         if begins[0] or ends[0]:
             return "it pads the batch"
         others = [pair for pair in zip(begins[1:2], ends[1:2], strict=True) if pair != (0, 0)]
@@ -35,7 +35,7 @@ class PadRule(OperatorRule):
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
-        begins, ends = _amounts(node, len(x))
+        begins, ends = pads_of(node, len(x))
         repeated = {"reflect": 1, "wrap": 0}.get(node.get("mode", "constant"))
         for dimension, begin, end in zip(x, begins, ends, strict=True):
             if repeated is not None and (most := max(begin, end)) > 0:
@@ -48,7 +48,7 @@ class PadRule(OperatorRule):
         pads, value, axes = (*arguments[1:], None, None, None)[:3]
         if pads is not None:
             node = node.with_attributes(pads=pads.tolist(), **({} if axes is None else {"axes": axes.tolist()}))
-        begins, ends = _amounts(node, x.ndim)
+        begins, ends = pads_of(node, x.ndim)
         mode = _MODES[node.get("mode", "constant")]
         touched = [i for i in range(x.ndim) if begins[i] or ends[i]] or [x.ndim - 1]
         amounts = [amount for i in reversed(range(touched[0], x.ndim)) for amount in (begins[i], ends[i])]
@@ -65,7 +65,7 @@ class PadRule(OperatorRule):
         return 18 if node.get("axes") is not None else super().opset(node)
 
 
-def _amounts(node: Node, rank: int) -> tuple[list[int], list[int]]:
+def pads_of(node: Node, rank: int) -> tuple[list[int], list[int]]:
     """Pads before and behind each axis of the tensor."""
     pads = tuple(node.get("pads"))
     axes = node.get("axes")
@@ -83,4 +83,4 @@ def _extend(dimension: Dimension, begin: int, end: int, axis: int) -> Dimension:
         return Constant(begin + dimension.meta + end)
     if axis == 1:
         return Sum(tuple(part for part in (Constant(begin), dimension, Constant(end)) if part.meta))
-    return Window(dimension, 1 - begin - end, 1)
+    return slid(dimension, 1 - begin - end)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch.nn.functional as F
 
-from autotailor.ir.dimensions.dimension import Constant, Dimension, Window
+from autotailor.ir.dimensions.dimension import Constant, Dimension, slid
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Attribute, OperatorFeature, Shape
 from autotailor.ir.graph import Node
@@ -27,14 +27,16 @@ class WindowAttributes:
     def slide(self, spatial: Sequence[Dimension]) -> tuple[Dimension, ...]:
         """Dimensions of the spatial axes behind the window."""
         rank = len(self.kernel)
-        slid: list[Dimension] = []
-        for i, dimension in enumerate(spatial):
-            shrink = self.span(i) - self.pads[i] - self.pads[i + rank]
-            window = Window(dimension, shrink, self.strides[i], self.ceil, self.pads[i] if self.ceil else 0)
-            identity = shrink == 1 and window.stride == 1
-            constant = isinstance(dimension, Constant)
-            slid.append(dimension if identity else Constant(window.meta) if constant else window)
-        return tuple(slid)
+        return tuple(
+            slid(
+                dimension,
+                self.span(i) - self.pads[i] - self.pads[i + rank],
+                self.strides[i],
+                self.ceil,
+                self.pads[i] if self.ceil else 0,
+            )
+            for i, dimension in enumerate(spatial)
+        )
 
     def cropped(self, kernel: Sequence[int]) -> WindowAttributes:
         """The same window with its kernel cropped around the centre: pads shrink as well, the output keeps its size."""

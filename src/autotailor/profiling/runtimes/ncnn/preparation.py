@@ -10,6 +10,10 @@ pnnx recognises group normalisation only by the shapes that PyTorch's exporter w
 
     Reshape(InstanceNormalization(Reshape(x, [-1, groups, 4096]), ones, zeros), [-1, 64, 8, 8])
         ->  Reshape(InstanceNormalization(Reshape(x, [0, groups, -1]), ones, zeros), [1, 64, 8, 8])
+
+pnnx does not read a Pad that leaves ONNX's defaults out::
+
+    Pad(x, pads)  ->  Pad(x, pads, 0.0, mode="constant")
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     del graph.node[:]
     graph.node.extend(nodes)
     _group_shapes(graph, constants)
+    _pad_defaults(graph)
     return model
 
 
@@ -61,6 +66,19 @@ def _two_axes(
         axis = _constant(graph, f"{prefix}.axis", axes)
         made.append(helper.make_node("Squeeze", [summed, axis], [node.output[0]], f"{node.name}.squeeze"))
     return made
+
+
+def _pad_defaults(graph: onnx.GraphProto) -> None:
+    """Writes mode and number of each Pad out."""
+    for node in graph.node:
+        if node.op_type != "Pad":
+            continue
+        if not any(attribute.name == "mode" for attribute in node.attribute):
+            node.attribute.append(helper.make_attribute("mode", "constant"))
+        if len(node.input) == 2:
+            zero = f"{node.output[0]}.value"
+            graph.initializer.append(numpy_helper.from_array(np.array(0.0, dtype=np.float32), zero))
+            node.input.append(zero)
 
 
 def _group_shapes(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from autotailor.profiling.runtimes.ncnn.network import network_program
 from autotailor.profiling.runtimes.ncnn.param import with_names
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from autotailor.profiling.runtimes.ncnn.replicas import alone_program, harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.ncnn.trial import run_images
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"
 FP16_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
@@ -103,21 +103,29 @@ class NcnnRuntime(InPlaceRuntime):
         param.write_text(with_names(param.read_text(encoding="utf-8"), image, logits), encoding="utf-8")
 
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""
-        import ncnn
+        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed.
 
-        net = ncnn.Net()
-        ncnn_runner.configure(net, self.settings())
+        ncnn runs in a process of its own, because a network that it reads wrongly may crash it.
+
+        Raises:
+            ProfilingError: ncnn cannot load or run the network, or crashes over it.
+            StoppedError: the process was ended from outside.
+        """
         param, weights = directory / PARAM, directory / WEIGHTS
-        if not param.exists() or net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
-            strange = _strange_layers(param) if param.exists() else []
-            if strange:
-                raise ProfilingError(
-                    f"ncnn has no layer {' or '.join(strange)}: pnnx, its converter, does not know this operator, and "
-                    f"left it as it is; write the network without it, or take another runtime (device.runtime)"
-                )
-            raise ProfilingError(f"{directory}: ncnn cannot load {PARAM} and {WEIGHTS}; convert the network again")
-        return np.stack([_forward(net, image, directory) for image in images])
+        if not param.exists() or not weights.exists():
+            raise ProfilingError(f"{directory}: {PARAM} and {WEIGHTS} are missing; convert the network again")
+        if strange := _strange_layers(param):
+            raise ProfilingError(
+                f"ncnn has no layer {' or '.join(strange)}: pnnx, its converter, does not know this operator, and "
+                f"left it as it is; write the network without it, or take another runtime (device.runtime)"
+            )
+        logits, reason = run_images(param, weights, images, self.settings())
+        if logits is None:
+            raise ProfilingError(
+                f"{directory}: {reason}: pnnx, its converter, has read an operator wrongly; write the network in "
+                f"another way, or take another runtime (device.runtime)"
+            )
+        return logits
 
 
 def _strange_layers(param: Path) -> list[str]:
@@ -126,13 +134,3 @@ def _strange_layers(param: Path) -> list[str]:
 
     kinds = {line.split()[0] for line in param.read_text(encoding="utf-8").splitlines()[2:] if line.strip()}
     return sorted(kind for kind in kinds if ncnn.layer_to_index(kind) < 0)
-
-
-def _forward(net: Any, image: npt.NDArray[np.float32], directory: Path) -> npt.NDArray[np.float32]:
-    array = np.ascontiguousarray(image, dtype=np.float32)
-    extractor = net.create_extractor()
-    extractor.input("in0", ncnn_runner.to_mat(array))
-    code, result = extractor.extract("out0")
-    if code != 0:
-        raise ProfilingError(f"{directory}: ncnn cannot run the network on an image of shape {list(image.shape)}")
-    return np.array(result, dtype=np.float32).reshape(-1)

@@ -1,7 +1,8 @@
 """Tries networks out in ncnn, in a separate process, because a network that ncnn cannot run may crash the process.
 
 ``run_trials`` starts this file as a program. The program reads a list of networks. For each network the program prints
-the shapes of all blobs, or why there are none, and writes the values of the wanted blobs into files.
+the shapes of all blobs, or why there are none, and writes the values of the wanted blobs into files. ``run_images``
+starts the program with one network and images, whose logits the program writes into a file.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+FAILURE = "autotailor: "  # begins the line that says why there are no logits; ncnn may print other lines
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,60 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
     return found
 
 
+def run_images(
+    param: Path, weights: Path, images: np.ndarray[Any, Any], settings: dict[str, Any]
+) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
+    """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, or None and why there are none.
+
+    Raises:
+        StoppedError: the process was ended from outside.
+    """
+    from autotailor.profiling.runtimes.stopped import check_stopped
+
+    with tempfile.TemporaryDirectory(prefix="autotailor.ncnn.") as folder:
+        given, found = Path(folder) / "images.npy", Path(folder) / "logits.npy"
+        np.save(given, np.ascontiguousarray(images, dtype=np.float32))
+        files = dict(
+            zip(("param", "weights", "images", "logits"), map(str, (param, weights, given, found)), strict=True)
+        )
+        done = subprocess.run(
+            [sys.executable, "-P", __file__],
+            input=json.dumps(files | {"settings": settings}),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        check_stopped("a process that runs ncnn", done.returncode)
+        if found.exists():
+            return np.load(found), ""
+        said = [line for line in done.stdout.splitlines() if line.startswith(FAILURE)]
+        crashed = f"ncnn ends its process (exit code {done.returncode})"
+        return None, said[-1].removeprefix(FAILURE) if said else crashed
+
+
+def _answer(order: dict[str, Any]) -> str:
+    """Writes the logits of an order's images; returns why there are none, or an empty text."""
+    import ncnn
+
+    from autotailor.profiling.runtimes.ncnn import runner
+
+    net = ncnn.Net()
+    runner.configure(net, order["settings"])
+    if net.load_param(order["param"]) != 0 or net.load_model(order["weights"]) != 0:
+        return "ncnn cannot load it"
+    rows: list[np.ndarray[Any, np.dtype[np.float32]]] = []
+    for image in np.load(order["images"]):
+        extractor = net.create_extractor()
+        extractor.input("in0", runner.to_mat(image))
+        code, result = extractor.extract("out0")
+        if code != 0:
+            return f"ncnn cannot run it on an image of shape {list(image.shape)}"
+        rows.append(np.array(result, dtype=np.float32).reshape(-1))
+    np.save(order["logits"], np.stack(rows))
+    return ""
+
+
 def _array(given: Any, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """An input's values: from a file, or random values of a shape."""
     if isinstance(given, str):
@@ -111,8 +169,13 @@ def _try(net: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], str]:
 
 
 def main() -> None:
-    """Reads the networks, and prints one line for each."""
-    for net in json.load(sys.stdin):
+    """Reads the networks, and prints one line for each; or reads one network whose logits are wanted."""
+    order = json.load(sys.stdin)
+    if isinstance(order, dict):
+        if failure := _answer(order):
+            print(f"{FAILURE}{failure}", flush=True)
+        return
+    for net in order:
         shapes, failure = _try(net)
         print(json.dumps({"shapes": shapes, "failure": failure}), flush=True)
 

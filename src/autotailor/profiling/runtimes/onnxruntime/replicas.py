@@ -19,7 +19,7 @@ import onnx
 import onnx.printer
 from onnx import TensorProto, helper
 
-from autotailor.ir.execution.onnx_writer import OPSET, write_node
+from autotailor.ir.execution.onnx_writer import OPSET, unfused, write_node
 from autotailor.ir.feature import OPERANDS, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import OperatorRule, rules
@@ -70,7 +70,7 @@ class Model:
     def text(self) -> str:
         """The model in ONNX's syntax, at an opset that has all of the model's operators."""
         opset = max(OPSET, *((rules.find(node.kind) or OperatorRule()).opset(node) for node in self.nodes))
-        written = [write_node(node, opset) for node in self.nodes]
+        written = [write_node(node, opset) for node in unfused(self.nodes)]
         constants = [constant for _, more in written for constant in more]
         nodes = [proto for proto, _ in written]
         graph = helper.make_graph(nodes, "model", self.inputs, self.outputs, constants, value_info=self.weights)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import autotailor
+import networks
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
 from autotailor.profiling.networks.validation import input_shape
@@ -184,3 +185,12 @@ def test_a_layer_that_ncnn_does_not_have_is_named(tmp_path: Path) -> None:
     (tmp_path / "model.ncnn.bin").write_bytes(b"")
     with pytest.raises(ProfilingError, match=r"^ncnn has no layer ReduceMin: pnnx, .*take another runtime"):
         NcnnRuntime(DEVICE).run(tmp_path, np.zeros((1, 3, 8, 8), np.float32))
+
+
+def test_a_network_over_which_ncnn_crashes_ends_no_process_but_its_own(tmp_path: Path) -> None:
+    net = autotailor.compile(networks.Inside().eval(), {}, resolution=16)
+    net.export_onnx(net.largest(), tmp_path / "model.onnx")
+    runtime = open_runtime(DEVICE)
+    runtime.convert(tmp_path / "model.onnx", tmp_path)
+    with pytest.raises(ProfilingError, match=r"ncnn ends its process \(exit code -11\).*take another runtime"):
+        runtime.run(tmp_path, np.zeros(net.input_shape, np.float32))

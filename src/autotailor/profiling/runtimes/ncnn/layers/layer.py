@@ -126,8 +126,9 @@ def ncnn_shape(shape: Shape) -> Shape:
     """
     if len(shape) < 2 or shape[0] != 1:
         raise ProfilingError(
-            f"ncnn cannot run an activation of shape {list(shape)}: expected a batch of 1 first, and no windows of an "
-            "image or tokens in its place; use the runtime onnxruntime for this network"
+            f"an operator of ncnn cannot be timed by itself on an activation of shape {list(shape)}: expected a batch "
+            "of 1 first, and no windows of an image or tokens in its place, because ncnn's blobs have no batch (its "
+            "converter may still convert the whole network); use the runtime onnxruntime for this network"
         )
     if len(shape) > 5:
         raise ProfilingError(
