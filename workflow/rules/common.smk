@@ -25,6 +25,10 @@ if workflow.is_main_process:
     console.attach(workflow)
     if not workflow.output_settings.dryrun:
         note_start()
+        import snakemake.persistence
+        import turns
+
+        turns.take_turns(snakemake.persistence.PersistenceBase)
 
 STATE = Path(".snakemake/autotailor")
 DEFAULTS = {
