@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from snakemake.cli import parse_config
+from arguments import parse_config
 from snakemake.dag import DAG
 from snakemake.iocontainers import Log, Snakemake
 from snakemake.jobs import Job

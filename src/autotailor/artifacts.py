@@ -20,10 +20,12 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections import Counter
@@ -56,6 +58,28 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def open_regular(path: str | bytes | Path, most: int | None = None) -> io.BufferedReader:
+    """Opens a file of somebody else's for reading; pipes, on which a reader waits, and devices are refused.
+
+    Args:
+        path: of the file.
+        most: bytes that it may have.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or has more bytes.
+    """
+    stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    found, reason = os.fstat(stream.fileno()), ""
+    if not stat.S_ISREG(found.st_mode):
+        reason = "is a pipe, a device or a folder, and no file"
+    elif most is not None and found.st_size > most:
+        reason = f"has {found.st_size:,} bytes, and may have {most:,}"
+    if reason:
+        stream.close()
+        raise OSError(errno.EINVAL, reason, os.fsdecode(path))
+    return stream
 
 
 @contextmanager

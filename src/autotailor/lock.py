@@ -13,6 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from autotailor.ir.errors import printable
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -31,8 +33,11 @@ class Holder:
     command: str
 
     def __str__(self) -> str:
-        since = time.strftime("%H:%M:%S", time.localtime(self.since))
-        return f"process {self.pid} of {self.user} ({self.command}), since {since}"
+        try:
+            since = time.strftime("%H:%M:%S", time.localtime(self.since))
+        except (TypeError, ValueError, OverflowError, OSError):  # somebody else has written the note
+            since = "?"
+        return printable(f"process {self.pid} of {self.user} ({self.command}), since {since}").replace("\n", " ")[:300]
 
 
 class Lock:

@@ -6,6 +6,8 @@ import io
 import logging
 import sys
 
+from autotailor.ir.errors import printable
+
 OWN = frozenset({"autotailor", "root"})
 """First parts of the names of the loggers of this package and of the rules' scripts."""
 
@@ -23,13 +25,23 @@ def send_to(path: str | None, mode: str = "w") -> None:
         mode: ``w`` overwrites the file, ``a`` goes on behind its end.
     """
     console = logging.StreamHandler()
+    shape = _Printable("%(message)s")
     console.addFilter(is_for_the_console)
     handlers: list[logging.Handler] = [console]
     if path:
         # names of files may hold bytes that are no UTF-8
         handlers.append(logging.FileHandler(path, mode=mode, encoding="utf-8", errors="backslashreplace"))
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
+    for handler in handlers:
+        handler.setFormatter(shape)
+    logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
     logging.captureWarnings(True)
+
+
+class _Printable(logging.Formatter):
+    """Messages name files, classes and tensors of other people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def silence() -> None:

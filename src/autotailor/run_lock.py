@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from autotailor.lock import Holder
+
 LOCK, LOCKS = "runs.lock", "locks"
 
 
@@ -53,6 +55,16 @@ def others(directory: Path) -> list[int]:
         if named and here and process.pid not in mine:
             found.append(process.pid)
     return found
+
+
+def describe(pid: int) -> str:
+    """Who a process is, since when, and what it runs; a process that has ended is a number."""
+    try:
+        process = psutil.Process(pid)
+        command = " ".join(Path(part).name for part in process.cmdline()[1:])
+        return str(Holder(pid, process.username(), process.create_time(), command[:80]))
+    except psutil.Error:
+        return f"process {pid}"
 
 
 def _remove_locks(folder: Path) -> bool:

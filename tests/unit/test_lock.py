@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -37,6 +38,15 @@ def test_a_lock_names_its_holder_until_a_killed_holder_frees_it(tmp_path: Path) 
     lock.release()
     lock.release()
     assert lock.holder() is None
+
+
+def test_a_note_of_somebody_elses_is_one_printable_line_whatever_it_holds(tmp_path: Path) -> None:
+    for since in ("yesterday", 1e300, None):
+        note = {"pid": 3, "user": "\x1b]0;you\x07", "since": since, "command": "a\n" * 9999}
+        (tmp_path / "a.json").write_text(json.dumps(note))
+        said = str(Lock(tmp_path / "a.lock").holder())
+        assert said.startswith(r"process 3 of \x1b]0;you\x07 (a a")
+        assert len(said) == 300
 
 
 def test_a_lock_in_a_folder_that_is_missing_cannot_be_taken(tmp_path: Path) -> None:

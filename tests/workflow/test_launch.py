@@ -29,6 +29,44 @@ def test_ctrl_c_while_it_waits_ends_it_in_one_sentence(tmp_path: Path) -> None:
     assert waiting.returncode == 128 + signal.SIGINT
 
 
+OTHER = """
+import sys, time
+class Locks:
+    locked = True
+    def lock(self): print("locked")
+sys.path.insert(0, sys.argv[1])
+import turns
+Locks.dag = type("Dag", (), {"workflow": type("Workflow", (), {"workdir_init": "."})})
+Locks.locked = property(lambda self: not __import__("pathlib").Path("free").exists())
+turns.take_turns(Locks)
+Locks().lock()
+"""
+
+
+def test_a_second_snakemake_says_whose_run_it_waits_for_and_begins_again_after_it(tmp_path: Path) -> None:
+    (tmp_path / "snakemake").write_text("import sys; print(flush=True); sys.stdin.read()")
+    live = subprocess.Popen(
+        [sys.executable, "snakemake"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert live.stdout is not None
+    live.stdout.readline()
+    second = subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(LAUNCH.parent)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert second.stderr is not None
+    said = second.stderr.readline()
+    assert said.startswith(f"autotailor: another run makes the same files: process {live.pid} of ")
+    assert said.endswith(". Waiting for its end\n")
+    assert second.poll() is None
+    (tmp_path / "free").touch()
+    live.communicate()
+    assert second.communicate(timeout=60) == ("locked\n", "")
+
+
 def test_a_folder_that_takes_no_files_is_named_with_the_remedy() -> None:
     done = subprocess.run(
         [sys.executable, str(LAUNCH), "-n"],

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from autotailor import profiling
 from autotailor.ir.feature import OperatorFeature
@@ -67,6 +68,16 @@ def planned(done: Done) -> dict[str, int]:
 def test_a_list_inside_an_override_needs_no_quotes(snakemake: Planner, tmp_path: Path) -> None:
     done = snakemake(tmp_path, "-n", "--config", "overrides=[model.space.width=[0.5,1.0],seed=3]")
     assert done.code == 0, done.said
+
+
+def test_a_key_of_the_configuration_behind_config_is_an_override(snakemake: Planner, tmp_path: Path) -> None:
+    done = snakemake(tmp_path, "-n", "--config", "finetune.epochs=3", "device=host", "overrides=seed=1,search.seed=2")
+    assert done.code == 0, done.said
+    (path,) = (tmp_path / ".snakemake" / "autotailor" / "configurations").glob("*")
+    found = yaml.safe_load(path.read_text())["configuration"]
+    assert (found["finetune"]["epochs"], found["seed"], found["search"]["seed"]) == (3, 1, 2)
+    wrong = snakemake(tmp_path, "-n", "--config", "finetune.epoch=3")
+    assert wrong.err.splitlines()[-1].startswith("autotailor: override 'finetune.epoch=3': unknown key")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from autotailor.ir.errors import printable
 from autotailor.project import termination
 from console.plan import DONE, FAILED, RUNNING, STOPPED, WAITING, Job, Plan, duration
 from console.views import Display, Lines, View
@@ -103,7 +104,7 @@ class Handler(logging.Handler):
 
     def _say(self, record: logging.LogRecord) -> None:
         """A message of Snakemake or of the workflow that the display does not know."""
-        text = self.format(record).strip()
+        text = printable(self.format(record)).strip()
         style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
         if text and record.levelno >= logging.INFO:
             self._view.say(text, style)

@@ -18,13 +18,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 WORKFLOW = Path(os.path.abspath(str(workflow.current_basedir))).parent
 ROOT = WORKFLOW.parent
+sys.path.insert(0, str(WORKFLOW))
+import quoting
+
+quoting.quote_python()
 if workflow.is_main_process:
-    sys.path.insert(0, str(WORKFLOW))
     import console
 
     console.attach(workflow)
     if not workflow.output_settings.dryrun:
         note_start()
+        import snakemake.persistence
+        import turns
+
+        turns.take_turns(snakemake.persistence.PersistenceBase)
 
 STATE = Path(".snakemake/autotailor")
 DEFAULTS = {

@@ -74,7 +74,7 @@ def read_settings(settings: Sequence[str]) -> dict[str, object]:
     """
     from autotailor.config import split_overrides
 
-    known = _known_keys()
+    known = known_keys()
     config: dict[str, object] = {}
     overrides: list[str] = []
     for setting in settings:
@@ -86,7 +86,7 @@ def read_settings(settings: Sequence[str]) -> dict[str, object]:
             )
         if key == "overrides":
             found = split_overrides(value)
-            overrides += found if isinstance(found, list) else [str(found)]
+            overrides += found if isinstance(found, list) else []
         elif key in config:
             raise ProjectError(f"argument {setting!r}: {key} is given twice")
         elif key in known:
@@ -107,7 +107,7 @@ def check_names(config: Mapping[str, object]) -> None:
             check_option(conf_folder(), group, str(name))
 
 
-def _known_keys() -> list[str]:
+def known_keys() -> list[str]:
     """The keys of ``workflow/schemas/config.schema.yaml``."""
     import yaml  # type: ignore[import-untyped]
 

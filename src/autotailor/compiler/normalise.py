@@ -62,7 +62,10 @@ def _check_operators(model: ir.Model) -> None:
                 f"node {node.name}: operator {node.domain}.{node.op_type} is of a custom domain; export without it"
             )
         if node.op_type in RANDOM:
-            raise GraphError(f"node {node.name}: {node.op_type} draws random numbers; export the network in eval mode")
+            raise GraphError(
+                f"node {node.name}: {node.op_type} draws random numbers; export the network in eval mode, and draw "
+                f"none in forward where self.training is false"
+            )
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             raise GraphError(
                 f"node {node.name}: {node.op_type} branches on values of the image; "

@@ -21,12 +21,13 @@ def split_overrides(value: object) -> object:
     """Splits a text such as ``[seed=1,data.mean=[0.4,0.5,0.5]]`` into a list of overrides; returns others unchanged.
 
     Snakemake reads its command line as YAML, and YAML reads a list with unquoted brackets inside as one text. The text
-    is split at the commas outside of inner brackets.
+    is split at the commas outside of inner brackets. The outer brackets may be missing.
     """
-    if not isinstance(value, str) or not (value.startswith("[") and value.endswith("]")):
+    if not isinstance(value, str):
         return value
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
     parts, depth = [""], 0
-    for letter in value[1:-1]:
+    for letter in inner:
         depth += (letter in "[{(") - (letter in "]})")
         if letter == "," and depth == 0:
             parts.append("")

@@ -1,4 +1,4 @@
-"""What makes a network's input of a picture: for people who run an exported network without autotailor."""
+"""What makes a network's input of a picture, and what its outputs are called: for people without autotailor."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Preparation:
         mean, std: for each channel.
         crop: share of the shorter side that is kept.
         interpolation: ``bilinear`` or ``bicubic``, of the first change of size; antialiased.
+        classes: names of the outputs, in their order; empty where the data have none.
     """
 
     resolution: int
@@ -25,3 +26,4 @@ class Preparation:
     std: tuple[float, float, float]
     crop: float = 1.0
     interpolation: str = "bilinear"
+    classes: tuple[str, ...] = ()

@@ -132,7 +132,9 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     check_splits(str(section.get("kind", section["name"])), splits)
     stated = {k: v for k, v in meant(section).items() if not (k in NEUTRAL and v == NEUTRAL[k])}
     identity = json.dumps({**stated, "content": dataset.fingerprint()}, sort_keys=True, default=str)
-    return dataclasses.replace(splits, fingerprint=identity)
+    named = dataset.classes() or ()
+    known = tuple(map(str, named)) if len(named) == splits.num_classes else ()
+    return dataclasses.replace(splits, fingerprint=identity, classes=known)
 
 
 def meant(section: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,6 +118,7 @@ class DataSplits:
             do not change the images, such as the folder, are left out.
         labelled: whether the images have labels of their own. Otherwise their labels are ``UNKNOWN``, or the answers of
             the original network, which then teaches alone.
+        classes: names in the order of the labels; empty where they are not known.
         crop, interpolation: how a picture becomes an image of validation and test, see ``Preparation``.
     """
 
@@ -133,11 +134,12 @@ class DataSplits:
     labelled: bool = True
     crop: float = 1.0
     interpolation: str = "bilinear"
+    classes: tuple[str, ...] = ()
 
     @property
     def preparation(self) -> Preparation:
         """What makes a network's input of a picture, as in validation and test."""
-        return Preparation(self.resolution, self.mean, self.std, self.crop, self.interpolation)
+        return Preparation(self.resolution, self.mean, self.std, self.crop, self.interpolation, self.classes)
 
     @property
     def score(self) -> Score:

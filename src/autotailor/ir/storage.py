@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,24 @@ READ = (1, 2)
 
 Sorting = Mapping[str, Sequence[int]]
 """Maps the name of an atom to the permutation of its channels that was applied to the original weights."""
+
+
+SWELLS, SPARE = 16, 2**26
+"""How much more than its size a file of PyTorch may unpack to: a factor, and bytes. PyTorch itself packs nothing."""
+
+
+def check_unpacked(path: Path) -> None:
+    """Raises GraphError for a file of PyTorch that unpacks to far more than itself; nothing is unpacked for that."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return  # an older file of PyTorch, which is not packed, or a damaged one, which PyTorch refuses
+    if size > SWELLS * path.stat().st_size + SPARE:
+        raise GraphError(
+            f"{path} has {path.stat().st_size:,} bytes and unpacks to {size:,}, as no file of torch.save does; save "
+            f"the weights again with torch.save(model.state_dict(), path)"
+        )
 
 
 def check_folder(path: Path) -> None:
@@ -73,6 +92,7 @@ def read(path: Path) -> tuple[Graph, Mapping[str, Any] | None, Sorting, Mapping[
 
 def _content(path: Path) -> Mapping[str, Any]:
     """What a file of this package holds by name, the version among it."""
+    check_unpacked(path)
     try:
         data = torch.load(str(path), weights_only=True)
     except OSError as error:

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from autotailor.artifacts import atomic
+from autotailor.ir.errors import printable_value
 from autotailor.reporting import accuracy_intervals, breakdown, comparison, derived_columns
 from autotailor.reporting.charts import contributors, front, predictors, sensitivity
 from autotailor.reporting.explorer import explorer
@@ -100,6 +101,7 @@ def _environment() -> Environment:
         loader=PackageLoader("autotailor.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=printable_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

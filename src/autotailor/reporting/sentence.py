@@ -94,7 +94,7 @@ def _more_accurate(comparison: Comparison, score: Score, whom: str, *, shares_ve
         return f" and {verb}as accurate within the error of the test set ({difference})"
     points = f"{abs(change.value):.1f}" if abs(change.value) >= 0.05 else f"{abs(change.value):.2f}"
     joined, comparative = ("and", "more") if change.value > 0 else ("but", "less")
-    return f" {joined} {verb}{points} points {comparative} accurate"
+    return f" {joined} {verb}{points}{_plus_minus(change.error)} points {comparative} accurate"
 
 
 def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:

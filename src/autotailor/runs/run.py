@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -54,8 +55,14 @@ class Run(RunTables):
         )
 
     def _estimate(self, name: str, subnet: SubNet) -> Estimate:
-        """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found."""
+        """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found.
+
+        The error of a latency is that of the table together with what the table has missed of whole SubNets.
+        """
         predicted = self.metrics[name].estimate(subnet)
+        if name == "latency" and (missed := self._latency_agreement()) is not None:
+            error = math.hypot(predicted.standard_error or 0.0, predicted.value * missed.root_mean_square_error)
+            return replace(predicted, standard_error=error, source=f"{predicted.source}; ± with {missed.source}")
         found = self.evaluated.get(subnet) if name == "accuracy" else None
         if found is None:
             return predicted
@@ -65,8 +72,14 @@ class Run(RunTables):
         """How well the run's predictions have agreed with measurements of whole SubNets."""
         found = [accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv")))]
         if self.device is not None:
-            found.insert(0, latency_agreement(pd.read_csv(self.folder.file("validation.csv"))))
+            found.insert(0, self._latency_agreement())
         return tuple(agreement for agreement in found if agreement is not None)
+
+    def _latency_agreement(self) -> Agreement | None:
+        """Predicted and measured latencies of whole SubNets; None where none were measured."""
+        if self.device is None:
+            return None
+        return latency_agreement(pd.read_csv(self.folder.file("validation.csv")))
 
     def front(
         self, x: str | None = None, y: str = "accuracy", limits: str | Iterable[str] = (), *, z: str | None = None

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from autotailor.ir.errors import printable
+
 PRIVATE = frozenset({"address", "serial", "key", "password", "token"})
 """Configuration keys that end in one of these names are left out."""
 
@@ -32,7 +34,7 @@ def _shown(value: Any) -> Any:
         return public(value)
     if isinstance(value, (list, tuple)):
         return [_shown(part) for part in value]
-    return _HOMES.sub("~", _without_own_home(value)) if isinstance(value, str) else value
+    return printable(_HOMES.sub("~", _without_own_home(value))) if isinstance(value, str) else value
 
 
 def _without_own_home(text: str) -> str:

@@ -82,6 +82,7 @@ def test_members_are_of_the_front_and_ordered_by_the_latency_that_counts(made: P
     assert document["front"]["subnets"] == len(run.front)
     assert document["front"]["expected_loss"] >= 0
     assert document["preparation"]["mean"]
+    assert document["preparation"]["classes"] == list("0123456789")
 
 
 def test_the_classes_are_those_of_the_table_at_the_measured_latency(made: Path, run: making.Run) -> None:

@@ -58,7 +58,7 @@ def point(page: Page, name: str) -> Locator:
 
 def test_the_answer_comes_first(page: Page) -> None:
     said = page.locator("header .answer").inner_text()
-    assert said == "budget_02 is 2.2 times as fast as your network on host but 2.4 points less accurate."
+    assert said == "budget_02 is 2.2 times as fast as your network on host but 2.4 ±0.3 points less accurate."
     assert page.locator("header .caveats li").all_inner_texts() == [
         "1 of 3 budgets is missed when measured: budget_01 by 3.9 %. Measure again on a quiet device, or raise "
         "search.confidence."

@@ -36,13 +36,13 @@ def summary(
     [
         (
             {"ratio": 2.12, "change": 2.0},
-            "is 2.1 times as fast as your network on `host` and 2.0 points more accurate.",
+            "is 2.1 times as fast as your network on `host` and 2.0 ±0.4 points more accurate.",
         ),
         (
             {"ratio": 14.2, "change": -3.0},
-            "is 14 times as fast as your network on `host` but 3.0 points less accurate.",
+            "is 14 times as fast as your network on `host` but 3.0 ±0.4 points less accurate.",
         ),
-        ({"ratio": 1.06}, "is 1.06 times as fast as your network on `host` and 2.0 points more accurate."),
+        ({"ratio": 1.06}, "is 1.06 times as fast as your network on `host` and 2.0 ±0.4 points more accurate."),
         (
             {"change": -0.8, "accuracy_error": 0.4},
             "is 2.0 times as fast as your network on `host` and as accurate within the error of the test set "
@@ -55,21 +55,21 @@ def summary(
         ),
         (
             {"change": -0.8, "accuracy_error": 0.4, "accuracy_change_standard_error": [0.1, 0.2, None]},
-            "is 2.0 times as fast as your network on `host` but 0.8 points less accurate.",
+            "is 2.0 times as fast as your network on `host` but 0.8 ±0.2 points less accurate.",
         ),
-        ({"ratio": 0.5}, "takes 2.0 times as long as your network on `host` and is 2.0 points more accurate."),
+        ({"ratio": 0.5}, "takes 2.0 times as long as your network on `host` and is 2.0 ±0.4 points more accurate."),
         (
             {"ratio": 1.05, "latency_error": 0.05},
-            "is about as fast as your network on `host` and 2.0 points more accurate.",
+            "is about as fast as your network on `host` and 2.0 ±0.4 points more accurate.",
         ),
         (
             {"latency_ms_measured": [None] * 3},
-            "is predicted to be 2.0 times as fast as your network on `host` and 2.0 points more accurate.",
+            "is predicted to be 2.0 times as fast as your network on `host` and 2.0 ±0.4 points more accurate.",
         ),
         ({"accuracy_measured": [None] * 3}, "is 2.0 times as fast as your network on `host`."),
         (
             {"name": ["other", "budget_01", "largest"]},
-            "is 2.0 times as fast as the largest SubNet on `host` and 2.0 points more accurate.",
+            "is 2.0 times as fast as the largest SubNet on `host` and 2.0 ±0.4 points more accurate.",
         ),
     ],
     ids=[
@@ -170,10 +170,10 @@ def test_a_run_of_before_without_budgets_met_has_an_answer() -> None:
 def test_without_a_device_macs_are_compared_and_latency_is_not_spoken_of() -> None:
     table = summary().drop(columns=["latency_ms_predicted", "latency_ms_measured", "latency_ms_standard_error"])
     found = answer(table.drop(columns=["budget_ms", "budget_met"]), "macs", cost=COSTS["macs"])
-    assert found.sentence == "`budget_01` needs 50 % of the MACs of your network and is 2.0 points more accurate."
+    assert found.sentence == "`budget_01` needs 50 % of the MACs of your network and is 2.0 ±0.4 points more accurate."
     assert found.caveats == ("Latency is unknown: the run counted MACs and had no device.",)
     worse = answer(table.assign(accuracy_measured=[90.0, 87.0, 90.0]), "macs", cost=COSTS["macs"])
-    assert worse.sentence.endswith("of the MACs of your network but is 3.0 points less accurate.")
+    assert worse.sentence.endswith("of the MACs of your network but is 3.0 ±0.4 points less accurate.")
 
 
 def test_without_labels_the_share_of_same_answers_is_told() -> None:

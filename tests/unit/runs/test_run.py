@@ -35,7 +35,9 @@ def test_latency_and_its_error_come_from_the_table_of_operators(run: Run) -> Non
     assert max(counts.values()) > 1
     assert found.value == pytest.approx(sum(k * lut.loc[id_, "latency_ms"] for id_, k in counts.items()))
     squares = sum((k * lut.loc[id_, "standard_error"]) ** 2 for id_, k in counts.items())
-    assert found.standard_error == pytest.approx(math.sqrt(squares))
+    missed = (pd.read_csv(run.folder.file("validation.csv"))["relative_error"] ** 2).mean()
+    assert found.standard_error == pytest.approx(math.sqrt(squares + found.value**2 * missed))
+    assert found.source.endswith("; ± with validation.csv")
     assert (found.unit, found.source.partition(":")[0]) == ("ms", "lut.csv")
 
 

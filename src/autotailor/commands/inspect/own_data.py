@@ -95,8 +95,8 @@ class OwnData:
             "# accuracy counts pictures and not classes, and says little of a rare class.",
         ]
 
-    def statistics(self, resolution: int) -> PictureStatistics:
-        """Statistics of the training pictures.
+    def statistics(self, resolution: int, what: str) -> PictureStatistics:
+        """Statistics of the training pictures; ``what`` of them is needed, for the progress.
 
         Raises:
             DataError: some pictures cannot be used.
@@ -106,7 +106,7 @@ class OwnData:
 
         splits = self._read(resolution).load()
         assert isinstance(splits.train, PictureStream)
-        return measure(splits.train)
+        return measure(splits.train, what=what)
 
 
 def read_own_data(folder: Path) -> OwnData:
@@ -163,8 +163,9 @@ def preprocessing(
     Raises:
         DataError: some pictures cannot be used.
     """
-    measured = own.statistics(resolution)
     known = timm_preprocessing(source)
+    is_given = mean is not None and std is not None
+    measured = own.statistics(resolution, "sizes" if is_given or known else "mean and deviation")
     if mean is not None and std is not None:
         crop, how = (known.crop, known.interpolation) if known else (None, None)
         return Preprocessing(_triple(mean), _triple(std), "given with --mean and --std", crop, how), measured

@@ -6,13 +6,15 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.dimensions.dimension import RESOLUTION
+from autotailor.ir.errors import printable
 from autotailor.ir.execution.batch_norm import KIND, biased_convolutions, placeholders
 from autotailor.ir.feature import Shape
 from autotailor.ir.metrics.elasticity import is_elastic, unmodified_values
@@ -40,7 +42,7 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         console = Console(file=console.file, width=WIDTH)
     macs = net.macs()
     shape = _times(net.input_shape[1:])
-    console.print(f"[bold]{net.name}[/]   {shape} in, {net.num_classes} classes out", highlight=False)
+    console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {net.num_classes} classes out", highlight=False)
     if net.head.activation:
         console.print(
             f"The network ends in {net.head.activation}: training uses the logits before it, exports include it."
@@ -74,8 +76,16 @@ def _folded_note(net: SuperNet) -> str:
     return ""
 
 
+class _Table(Table):
+    """A table whose cells name parts of somebody's network."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Adds a row; its texts become printable."""
+        super().add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+
+
 def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
-    table = Table(
+    table = _Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False
     )
     for column in columns:

@@ -154,7 +154,7 @@ def read_picture(path: Path) -> npt.NDArray[np.float32]:
     """The picture of a file; nothing in it is unpickled.
 
     Raises:
-        PictureError: the file cannot be read, or holds no array of three dimensions with finite numbers.
+        PictureError: the file cannot be read, or holds no array of one picture with finite numbers.
     """
     import numpy as np
 
@@ -165,10 +165,14 @@ def read_picture(path: Path) -> npt.NDArray[np.float32]:
         raise PictureError(f"{path}: cannot be read ({error.strerror or error}); name a file of numpy.save") from error
     except (ValueError, EOFError) as error:
         raise PictureError(f"{path}: holds no array of NumPy; write one with numpy.save") from error
-    if not isinstance(array, np.ndarray) or array.ndim != 3 or array.dtype.kind not in "fiu":
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise PictureError(f"{path}: expected an array [C, H, W] of numbers; write one with numpy.save")
+    if array.ndim == 4 and len(array) == 1:  # as the prepare.py of an export's card makes it
+        array = array[0]
+    if array.ndim != 3:
+        raise PictureError(f"{path}: expected an array [C, H, W], or a batch of one, not {list(array.shape)}")
     with np.errstate(over="ignore"):
-        picture = array.astype(np.float32)
+        picture: npt.NDArray[np.float32] = array.astype(np.float32)
     if not np.isfinite(picture).all():
         raise PictureError(f"{path}: holds numbers that are not finite as float32, for which no class can be told")
     return picture

@@ -209,14 +209,20 @@ def _write_group_normalization(node: ir.Node) -> None:
 
 def _check_batch_normalization(node: ir.Node) -> None:
     if _int(node, "training_mode", 0):
-        raise GraphError(f"node {node.name}: BatchNormalization in training mode; export the network in eval mode")
+        raise GraphError(
+            f"node {node.name}: BatchNormalization takes mean and variance of the batch; export the network in eval "
+            f"mode, and build it with running statistics (track_running_stats=True)"
+        )
     node.attributes.pop("training_mode", None)
 
 
 def _check_dropout(node: ir.Node) -> None:
     training = node.inputs[2] if len(node.inputs) > 2 else None
     if training is not None and (training.const_value is None or training.const_value.numpy().any()):
-        raise GraphError(f"node {node.name}: Dropout in training mode; export the network in eval mode")
+        raise GraphError(
+            f"node {node.name}: Dropout sets values to zero at random; export the network in eval mode, and call "
+            f"F.dropout with training=self.training"
+        )
 
 
 def _drop_view(node: ir.Node) -> None:

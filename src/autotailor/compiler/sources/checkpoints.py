@@ -20,6 +20,7 @@ import torch
 from autotailor.compiler.library import reason
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Shape
+from autotailor.ir.storage import check_unpacked
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ COUNTERS = ("num_batches_tracked", "n_averaged")  # of BatchNorm and of averaged
 COMPILED = "_orig_mod."
 _AVERAGE = re.compile(r"(?:^|[._])ema[._]")  # in a prefix
 _GLOBAL = re.compile(r"(?:Unsupported (?:global|class)\b\D*?|GLOBAL )([\w.]+\.\w+)")
+RESAVE = "save a state dict with torch.save(model.state_dict(), path)"
 LISTED = 4  # names in a message
 
 
@@ -43,7 +45,10 @@ def read_checkpoint(path: str | Path) -> State:
     if not Path(path).is_file():
         raise GraphError(f"weights file {path} does not exist; put the state dict of the network there")
     content = _safetensors(Path(path)) if str(path).endswith(".safetensors") else _unpickled(Path(path))
-    found = _state_in(content, "")
+    try:
+        found = _state_in(content, "")
+    except RecursionError as error:
+        raise GraphError(f"weights file {path}: its dictionaries are nested too deeply; {RESAVE}") from error
     if found is None:
         kind = sorted(map(str, content))[:LISTED] if isinstance(content, Mapping) else type(content).__name__
         raise GraphError(
@@ -69,6 +74,7 @@ def _unpickled(path: Path) -> Any:
     """The content that ``torch.load`` reads without running code; plain values of training scripts are allowed."""
     import numpy as np
 
+    check_unpacked(path)
     harmless: list[Any] = [argparse.Namespace, pathlib.PosixPath, pathlib.WindowsPath, np.dtype]
     harmless += [type(np.dtype(kind)) for kind in ("f4", "f8", "i4", "i8", "b1")]
     scalar: Any = np.float64(0).__reduce__()[0]
@@ -100,6 +106,8 @@ def _state_in(content: Any, place: str) -> tuple[str, State] | None:
     if any(tensor.ndim for tensor in tensors.values()):  # others are counters, of averages for instance
         return place, tensors
     inner = [name for name, value in content.items() if isinstance(value, Mapping)]
+    if inner and inner[0] in (*AVERAGES, *WRAPPERS):  # was looked into above; twice at each level would be without end
+        return None
     return _state_in(content[inner[0]], f"{place}.{inner[0]}".strip(".")) if len(inner) == 1 else None
 
 

@@ -121,9 +121,8 @@ def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Mo
         model: ir.Model = program.model
     except Exception:
         own = list(_own_input(network)[1:])
-        remedy = (
-            "" if own == list(image.shape[2:]) else f"; the network is made for {own[0]}x{own[1]} pixels, try those"
-        )
+        is_of_size = not _reads(network, image) and _reads(network, image.new_zeros((*image.shape[:2], *own)))
+        remedy = f"; the network is made for {own[0]}x{own[1]} pixels, try those" if is_of_size else ""
         raise GraphError(
             f"{type(network).__name__} cannot be exported from an image of shape {list(image.shape)}: "
             f"{reason(error)}{remedy}"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from autotailor.artifacts import open_regular
 from autotailor.data.errors import DataError
-from autotailor.data.files.contents import Content, Examiner, read_contents
+from autotailor.data.files.contents import MOST_BYTES, Content, Examiner, read_contents
 from autotailor.data.pictures.layout import Layout, read_layout
 from autotailor.data.pictures.parts import DividedConfig
 from autotailor.data.pictures.survey import report
@@ -52,7 +53,8 @@ class Files:
 
         path = self.paths[index]
         try:
-            return read_picture(path.read_bytes())
+            with open_regular(path, MOST_BYTES) as stream:
+                return read_picture(stream.read())
         except (PictureError, OSError) as error:
             raise DataError(f"{path}: {error}; it was removed or changed while it was in use") from error
 

@@ -7,6 +7,7 @@ system's clock would leave size and times as they were.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
@@ -15,11 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotailor.artifacts import open_regular
 from autotailor.data.errors import DataError
 from autotailor.data.files.memory import Memory
 from autotailor.data.progress import progress
 
 SETTLED_NS = 2_000_000_000
+MOST_BYTES = 2**30
+"""Bytes of a file that an examiner gets, which lies in memory meanwhile."""
 BATCH = 1000  # files between two commits; a pass that is killed loses at most this many
 
 
@@ -108,11 +112,13 @@ def read_content(key: bytes, examiner: Examiner | None) -> Content:
         DataError: the file cannot be read.
     """
     try:
-        with open(key, "rb") as stream:
+        with open_regular(key, None if examiner is None else MOST_BYTES) as stream:
             if examiner is None:
                 return Content(hashlib.file_digest(stream, "sha256").hexdigest())
             content = stream.read()
     except OSError as error:
+        if examiner is not None and error.errno == errno.EINVAL:
+            return Content(hashlib.sha256(key).hexdigest(), str(error.strerror))
         raise _unreadable(key, error) from error
     return Content(hashlib.sha256(content).hexdigest(), examiner.examine(content))
 

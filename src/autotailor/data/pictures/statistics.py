@@ -33,8 +33,13 @@ class PictureStatistics:
     pictures: int
 
 
-def measure(stream: PictureStream, sample: int = SAMPLE) -> PictureStatistics:
+def measure(stream: PictureStream, sample: int = SAMPLE, what: str = "mean and deviation") -> PictureStatistics:
     """Statistics of at most ``sample`` training pictures, drawn by the seed of the data.
+
+    Args:
+        stream: of the training pictures.
+        sample: pictures that are opened at most.
+        what: is measured, for the progress.
 
     Raises:
         DataError: a picture cannot be read.
@@ -47,7 +52,7 @@ def measure(stream: PictureStream, sample: int = SAMPLE) -> PictureStatistics:
         pixels = centre(stream.config, image).double()
         return pixels.mean((1, 2)).tolist(), pixels.square().mean((1, 2)).tolist(), min(image.size)
 
-    with progress(f"measuring mean and deviation of {stream.config.name}", count) as advance:
+    with progress(f"measuring {what} of {stream.config.name}", count) as advance:
         seen = []
         with ThreadPoolExecutor(cores()) as pool:
             for result in pool.map(look, map(int, ids)):

@@ -16,6 +16,7 @@ from autotailor.fleet.page.chart import chart
 from autotailor.fleet.page.sentences import answers, cost_of_a_device, loss_of_a_single
 from autotailor.fleet.runs import Fleet
 from autotailor.fleet.single import single_subnets
+from autotailor.ir.errors import printable_value
 
 TABLES = ("best", "front", "exports", "single", "effort")
 
@@ -57,6 +58,7 @@ def render(fleet: Fleet, found: Mapping[str, pd.DataFrame]) -> str:
         loader=PackageLoader("autotailor.fleet.page", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=printable_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -241,10 +241,10 @@ def _read_row(row: dict[str, str]) -> LUTRow:
     """Reads one row; raises ValueError that says what is wrong with the row."""
     try:
         feature = read_feature(row["feature"])
-        latency, error = float(row["latency_ms"]), float(row["standard_error"])
-        extras: dict[str, Any] = {name: float(row[name]) for name in OPTIONAL if row.get(name)}
+        latency, error = float(_digits(row["latency_ms"])), float(_digits(row["standard_error"]))
+        extras: dict[str, Any] = {name: float(_digits(row[name])) for name in OPTIONAL if row.get(name)}
         extras |= {name: row.get(name) or "" for name in ORIGIN}
-        read = LUTRow(feature, row["fingerprint"], latency, error, int(row["repeats"]), **extras)
+        read = LUTRow(feature, row["fingerprint"], latency, error, int(_digits(row["repeats"])), **extras)
     except NONSENSE as reason:
         raise ValueError(f"not a row of a LUT ({str(reason)[:200]})") from reason
     if feature.id != row["operator_id"]:
@@ -252,6 +252,13 @@ def _read_row(row: dict[str, str]) -> LUTRow:
     if wrong := refuse_row(read):
         raise ValueError(wrong)
     return read
+
+
+def _digits(text: str) -> str:
+    """The text of a number in the digits 0 to 9; Python alone also takes ``1_0``, and digits of other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text[:40]!r} is no number in the digits 0 to 9")
+    return text
 
 
 def refuse_row(row: LUTRow) -> str | None:

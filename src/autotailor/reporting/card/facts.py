@@ -16,6 +16,8 @@ from autotailor.reporting.inputs import ReportError
 from autotailor.search import Cost, cost_of_device
 
 Row = Mapping[str, Any]
+NAMED = 100
+"""Classes that a card names."""
 NCNN = "model.ncnn"
 FORMATS = {
     "model.onnx": "ONNX",
@@ -97,6 +99,13 @@ class Facts:
     def side(self) -> int:
         """Height and width of the network's input, pixels."""
         return int(self.subnet["input_shape"][-1])
+
+    @property
+    def class_names(self) -> str:
+        """The names of the outputs in their order; of many, some and where the others are."""
+        names = [f"`{' '.join(name.replace('`', '').split())}`" for name in self.preparation.classes]
+        more = f" ... (all {len(names):,} stand in `subnet.json`)" if len(names) > NAMED else ""
+        return ", ".join(names[:NAMED]) + more
 
     @property
     def scaled(self) -> int:

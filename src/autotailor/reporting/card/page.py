@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotailor.artifacts import atomic
+from autotailor.ir.errors import printable_value
 from autotailor.reporting.card.facts import Facts, Row, read_facts
 
 CARD = "README.md"
@@ -47,6 +48,7 @@ def render(facts: Facts) -> str:
         loader=PackageLoader("autotailor.reporting.card", "."),
         autoescape=False,
         undefined=StrictUndefined,
+        finalize=printable_value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.artifacts import open_regular
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, PRECISIONS, REMEDY, WEIGHTS, File, Index, Member
 from autotailor.runtime.files.pieces import FLOAT, Float32, Piece, Slice, Stored, Tag, parse_pieces
 from autotailor.runtime.table import Table
+
+MOST_TEXT = 64 * 2**20
+"""Bytes of a file of text, as the server in C++ bounds them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +114,8 @@ def bytes_of(piece: Piece) -> int:
 
 def _mapped(path: Path, file: File, kind: str, check: bool) -> Stored:
     try:
-        size = path.stat().st_size
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
     except OSError as error:
         raise PoolError(f"{path}: cannot be read ({error.strerror}); {REMEDY}") from error
     if size != file.bytes or size % np.dtype(kind).itemsize:
@@ -128,7 +134,8 @@ def _text(path: Path, expected: str) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_regular(path, MOST_TEXT) as stream:
+            return stream.read()
     except OSError as error:
         raise PoolError(f"{path}: cannot be read ({error.strerror}); {REMEDY}") from error
 

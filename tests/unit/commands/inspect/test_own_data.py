@@ -20,6 +20,8 @@ from autotailor import config, data
 from autotailor.__main__ import main
 from autotailor.compiler.sources.export import export_module
 from autotailor.data.files import contents, memory
+from autotailor.data.pictures import statistics
+from autotailor.data.progress import progress
 from picture_files import photo
 
 ROOT = Path(__file__).parents[4]
@@ -107,14 +109,17 @@ def test_mean_and_deviation_are_those_of_the_training_pictures(
 
 
 def test_mean_and_deviation_that_are_given_win(
-    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(statistics, "progress", lambda title, count: titles.append(title) or progress(title, count))
     given = ["--mean", 0.5, 0.4, 0.3, "--std", 0.2, 0.25, 0.3]
     out = inspect(capsys, model, "--data", photos, "--yaml", *given)[1]
     assert "given with --mean and --std" in out
     assert f"{shlex.quote(str(photos))} --mean 0.5 0.4 0.3 --std 0.2 0.25 0.3 --yaml`" in out.splitlines()[1]
     section = composed(tmp_path, out)["data"]
     assert (section["mean"], section["std"]) == ([0.5, 0.4, 0.3], [0.2, 0.25, 0.3])  # type: ignore[index]
+    assert titles == ["measuring sizes of my_photos"]
 
 
 def test_a_timm_network_keeps_its_own_preprocessing(

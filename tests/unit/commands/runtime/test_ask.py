@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from autotailor.__main__ import main
+from autotailor.commands.runtime import ask
 from autotailor.runtime import Client
 from pools import TinyPool, tiny_pool
 
@@ -89,7 +90,12 @@ def test_a_file_without_a_picture_is_named(
 def test_an_array_of_another_shape_is_named(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "p.npy", np.zeros((4, 4)))
     assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 1
-    assert "expected an array [C, H, W]" in capsys.readouterr().err
+    assert "expected an array [C, H, W], or a batch of one, not [4, 4]" in capsys.readouterr().err
+
+
+def test_a_batch_of_one_as_the_cards_prepare_makes_it_is_a_picture(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", np.zeros((1, 3, 4, 4)))
+    assert ask.read_picture(tmp_path / "p.npy").shape == (3, 4, 4)
 
 
 @pytest.mark.filterwarnings("error")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,6 +190,36 @@ def test_files_without_a_state_dict_are_refused(content: Any, tmp_path: Path) ->
     torch.save(content, tmp_path / "w.pt")
     with pytest.raises(GraphError, match=r"holds no state dict.*torch\.save"):
         load_weights(networks.TinyResNet(), tmp_path / "w.pt")
+
+
+def test_a_file_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    torch.save({"a": torch.ones(3)}, tmp_path / "small.pt")
+    with zipfile.ZipFile(tmp_path / "small.pt") as small, zipfile.ZipFile(tmp_path / "bomb.pt", "w", 8) as bomb:
+        for name in small.namelist():
+            bomb.writestr(name, small.read(name))
+        with bomb.open("small/data/9", "w") as zeros:
+            for _ in range(200):
+                zeros.write(bytes(2**20))
+    for read in (lambda path: autotailor.compile("timm:resnet18", weights=path), autotailor.load):
+        with pytest.raises(GraphError, match=r"bomb.pt has 2\d\d,\d{3} bytes and unpacks to 209,7\d\d,\d{3}"):
+            read(tmp_path / "bomb.pt")
+
+
+@pytest.mark.parametrize(("depth", "words"), [(60, "holds no state dict"), (3000, "nested too deeply")])
+def test_a_nest_of_dictionaries_is_refused_in_a_sentence(depth: int, words: str, tmp_path: Path) -> None:
+    nest: dict[str, Any] = {}
+    inner = nest
+    for _ in range(depth):
+        inner["model"] = {}
+        inner = inner["model"]
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(20_000)  # torch.save itself is recursive
+        torch.save(nest, tmp_path / "nest.pt")
+    finally:
+        sys.setrecursionlimit(limit)
+    with pytest.raises(GraphError, match=words):
+        load_weights(networks.TinyResNet(), tmp_path / "nest.pt")
 
 
 def test_what_does_not_fit_is_listed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -35,6 +36,41 @@ def test_a_graph_that_only_the_newer_exporter_knows_is_not_printed(capfd: pytest
     network = nn.Sequential(normed, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)).eval()
     assert autotailor.compile(network, resolution=16).num_classes == 5
     assert capfd.readouterr().out == ""
+
+
+class Strange(nn.Conv2d):
+    """Runs, and no exporter knows its last step."""
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.eigvals(super().forward(image)[..., :3, :3]).real
+
+
+def test_the_size_that_a_network_is_made_for_is_no_remedy_where_the_size_is_not_the_reason() -> None:
+    with pytest.raises(GraphError, match="Strange cannot be exported") as refused:
+        autotailor.compile(Strange(3, 4, 3), resolution=32)
+    assert "made for" not in str(refused.value)
+
+
+class Undecided(nn.Module):
+    """Takes mean and variance of each batch, or drops at random, in eval mode, too."""
+
+    def __init__(self, drops: bool) -> None:
+        super().__init__()
+        self.drops, self.first = drops, nn.Conv2d(3, 8, 3)
+        self.norm = nn.BatchNorm2d(8, track_running_stats=drops)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        features = self.norm(self.first(image)).mean((2, 3))
+        return self.head(nn.functional.dropout(features) if self.drops else features)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("drops", "remedy"), [(False, "track_running_stats=True"), (True, "F.dropout with training=self.training")]
+)
+def test_what_a_network_does_in_eval_mode_too_is_told_with_its_remedy(drops: bool, remedy: str) -> None:
+    with pytest.raises(GraphError, match=re.escape(remedy)):
+        autotailor.compile(Undecided(drops).eval(), resolution=32)
 
 
 class Picky(nn.Sequential):

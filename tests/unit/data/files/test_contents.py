@@ -49,6 +49,18 @@ def test_a_file_that_cannot_be_read_is_named(root: Path) -> None:
         data.fingerprint(section(root))
 
 
+def test_pipes_devices_and_files_without_end_are_refused_by_name_and_not_read(root: Path) -> None:
+    folder = root / "train" / "cat"
+    os.mkfifo(folder / "pipe.jpg")
+    (folder / "zeros.jpg").symlink_to("/dev/zero")
+    with (folder / "sparse.jpg").open("wb") as sparse:
+        sparse.truncate(2**32)
+    with pytest.raises(data.DataError, match="3 of 15 pictures cannot be used") as refused:
+        data.verify(section(root))
+    for name in ("pipe.jpg is a pipe, a dev", "zeros.jpg is a pipe, a dev", "sparse.jpg has 4,294,967,296 bytes"):
+        assert str(refused.value).count(name) == 1
+
+
 def test_a_pass_that_was_interrupted_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "BATCH", 5)
     read, original = [], contents.read_content

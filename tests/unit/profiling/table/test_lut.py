@@ -110,7 +110,7 @@ def with_cells(text: str, **cells: str) -> bytes:
     return out.getvalue().encode()
 
 
-NUMBERS = ("nan", "inf", "-inf", "-1", "1e300", "fast", "1_0e400", "0x1")
+NUMBERS = ("nan", "inf", "-inf", "-1", "1e300", "fast", "1_0e400", "0x1", "1_0", "１０")
 NEEDED, FURTHER = ("latency_ms", "standard_error", "repeats"), ("workspace_mb", "energy_mj")
 
 

@@ -72,12 +72,17 @@ def folder(network: Deployable, rows: Rows, tmp_path_factory: pytest.TempPathFac
     """The export with its card and a picture."""
     folder = tmp_path_factory.mktemp("exports") / "budget_01"
     runtime = open_runtime(DeviceConfig.from_section({"name": "test"}))
-    preparation = Preparation(32, PICTURES.mean, PICTURES.std, PICTURES.crop, PICTURES.interpolation)
+    how = (PICTURES.mean, PICTURES.std, PICTURES.crop, PICTURES.interpolation)
+    preparation = Preparation(32, *how, classes=("ca`t", "do\ng", *"cde"))
     export(network, folder, tiny_data.splits().test, runtime, preparation=preparation)
     write_card(folder, "budget_01", configuration(), rows)
     colours = np.random.default_rng(0).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     Image.fromarray(colours).resize((70, 55), Image.Resampling.BICUBIC).save(folder / "picture.png")
     return folder
+
+
+def test_the_card_names_the_outputs_in_their_order(folder: Path) -> None:
+    assert "in this order `cat`, `do g`, `c`, `d`, `e`." in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def configuration(*overrides: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,14 @@ def test_an_unknown_member_is_named_with_those_that_there_are(tiny: TinyPool) ->
 def test_a_missing_file_is_named(tiny: TinyPool, file: str) -> None:
     (tiny.folder / file).unlink()
     with pytest.raises(PoolError, match=f"{file}: cannot be read.*copy the folder"):
+        open_pool(tiny.folder)
+
+
+@pytest.mark.parametrize("file", [INDEX, "weights.bin", "norms.bin"])
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(tiny: TinyPool, file: str) -> None:
+    (tiny.folder / file).unlink()
+    os.mkfifo(tiny.folder / file)
+    with pytest.raises(PoolError, match=f"{file}: cannot be read .is a pipe, a device or a folder"):
         open_pool(tiny.folder)
 
 
