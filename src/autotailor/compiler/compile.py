@@ -20,7 +20,7 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
-from autotailor.compiler.traced import check_export
+from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
 from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -118,6 +118,7 @@ def _compile(
     check_network(net)
     if network is not None:
         check_export(network, parsed)
+        warn_of_unused(network, torch.zeros(parsed.shapes[parsed.input]))
     if num_classes is not None and num_classes != net.num_classes:
         raise GraphError(
             f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set "

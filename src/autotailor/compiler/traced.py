@@ -6,6 +6,8 @@ the image, the record holds the branch of that image alone.
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import torch
 from torch import nn
@@ -18,7 +20,9 @@ from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 
 Tensor = torch.Tensor
+logger = logging.getLogger(__name__)
 
+NAMED = 5  # parameters that a message lists
 ROUNDING = 1e-2  # relative difference of outputs that rounding may reach
 AMPLIFIED = 10  # how much more than rounding of the image may change the outputs, rounding of all layers may
 SMALL = 1e-6  # outputs are compared with the largest one, or with this number where all are smaller
@@ -61,6 +65,30 @@ def check_export(network: nn.Module, graph: Graph) -> None:
                     f"Python, and an export holds one branch: write the branch with torch.where, or give the ONNX "
                     f"file that is to be shipped"
                 )
+
+
+def warn_of_unused(network: nn.Module, image: Tensor) -> None:
+    """Warns of parameters that nothing of an image reaches, such as those of a branch that it does not take.
+
+    The export, the SuperNet and all exported SubNets lack these parameters. Nothing is said of a network that autograd
+    cannot follow.
+    """
+    parameters = {name: p.detach().requires_grad_() for name, p in network.named_parameters() if p.is_floating_point()}
+    try:
+        with evaluating(network), quiet(), torch.enable_grad(), torch.compiler.set_stance("force_eager"):
+            first = next(iter(parameters.values()))
+            logits = torch.func.functional_call(network, parameters, (image.to(first),))
+            found = torch.autograd.grad(logits.sum(), list(parameters.values()), allow_unused=True)
+    except Exception:  # a network without parameters, or one of the user's that does something of its own
+        return
+    unused = [name for name, gradient in zip(parameters, found, strict=True) if gradient is None]
+    if unused:
+        others = f" and {len(unused) - NAMED} others" if len(unused) > NAMED else ""
+        logger.warning(
+            "network %s: an image reaches none of the parameters %s%s, so that no SubNet has them; if a branch that "
+            "Python decides on should use them, write the branch with torch.where",
+            type(network).__name__, ", ".join(unused[:NAMED]), others,
+        )  # fmt: skip
 
 
 def _in_onnx_runtime(graph: Graph, image: Tensor) -> Tensor:

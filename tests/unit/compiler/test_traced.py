@@ -90,3 +90,13 @@ def test_squares_that_overflow_in_float16_are_no_difference() -> None:
 class Sine(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.sin(10 * x)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_parameters_that_no_image_reaches_are_named(taken: bool, caplog: pytest.LogCaptureFixture) -> None:
+    rare = nn.Conv2d(8, 8, 1)
+    network = Trunk(lambda x: rare(x) if taken or x.shape[-1] > 100 else x)
+    network.rare = rare
+    autotailor.compile(network.eval(), {}, resolution=16)
+    said = "an image reaches none of the parameters rare.weight, rare.bias, so that no SubNet has them"
+    assert (said in caplog.text) != taken

@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from autotailor.ir.blocks.block import Block
-from autotailor.ir.dimensions.dimension import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
 from autotailor.ir.errors import printable
 from autotailor.ir.execution.batch_norm import KIND, biased_convolutions, placeholders
 from autotailor.ir.feature import Shape
@@ -59,8 +59,27 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(_subnets(net, macs))
     _print_share(net, macs, console)
     console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
+    for note in _kernel_notes(net):
+        console.print(note, highlight=False)
     if note := _folded_note(net):
         console.print(note, highlight=False)
+
+
+def _kernel_notes(net: SuperNet) -> list[str]:
+    """Why blocks with large kernels have no kernel size, one note for each reason."""
+    blocks: dict[str, list[str]] = {}
+    for block in net.blocks:
+        for node in block.nodes:
+            axes = net.propagation.dimensions[node.inputs[1]][2:] if node.kind == "Conv" else ()
+            sides = {axis.meta for axis in axes}
+            if not sides or max(sides) <= Kernel.LEAST or any(isinstance(axis, Kernel) for axis in axes):
+                continue
+            pad = net.graph.producers.get(node.inputs[0])
+            reason = "its pads cannot shrink with it, or its sides are even or unlike"
+            if pad is not None and pad.kind == "Pad":
+                reason = f"a Pad (mode {pad.get('mode', 'constant')}) in front of it cannot be folded into it"
+            blocks.setdefault(f"kernel of {_times(tuple(axis.meta for axis in axes))}: {reason}", []).append(block.name)
+    return [f"No kernel_size for {_names(dict.fromkeys(names))}, {reason}." for reason, names in blocks.items()]
 
 
 def _folded_note(net: SuperNet) -> str:

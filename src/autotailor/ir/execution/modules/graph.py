@@ -15,10 +15,11 @@ from autotailor.ir.execution.head import Head, find_head
 from autotailor.ir.execution.in_place import overwrite
 from autotailor.ir.execution.kernels import Kernels, find_call
 from autotailor.ir.execution.modules.statistics import NORMALISATION
+from autotailor.ir.execution.modules.trainable import untrainable
 from autotailor.ir.execution.schedule import Schedule
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
-from autotailor.ir.operators.rule import Tensor, rules
+from autotailor.ir.operators.rule import Tensor
 
 
 class GraphModule(nn.Module):
@@ -37,7 +38,7 @@ class GraphModule(nn.Module):
         self.graph = graph
         self._head = find_head(graph) if logits else Head(graph.output)
         self.weight_names: dict[str, str] = {}
-        frozen = _untrainable(graph)
+        frozen = untrainable(graph)
         for i, (name, weight) in enumerate(graph.weights.items()):
             attribute = f"w{i}_{''.join(c if c.isalnum() else '_' for c in name)}"
             self.weight_names[name] = attribute
@@ -131,15 +132,3 @@ class GraphModule(nn.Module):
         return nn.functional.batch_norm(
             x, mean, variance, gain, shift, self.training, momentum, node.get("epsilon", EPSILON)
         )
-
-
-def _untrainable(graph: Graph) -> set[str]:
-    """Weights that training leaves alone: statistics, integers, scalars."""
-    names = {name for name, w in graph.weights.items() if not np.issubdtype(w.dtype, np.floating) or w.size == 1}
-    for node in graph.nodes:
-        rule = rules.find(node.kind)
-        if rule is None:
-            names.update(name for name in node.inputs if name in graph.weights)
-        else:
-            names.update(node.inputs[i] for i in rule.statistics)
-    return names

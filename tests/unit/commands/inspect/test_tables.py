@@ -1,0 +1,40 @@
+"""What ``inspect`` says of variables that a network almost has."""
+
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+import autotailor
+from autotailor.commands.inspect.tables import print_inspection
+
+
+class Block(nn.Module):
+    """An inverted residual with a kernel of 5x5, padded by a module or by itself."""
+
+    def __init__(self, pad: nn.Module, own: int) -> None:
+        super().__init__()
+        depthwise = nn.Conv2d(16, 16, 5, padding=own, groups=16)
+        self.body = nn.Sequential(nn.Conv2d(8, 16, 1), nn.ReLU(), pad, depthwise, nn.ReLU(), nn.Conv2d(16, 8, 1))
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return x + self.body(x)
+
+
+@pytest.mark.parametrize(
+    ("pad", "own", "said"),
+    [
+        (nn.ReflectionPad2d(2), 0, "No kernel_size for block1, kernel of 5 x 5: a Pad (mode reflect) in front of it"),
+        (nn.ZeroPad2d(2), 0, ""),
+        (nn.Identity(), 2, ""),
+    ],
+)
+def test_a_kernel_that_cannot_shrink_has_its_reason(
+    pad: nn.Module, own: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stem, end = nn.Conv2d(3, 8, 3, 2, 1), (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+    net = autotailor.compile(nn.Sequential(stem, nn.ReLU(), Block(pad, own), *end).eval(), resolution=32)
+    print_inspection(net, proposed=True)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert said in shown
+    assert bool(said) == ("No kernel_size" in shown)
