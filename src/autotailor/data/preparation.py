@@ -18,6 +18,7 @@ class Preparation:
         mean, std: for each channel.
         crop: share of the shorter side that is kept.
         interpolation: ``bilinear`` or ``bicubic``, of the first change of size; antialiased.
+        background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes their stored colours.
         classes: names of the outputs, in their order; empty where the data have none.
     """
 
@@ -27,3 +28,4 @@ class Preparation:
     crop: float = 1.0
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
+    background: str = "white"

@@ -119,7 +119,7 @@ class DataSplits:
         labelled: whether the images have labels of their own. Otherwise their labels are ``UNKNOWN``, or the answers of
             the original network, which then teaches alone.
         classes: names in the order of the labels; empty where they are not known.
-        crop, interpolation: how a picture becomes an image of validation and test, see ``Preparation``.
+        crop, interpolation, background: how a picture becomes an image of validation and test, see ``Preparation``.
     """
 
     name: str
@@ -135,11 +135,13 @@ class DataSplits:
     crop: float = 1.0
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
+    background: str = "white"
 
     @property
     def preparation(self) -> Preparation:
         """What makes a network's input of a picture, as in validation and test."""
-        return Preparation(self.resolution, self.mean, self.std, self.crop, self.interpolation, self.classes)
+        shape = (self.resolution, self.mean, self.std, self.crop, self.interpolation)
+        return Preparation(*shape, classes=self.classes, background=self.background)
 
     @property
     def score(self) -> Score:

@@ -42,6 +42,7 @@ class Files:
     """Opens pictures by their number among these paths."""
 
     paths: Sequence[Path]
+    background: str = "white"
 
     def __call__(self, index: int) -> Any:
         """The picture, RGB and upright.
@@ -54,7 +55,7 @@ class Files:
         path = self.paths[index]
         try:
             with open_regular(path, MOST_BYTES) as stream:
-                return read_picture(stream.read())
+                return read_picture(stream.read(), self.background)
         except (PictureError, OSError) as error:
             raise DataError(f"{path}: {error}; it was removed or changed while it was in use") from error
 
@@ -94,7 +95,9 @@ class Folder(Dataset):
         contents = [content.sha256 for content in self._examine(layout)]
         parts = {
             part: Opened(
-                Files(listing.files()), np.array(listing.labels, dtype=np.int64), [contents[i] for i in positions]
+                Files(listing.files(), self._config.background),
+                np.array(listing.labels, dtype=np.int64),
+                [contents[i] for i in positions],
             )
             for (part, listing), positions in zip(layout.parts.items(), layout.positions().values(), strict=True)
         }

@@ -66,6 +66,7 @@ class Rows:
     place: str
     rows: Any
     image: str
+    background: str = "white"
 
     def __call__(self, index: int) -> Any:
         """The picture, RGB and upright.
@@ -76,7 +77,7 @@ class Rows:
         from autotailor.data.pictures.reading import PictureError, read_picture
 
         try:
-            return read_picture(self.content(index))
+            return read_picture(self.content(index), self.background)
         except (PictureError, OSError) as error:
             raise DataError(f"{self.place}: the picture of row {index} {error}") from error
 
@@ -185,7 +186,7 @@ class Huggingface(Dataset):
 
         image = self._config.image
         plain = rows.select_columns([image]).cast_column(image, Image(decode=False))
-        return Rows(f"data {self._config.name}: {part}", plain, image)
+        return Rows(f"data {self._config.name}: {part}", plain, image, self._config.background)
 
     def _parts(self) -> Mapping[str, Any]:
         config = self._config

@@ -71,6 +71,7 @@ class Items:
     place: str
     items: Any
     labelled: bool
+    background: str = "white"
 
     def __len__(self) -> int:
         return len(self.items)
@@ -99,7 +100,7 @@ class Items:
             )
         image, label = (item[0], item[1]) if self.labelled else (item[0] if _is_pair(item) else item, UNKNOWN)
         try:
-            return to_picture(image), _label(label)
+            return to_picture(image, self.background), _label(label)
         except DataError as error:
             raise DataError(f"{where}: {error}") from error
 
@@ -198,7 +199,7 @@ class Source(Dataset):
         config = self._config
         made = _made(config.source, json.dumps(config.arguments, sort_keys=True), config.name)
         return {
-            part: Items(f"data {config.name}: {part} of {config.source}", items, config.labels)
+            part: Items(f"data {config.name}: {part} of {config.source}", items, config.labels, config.background)
             for part, items in made.items()
         }
 

@@ -113,7 +113,9 @@ class Torchvision(Dataset):
         if labels is None:
             labels = [label for _, label in images]
         numbers = np.arange(len(labels), dtype=np.int64) if ids is None else ids
-        return Pictures(_Images(images, numbers), np.asarray(labels, dtype=np.int64)[numbers], numbers)
+        return Pictures(
+            _Images(images, numbers, self._config.background), np.asarray(labels, dtype=np.int64)[numbers], numbers
+        )
 
     def _open(self, train: bool) -> Any:
         root = str(Path(self._config.root).expanduser())
@@ -156,11 +158,12 @@ class _Images:
 
     images: Any
     ids: npt.NDArray[np.int64]
+    background: str = "white"
 
     def __call__(self, index: int) -> Any:
         from autotailor.data.pictures.reading import to_rgb, upright
 
-        return to_rgb(upright(self.images[int(self.ids[index])][0]))
+        return to_rgb(upright(self.images[int(self.ids[index])][0]), self.background)
 
 
 def _plain(name: str) -> str:

@@ -66,6 +66,7 @@ class Stored:
     """
 
     samples: Sequence[tuple[Path, Sample]]
+    background: str = "white"
 
     def __call__(self, index: int) -> Any:
         """The picture, RGB and upright.
@@ -77,7 +78,7 @@ class Stored:
 
         shard, sample = self.samples[index]
         try:
-            return read_picture(self.content(index))
+            return read_picture(self.content(index), self.background)
         except (PictureError, OSError) as error:
             raise DataError(f"{shard}: sample {sample.key} {error}") from error
 
@@ -187,7 +188,7 @@ class Webdataset(Dataset):
     def _pictures(self, samples: Sequence[tuple[Path, Sample]]) -> Pictures:
         from autotailor.data.pictures.stream import Pictures
 
-        opened = Stored(samples)
+        opened = Stored(samples, self._config.background)
         contents = [hashlib.sha256(opened.content(i)).hexdigest() for i in range(len(samples))]
         groups = np.unique(contents, return_inverse=True)[1].astype(np.int64)
         return Pictures(opened, np.array([sample.label for _, sample in samples], dtype=np.int64), groups)

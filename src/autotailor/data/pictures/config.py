@@ -10,6 +10,7 @@ from autotailor.data.errors import DataError
 from autotailor.sections import check_integers, check_numbers, check_texts, place
 
 INTERPOLATIONS = ("bilinear", "bicubic")
+BACKGROUNDS = ("white", "black", "drop")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class PictureConfig:
         scale: smallest and largest area of the training crop, as a share of the picture's area.
         flip: whether half of the training images are mirrored.
         interpolation: ``bilinear`` or ``bicubic``, of every change of size; always antialiased.
+        background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes the colours that are
+            stored below them, as torchvision's ``ImageFolder`` does.
         workers: threads that open pictures, or processes for training where processes are forked; with 0, the calling
             thread opens the pictures.
         memory_gib: validation and test, opened and cropped, and training pictures, opened and reduced, are each kept in
@@ -47,6 +50,7 @@ class PictureConfig:
     scale: tuple[float, float] = (0.35, 1.0)
     flip: bool = True
     interpolation: str = "bilinear"
+    background: str = "white"
     workers: int = 0
     memory_gib: float = 1.0
     cache: str = ""
@@ -72,6 +76,9 @@ class PictureConfig:
         if self.interpolation not in INTERPOLATIONS:
             known = ", ".join(INTERPOLATIONS)
             raise DataError(f"{where}.interpolation: expected one of {known}, not {self.interpolation!r}")
+        if self.background not in BACKGROUNDS:
+            known = ", ".join(BACKGROUNDS)
+            raise DataError(f"{where}.background: expected one of {known}, not {self.background!r}")
 
 
 def _numbers(values: object, count: int) -> bool:

@@ -22,8 +22,8 @@ CHANNELS = (1, 3, 4)
 WHITE = 255
 
 
-def to_picture(image: Any) -> Image.Image:
-    """The picture of an item: mode RGB, upright.
+def to_picture(image: Any, background: str = "white") -> Image.Image:
+    """The picture of an item: mode RGB, upright; transparent pixels stand over a background (``to_rgb``).
 
     Raises:
         DataError: the image is of no known kind, or its shape or its values are not those of a picture. The message
@@ -32,7 +32,7 @@ def to_picture(image: Any) -> Image.Image:
     if isinstance(image, Image.Image):
         try:
             image.load()
-            return to_rgb(upright(image))
+            return to_rgb(upright(image), background)
         except (PictureError, OSError, SyntaxError, ValueError) as error:
             raise DataError(f"its image {error}") from error
     if hasattr(image, "detach"):
@@ -42,7 +42,7 @@ def to_picture(image: Any) -> Image.Image:
         pixels, first = image, False
     else:
         raise DataError(f"its image is a {type(image).__name__}; return a PIL image, an array or a tensor")
-    return to_rgb(Image.fromarray(_eight_bits(_channels_last(pixels, first))))
+    return to_rgb(Image.fromarray(_eight_bits(_channels_last(pixels, first))), background)
 
 
 def _channels_last(pixels: npt.NDArray[Any], first: bool) -> npt.NDArray[Any]:

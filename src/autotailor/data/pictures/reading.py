@@ -3,7 +3,7 @@
 These kinds of pictures need care to be read correctly:
 
 * Palettes and 1-bit pictures are read by their colours. Transparent pixels (alpha channel, palette or colour key) are
-  drawn over white, as a web page shows them; the colour stored below the transparency is arbitrary.
+  drawn over white, as a web page shows them, or over black; the colour stored below the transparency is arbitrary.
 * Greyscale of 12 and 16 bits is scaled so that the format's white becomes 255, because Pillow's ``convert`` clips every
   value above 255. Of several channels with 16 bits each, Pillow itself keeps the upper 8 bits.
 * CMYK is converted by the colour profile in the file, and as inks on white paper where the file has no profile.
@@ -36,7 +36,8 @@ warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImageP
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "DIB", "GIF", "PPM", "AVIF")
-WHITE = (255, 255, 255)
+DROP = "drop"
+"""The background that leaves transparent pixels their stored colours, as torchvision's ``ImageFolder`` does."""
 DEEP = 65535  # white of 16 bits
 BITS_PER_SAMPLE, PHOTOMETRIC, WHITE_IS_ZERO = 258, 262, 0  # of TIFF
 MAGIC = {
@@ -63,8 +64,12 @@ class PictureError(DataError):
     """A picture cannot be read correctly; the message is the reason, without the path."""
 
 
-def read_picture(content: bytes) -> Image.Image:
+def read_picture(content: bytes, background: str = "white") -> Image.Image:
     """The picture in a file's bytes: mode RGB, upright.
+
+    Args:
+        content: of the file.
+        background: what transparent pixels stand over, one of ``config.BACKGROUNDS``.
 
     Raises:
         PictureError: the file is of a kind that the module's docstring lists as refused.
@@ -76,26 +81,30 @@ def read_picture(content: bytes) -> Image.Image:
     _guard("is cut off or damaged", image.load)
     if image.format in ("JPEG", "MPO") and not _ends(content):
         raise PictureError("is cut off: the JPEG's end is missing")
-    picture: Image.Image = _guard("cannot be converted to RGB", lambda: to_rgb(upright(image)))
+    picture: Image.Image = _guard("cannot be converted to RGB", lambda: to_rgb(upright(image), background))
     return picture
 
 
-def to_rgb(image: Image.Image) -> Image.Image:
+def to_rgb(image: Image.Image, background: str = "white") -> Image.Image:
     """Converts a loaded picture of any mode to RGB, as the module's docstring says.
+
+    Args:
+        image: the picture.
+        background: what transparent pixels stand over, one of ``config.BACKGROUNDS``.
 
     Raises:
         PictureError: there is no agreed white value for the picture's mode.
     """
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
-        return _deep_grey(image)
+        return _deep_grey(image, background)
     if image.mode in ("I", "F", "LAB"):
         what = {"I": "32-bit or signed grey", "F": "floating-point", "LAB": "Lab"}[image.mode]
         raise PictureError(f"has {what} pixels, whose white is not agreed upon; save it with 8 bits for each channel")
     if image.mode == "CMYK":
         return _cmyk(image)
-    if image.has_transparency_data:
+    if image.has_transparency_data and background != DROP:
         layer = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", layer.size, WHITE), layer).convert("RGB")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, background), layer).convert("RGB")
     return image.convert("RGB")
 
 
@@ -162,7 +171,7 @@ def _ends(content: bytes) -> bool:
     return False
 
 
-def _deep_grey(image: Image.Image) -> Image.Image:
+def _deep_grey(image: Image.Image, background: str) -> Image.Image:
     """Scales grey pixels of 12 and 16 bits to 8 bits, and converts them to RGB."""
     values: npt.NDArray[np.int64] = np.asarray(image).astype(np.int64)
     tags = getattr(image, "tag_v2", {})
@@ -172,8 +181,8 @@ def _deep_grey(image: Image.Image) -> Image.Image:
     if tags and tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:
         scaled = 255 - scaled
     key = image.info.get("transparency")
-    if isinstance(key, int):
-        scaled = np.where(values == key, 255, scaled)
+    if isinstance(key, int) and background != DROP:
+        scaled = np.where(values == key, 255 if background == "white" else 0, scaled)
     return Image.fromarray(scaled.astype(np.uint8)).convert("RGB")
 
 

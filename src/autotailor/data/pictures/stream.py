@@ -245,6 +245,7 @@ def splits(
         labelled=config.labels,
         crop=config.crop,
         interpolation=config.interpolation,
+        background=config.background,
     )
 
 

@@ -100,7 +100,7 @@ class ShardStream(TrainStream):
         """A training image ``[3, R, R]`` and its label."""
         content = next(sample[suffix] for suffix in sample if is_picture(f".{suffix}") and not suffix.startswith("__"))
         try:
-            picture = read_picture(content)
+            picture = read_picture(content, self.config.background)
         except PictureError as error:
             raise DataError(f"{sample['__url__']}: sample {sample['__key__']} {error}") from error
         label = int(sample[self._label]) if self._label else UNKNOWN

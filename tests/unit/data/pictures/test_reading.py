@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from autotailor.data.pictures.items import to_picture
 from autotailor.data.pictures.reading import PictureError, examine, read_picture
 from picture_files import animated, cmyk_profile, encoded, every_kind, photo, tiff
 
@@ -205,3 +206,12 @@ def test_no_bytes_end_in_a_traceback(content: bytes) -> None:
 @given(broken_pictures())
 def test_no_bytes_of_a_thousand_end_in_a_traceback(content: bytes) -> None:
     check_any_bytes(content)
+
+
+@pytest.mark.parametrize(("background", "colour"), [("white", 255), ("black", 0), ("drop", 77)])
+def test_transparent_pixels_stand_over_the_background_or_keep_their_colours(background: str, colour: int) -> None:
+    for mode, stored in (("RGBA", (77, 77, 77, 0)), ("LA", (77, 0))):
+        file = io.BytesIO()
+        Image.new(mode, (2, 2), stored).save(file, "PNG")
+        assert read_picture(file.getvalue(), background).getpixel((0, 0)) == (colour,) * 3
+    assert to_picture(Image.new("RGBA", (2, 2), (77, 77, 77, 0)), background).getpixel((1, 1)) == (colour,) * 3

@@ -127,6 +127,20 @@ def test_a_test_folder_is_used_where_there_is_one(root: Path) -> None:
     assert (len(splits.train), len(splits.validation), len(splits.test)) == (2, 12, 8)
 
 
+def test_the_background_is_that_of_the_section_and_white_changes_no_fingerprint(root: Path) -> None:
+    for number, path in enumerate((root / "val" / "cat").glob("*.png")):
+        Image.new("RGBA", (16 + number, 16), (77, 77, 77, 0)).save(path)
+    before = data.load(section(root))
+    assert data.load(section(root, background="white")).fingerprint == before.fingerprint
+    for background, colour in (("white", 1.0), ("black", 0.0), ("drop", 77 / 255)):
+        splits = data.load(section(root, background=background, mean=[0.0] * 3, std=[1.0] * 3))
+        images = next(splits.validation.batches(1))[0]
+        assert images.mean().item() == pytest.approx(colour, abs=1e-3)
+        assert splits.preparation.background == background
+    with pytest.raises(data.DataError, match=r"background: expected one of white, black, drop, not 'red'"):
+        data.load(section(root, background="red"))
+
+
 def test_missing_folders_are_named_before_any_work(tmp_path: Path, root: Path) -> None:
     with pytest.raises(data.DataError, match=r"set data\.root"):
         data.check({"name": "mine", "kind": "folder", "resolution": 16})

@@ -130,6 +130,25 @@ def test_the_cards_program_reads_a_picture_as_the_run_does(kind: str, folder: Pa
     assert np.array_equal(np.asarray(found), np.asarray(wanted))
 
 
+@pytest.mark.parametrize("kind", ["alpha", "palette"])
+@pytest.mark.parametrize("background", ["black", "drop"])
+def test_the_cards_program_has_the_background_of_the_run(
+    background: str, kind: str, folder: Path, rows: Rows, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "budget_01")
+    subnet = json.loads((folder / "subnet.json").read_text())
+    subnet["preparation"]["background"] = background
+    (tmp_path / "budget_01" / "subnet.json").write_text(json.dumps(subnet))
+    write_card(tmp_path / "budget_01", "budget_01", configuration(), rows)
+    save(kind, tmp_path / "budget_01" / "picture.png")
+    names: dict[str, Any] = {}
+    exec(compile(programs(tmp_path / "budget_01", "python")[0], "prepare.py", "exec"), names)
+    content = (tmp_path / "budget_01" / "picture.png").read_bytes()
+    found = np.asarray(names["opened"](tmp_path / "budget_01" / "picture.png"))
+    assert np.array_equal(found, np.asarray(read_picture(content, background)))
+    assert not np.array_equal(found, np.asarray(read_picture(content)))
+
+
 def expected(network: Deployable, folder: Path) -> Any:
     """What the SubNet computes of the picture, prepared as validation pictures are."""
     pixels = centre(PICTURES, Image.open(folder / "picture.png")).unsqueeze(0)
