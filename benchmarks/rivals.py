@@ -161,9 +161,7 @@ def main() -> None:
     whole, groups = run.cost_of(run.net.largest()), run.splits.test.groups
     rows: list[tuple[Any, ...]] = []
 
-    def add(
-        budget: str, what: str, subnet: SubNet, graph: Graph, images: int, ours: npt.NDArray[np.bool_] | None
-    ) -> Any:
+    def add(budget: str, what: str, subnet: SubNet, graph: Graph, images: int, ours: Any = None) -> Any:
         of_validation, of_test = right(run, graph, subnet)
         behind, error = (0.0, 0.0) if ours is None else clustered_mean(ours.astype(float) - of_test, groups)
         numbers = (run.cost_of(subnet) / whole, images, of_validation, percent(of_test), 100 * behind, 100 * error)
