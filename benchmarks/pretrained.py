@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pandas as pd
 from given.clipart import prepare, section
+from plain_table import plain_table
 from rich.console import Console
-from rich.table import Table
 
 import autotailor
 from autotailor import accuracy, data
@@ -86,12 +86,10 @@ def main() -> None:
         (validation, test), (val_plain, test_plain) = (right(net, subnet, splits) for net in (solved, plain))
         rows.append((cut, round(share, 2), *(round(v, 1) for v in (validation, val_plain, test, test_plain))))
         print(*rows[-1], flush=True)
-    table = Table(*COLUMNS)
-    for row in rows:
-        table.add_row(*map(str, row))
-    Console().print(table)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    Console(width=160).print(plain_table(table, "Nothing is trained"))
     if asked.csv:
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(asked.csv, index=False)
+        table.to_csv(asked.csv, index=False)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from plain_table import plain_table
 from rich.console import Console
-from rich.table import Table
 
 import autotailor
 from autotailor import artifacts, config, data, finetuning, profiling, search
@@ -181,12 +181,10 @@ def main() -> None:
         add(name, "smaller pictures, as it is", small, run.inherited(small), 0, ours)
         for what, rival in (("smaller pictures, tuned", small), ("depth alone, tuned", shallow)):
             add(name, what, rival, *run.tuned(rival, images or 12000), ours)
-    table = Table(*COLUMNS)
-    for row in rows:
-        table.add_row(*map(str, row))
-    Console().print(table)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    Console(width=160).print(plain_table(table, "Beside the exported SubNets"))
     if asked.csv:
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(asked.csv, index=False)
+        table.to_csv(asked.csv, index=False)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ pictures are few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
@@ -16,8 +16,8 @@ from torch.nn import functional
 from autotailor.ir.execution.head import find_features
 from autotailor.ir.execution.modules.graph import GraphModule
 
-MAP = 4
-"""Axes of a map: images, channels, height, width."""
+TOKENS, MAP = 3, 4
+"""Axes of tokens, and of a map."""
 
 
 class Featured(nn.Module):
@@ -38,8 +38,8 @@ class Featured(nn.Module):
         return self.network.logits(values), *(values[name] for name in self._names)
 
 
-def features_of(network: nn.Module, streams: Sequence[str]) -> tuple[str, ...]:
-    """Names of the tensors that a network shows: those of ``streams`` that it has, and last what its classifier reads.
+def features_of(network: nn.Module, streams: Iterable[str]) -> tuple[str, ...]:
+    """Names of the tensors that a network shows: those of ``streams`` that it has, and what its classifier reads.
 
     Args:
         network: none are shown where it has no graph.
@@ -48,9 +48,7 @@ def features_of(network: nn.Module, streams: Sequence[str]) -> tuple[str, ...]:
     if not isinstance(network, GraphModule):
         return ()
     there = {name for node in network.schedule.nodes for name in node.outputs}
-    last = find_features(network.graph)
-    names = [name for name in dict.fromkeys(streams) if name in there and name != last]
-    return *names, *([last] if last in there else [])
+    return tuple(name for name in dict.fromkeys((*streams, find_features(network.graph))) if name in there)
 
 
 def featured(network: nn.Module, names: Sequence[str]) -> nn.Module:
@@ -58,21 +56,24 @@ def featured(network: nn.Module, names: Sequence[str]) -> nn.Module:
     return Featured(network, names) if names and isinstance(network, GraphModule) else network
 
 
-def feature_loss(ours: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+def feature_loss(ours: torch.Tensor, teacher: torch.Tensor, channels: int | None = None) -> torch.Tensor:
     """Mean square of the distance from the teacher's features, over their variance.
 
     A SubNet that keeps fewer channels than the teacher keeps its first ones, and smaller maps are compared with the
-    means of the teacher's. The loss is 0 where shapes differ more.
+    means of the teacher's. The loss is 0 where shapes differ more: the tokens of smaller images are other tokens.
 
     Args:
-        ours: ``[b, c, ...]``, or ``[b, ..., c]``.
+        ours: ``[b, ...]``.
         teacher: the same of the teacher, whose channels are in the same order.
+        channels: their axis; None takes the last one of tokens ``[b, n, c]``, and else the one behind the images.
     """
-    if ours.dim() == teacher.dim() == MAP and ours.shape[2:] < teacher.shape[2:]:
-        teacher = functional.adaptive_avg_pool2d(teacher, (ours.shape[2], ours.shape[3]))
-    if ours.dim() != teacher.dim() or sum(a != b for a, b in zip(ours.shape, teacher.shape, strict=True)) > 1:
+    if ours.dim() != teacher.dim():
         return ours.new_zeros(())
-    kept = teacher[tuple(slice(size) for size in ours.shape)].float()
+    axis = channels or (-1 if ours.dim() == TOKENS else 1)
+    ours, teacher = ours.movedim(axis, 1), teacher.movedim(axis, 1)
+    if ours.dim() == MAP and all(a <= b for a, b in zip(ours.shape[2:], teacher.shape[2:], strict=True)):
+        teacher = functional.adaptive_avg_pool2d(teacher, (ours.shape[2], ours.shape[3]))
+    kept = teacher[:, : ours.shape[1]].float()
     if kept.shape != ours.shape:
         return ours.new_zeros(())
     return (ours.float() - kept).pow(2).mean() / kept.var().clamp(min=torch.finfo().tiny)

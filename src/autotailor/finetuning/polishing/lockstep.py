@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
 import torch
@@ -50,7 +50,7 @@ class Lockstep:
         teacher: of all of them.
         config: of the training.
         independent: whether each class has its own Sigmoid (``distillation_loss``).
-        streams: tensors that blocks hand on.
+        streams: tensors that blocks hand on, and the axis of their channels.
 
     Attributes:
         stopped: numbers of the SubNets that take no steps any more.
@@ -63,13 +63,14 @@ class Lockstep:
         teacher: Teacher,
         config: PolishConfig,
         independent: bool = False,
-        streams: Sequence[str] = (),
+        streams: Mapping[str, int] | None = None,
     ) -> None:
         self._students, self._resolutions = students, resolutions
         device = device_of(students[0])
         self._teacher, self._computing = place(teacher.network, device).eval(), list(students)
+        self._axes = dict(streams or {}) if config.streams else {}
         self._shown, *self._own = (
-            features_of(each, streams if config.streams else ()) if config.features or config.streams else ()
+            features_of(each, self._axes) if config.features or config.streams else ()
             for each in (self._teacher, *students)
         )
         self._teacher = featured(self._teacher, self._shown)
@@ -132,14 +133,16 @@ class Lockstep:
             found[0], batch.labels, wanted[0], config.distillation, config.label_smoothing, self._independent
         )
         taught = dict(zip(self._shown, wanted[1:], strict=True))
-        distances = {
-            name: feature_loss(ours, taught[name])
-            for name, ours in zip(self._own[number], found[1:], strict=True)
-            if name in taught
-        }
-        last = distances.pop(self._own[number][-1], 0.0) if distances else 0.0
-        streams = sum(distances.values()) / len(distances) if distances else 0.0
-        return loss + config.features * last + config.streams * streams
+        features: list[torch.Tensor] = []
+        streams: list[torch.Tensor] = []
+        for name, ours in zip(self._own[number], found[1:], strict=True):
+            if name in taught:  # one of both may have no features to show
+                distance = feature_loss(ours, taught[name], self._axes.get(name))
+                (streams if name in self._axes else features).append(distance)
+        for weight, distances in ((config.features, features), (config.streams, streams)):
+            if distances:
+                loss = loss + weight * torch.stack(distances).mean()
+        return loss
 
     def _train(self, number: int, batch: Step, targets: Future[Outputs]) -> float:
         """Adds the gradients of one SubNet, counted from 0; returns its loss."""

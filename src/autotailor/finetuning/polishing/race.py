@@ -302,7 +302,8 @@ class _Race:
     def _lockstep(self, modules: Sequence[nn.Module], resolutions: Sequence[int], config: PolishConfig) -> Lockstep:
         """One step of training for SubNets, with as many of them side by side as the whole race allows."""
         config = replace(config, workers=self._config.workers)
-        streams = [block.output for block in self._net.blocks]
+        dimensions = self._net.propagation.dimensions
+        streams = {block.output: dimensions[block.output].index(block.width_out) for block in self._net.blocks}
         return Lockstep(modules, resolutions, self._teacher, config, self._net.head.independent, streams)
 
     def _with_rate(

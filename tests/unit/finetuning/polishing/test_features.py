@@ -57,12 +57,22 @@ def test_fewer_channels_are_compared_with_the_first_ones_and_other_shapes_with_n
 def test_smaller_maps_are_compared_with_means_of_the_teachers() -> None:
     teacher = torch.randn(4, 6, 8, 8)
     assert feature_loss(functional.avg_pool2d(teacher, 2)[:, :3], teacher) == 0
+    last = teacher.movedim(1, -1)  # as Swin's blocks hand their maps on
+    assert feature_loss(functional.avg_pool2d(teacher, 2)[:, :3].movedim(1, -1), last, 3) == 0
+    assert feature_loss(functional.avg_pool2d(teacher, 2).movedim(1, -1) + 1, last, 3) > 0
     assert feature_loss(torch.ones(4, 6, 7), torch.zeros(4, 5, 8)) == 0
+
+
+def test_tokens_are_compared_by_their_channels_and_not_with_those_of_larger_images() -> None:
+    teacher = torch.randn(4, 9, 8)
+    assert feature_loss(teacher[..., :5], teacher) == 0
+    assert feature_loss(teacher[..., :5] + 1, teacher) > 0
+    assert feature_loss(teacher[:, :5] + 1, teacher) == 0
 
 
 def test_the_loss_of_a_subnet_is_divergence_and_distances(tiny: DataSplits, config: PolishConfig) -> None:
     net = autotailor.compile(networks.make("resnet"), networks.SPACES["resnet"], resolution=32)
-    streams = [block.output for block in net.blocks]
+    streams = {block.output: 1 for block in net.blocks}
     subnet = net.smallest()
     student, teacher = net.build(subnet, logits=True).eval(), net.build(net.largest(), logits=True).eval()
     config = replace(config, features=2.0, streams=3.0, distillation=DistillationConfig(weight=1.0), frozen=True)
