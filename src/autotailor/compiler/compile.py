@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
+from autotailor.compiler.passes.layout import given
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
@@ -114,7 +116,7 @@ def _compile(
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
-    net = SuperNet.of(graph, dict(space) if isinstance(space, Mapping) else space)
+    net = SuperNet.of(replace(graph, given=given(model)), dict(space) if isinstance(space, Mapping) else space)
     check_network(net)
     if network is not None:
         check_export(network, parsed)

@@ -48,7 +48,8 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         DataError: some pictures cannot be used.
     """
     side = net.input_shape[-1]
-    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std)
+    is_bytes = net.graph.given.is_bytes
+    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std, is_bytes=is_bytes)
     lines = [
         "# @package _global_",
         _origin(net, options),

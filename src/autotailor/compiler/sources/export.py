@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
-from autotailor.compiler.passes.signature import RGB
+from autotailor.compiler.passes.layout import RGB
 from autotailor.compiler.sources.adaptive_pools import AdaptivePools
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT

@@ -32,6 +32,7 @@ def slice_graph(elastic: ElasticGraph, subnet: SubNet) -> Graph:
         output=kept.tensor(graph.output),
         shapes=shapes,
         weights=weights,
+        given=graph.given,
     )
 
 
