@@ -39,6 +39,7 @@ def compile_network(
     weights: str | Path | None = None,
     batch_norm: BatchNorm = "auto",
     num_classes: int | None = None,
+    output: str | int | None = None,
 ) -> SuperNet:
     """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
 
@@ -53,6 +54,7 @@ def compile_network(
             folding (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
         num_classes: number of classes with which a timm network or a factory is made, and which any other source must
             have. None takes the source's own number.
+        output: name of the logits, where the source returns several tensors; of a tuple the position. None elsewhere.
 
     Raises:
         GraphError: the source cannot be read, or is not a classifier.
@@ -61,7 +63,7 @@ def compile_network(
     check_mode(batch_norm)
     _check_resolution(resolution)
     name = name or _name_of(source)
-    model, network = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
+    model, network = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes, output=output)
     if not _is_file(source):
         net = _compile(model, name, None, space, batch_norm, num_classes, network)
         if network is not None:
@@ -77,7 +79,9 @@ def compile_network(
             f"runs the file, and export it again; if onnxruntime does, please report this as an error of autotailor"
         ) from error
     if resolution is not None:  # the sides of its images may be dynamic
-        check_resolution(net, lambda image: _evaluate_file(read_source(source, weights=weights)[0], image))
+        check_resolution(
+            net, lambda image: _evaluate_file(read_source(source, weights=weights, output=output)[0], image)
+        )
     return net
 
 

@@ -32,7 +32,8 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
         raise GraphError(
             f"graph {name}: an image classifier has one input and one output, this one has {len(read)} "
             f"({_names(read)}) and {len(graph.outputs)} ({_names(graph.outputs)}); "
-            f"cut the part you need out with onnx.utils.extract_model"
+            f"set model.output (inspect: --output) to the name of the logits, or cut the part you need out with "
+            f"onnx.utils.extract_model"
         )
     graph.inputs.clear()
     graph.inputs.extend(read)

@@ -39,6 +39,8 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
             image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
         try:
             return _trace(network, image)
+        except GraphError:
+            raise
         except Exception as error:
             return _capture(network, image, error)
 
