@@ -120,7 +120,8 @@ def _compile(
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
-    net = SuperNet.of(replace(graph, given=given(model)), dict(space) if isinstance(space, Mapping) else space)
+    graph = replace(_with_kinds(graph, network), given=given(model))
+    net = SuperNet.of(graph, dict(space) if isinstance(space, Mapping) else space)
     check_network(net)
     if network is not None:
         check_export(network, parsed)
@@ -131,6 +132,16 @@ def _compile(
             f"model.num_classes to {net.num_classes}, or give a network of {num_classes} classes"
         )
     return net
+
+
+def _with_kinds(graph: Graph, network: nn.Module | None) -> Graph:
+    """The graph with what a module says of the constants that bear its names: parameters, or buffers."""
+    if network is None:
+        return graph
+    trained = {name for name, parameter in network.named_parameters() if parameter.is_floating_point()}
+    buffers = {name for name, _ in network.named_buffers()} - trained
+    known = graph.weights.keys()
+    return replace(graph, parameters=frozenset(trained & known), buffers=frozenset(buffers & known))
 
 
 def _evaluate(network: nn.Module, image: torch.Tensor) -> torch.Tensor:

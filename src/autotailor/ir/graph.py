@@ -64,6 +64,8 @@ class Graph:
         shapes: meta shape of every activation, batch first (batch 1).
         weights: constant tensors by name.
         given: how the file that the network came from takes its image.
+        parameters, buffers: names of the constants of which a module of PyTorch has said what they are; the others may
+            be either.
     """
 
     name: str
@@ -73,6 +75,8 @@ class Graph:
     shapes: Mapping[str, Shape]
     weights: Weights
     given: Given = field(default_factory=Given)
+    parameters: frozenset[str] = frozenset()
+    buffers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         known = {self.input, "", *self.weights}
@@ -128,6 +132,8 @@ class Graph:
             "output": self.output,
             "shapes": {name: list(shape) for name, shape in self.shapes.items()},
             **({"given": asdict(self.given)} if self.given else {}),
+            **({"parameters": sorted(self.parameters)} if self.parameters else {}),
+            **({"buffers": sorted(self.buffers)} if self.buffers else {}),
         }
 
     @classmethod
@@ -138,7 +144,9 @@ class Graph:
             for name, kind, inputs, outputs, attributes in data["nodes"]
         )
         shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
-        return cls(data["name"], nodes, data["input"], data["output"], shapes, weights, Given(**data.get("given", {})))
+        given = Given(**data.get("given", {}))
+        kinds = (frozenset(data.get(kind, ())) for kind in ("parameters", "buffers"))
+        return cls(data["name"], nodes, data["input"], data["output"], shapes, weights, given, *kinds)
 
     def with_weights(self, weights: Weights) -> Graph:
         """The same graph over other weights."""

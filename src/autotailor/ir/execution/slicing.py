@@ -33,6 +33,8 @@ def slice_graph(elastic: ElasticGraph, subnet: SubNet) -> Graph:
         shapes=shapes,
         weights=weights,
         given=graph.given,
+        parameters=graph.parameters & weights.keys(),
+        buffers=graph.buffers & weights.keys(),
     )
 
 
