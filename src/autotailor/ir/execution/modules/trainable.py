@@ -3,7 +3,8 @@
 Training leaves alone:
 
 - statistics, integers, constants of static operators, and single numbers but the slope of a PReLU and what a module
-  of PyTorch has as a parameter (GeM's power, ReZero's scale);
+  of PyTorch has as a parameter (ReZero's scale, a bias of one);
+- exponents: of GeM's power p exporters keep 1 / p as a constant of its own, which would no longer belong to p;
 - what a module has as a buffer: coordinates, sinusoidal positions;
 - what the image meets before anything weighs it: means and deviations of a network that standardises by itself;
 - depthwise kernels that are the same for all channels: blur in front of strides, which nobody has learnt.
@@ -33,7 +34,7 @@ def untrainable(graph: Graph) -> set[str]:
             names.update(name for name in node.inputs if name in graph.weights)
         else:
             names.update(node.inputs[i] for i in rule.statistics)
-        if _is_blur(graph, node):
+        if _is_blur(graph, node) or (node.kind == "Pow" and node.inputs[1] in graph.weights):
             names.add(node.inputs[1])
     return names | graph.buffers | _preprocessing(graph)
 
