@@ -141,5 +141,13 @@ def json_body(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, allow_nan=False).encode()
 
 
+def settings_body(settings: Mapping[str, Any]) -> bytes:
+    """Settings as the body of a frame; raises PoolError where they are neither finite numbers, names nor None."""
+    try:
+        return json_body(settings)
+    except (ValueError, TypeError) as error:
+        raise PoolError(f"set: {settings} cannot be sent ({error}); give finite numbers, names or None") from error
+
+
 def _refused(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")

@@ -16,7 +16,7 @@ import numpy as np
 
 from autotailor.runtime.errors import PoolError, ServerLostError
 from autotailor.runtime.wire.address import Address
-from autotailor.runtime.wire.bodies import Picture, Reply, Request, json_body
+from autotailor.runtime.wire.bodies import Picture, Reply, Request, settings_body
 from autotailor.runtime.wire.frames import REPLY, Connection, Frame, FramingError, Kind, receive
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -96,11 +96,7 @@ class Client:
         Raises:
             PoolError: a setting is unknown, or a value makes no sense; nothing has changed then.
         """
-        try:
-            body = json_body(settings)
-        except (ValueError, TypeError) as error:
-            raise PoolError(f"set: {settings} cannot be sent ({error}); give finite numbers, names or None") from error
-        return dict(json.loads(self._ask(Kind.SET, body)))
+        return dict(json.loads(self._ask(Kind.SET, settings_body(settings))))
 
     def reload(self) -> dict[str, Any]:
         """Lets the server open its pool anew; returns the status afterwards.

@@ -28,8 +28,6 @@ struct Answer {
 // Not safe for several threads at once: the server has one, and the library takes turns.
 class Engine {
 public:
-    static constexpr double long_ms = 60000.0;
-
     Engine(Pool opened, const Settings& wanted, const Sensors& sensors)
         : pool_(std::move(opened)), chooser_(pool_, sensors), loaded_(pool_.members.size()), preparer_(pool_),
           clock_(pool_.threads, preparer_.clock()), fastest_(chooser_.fastest()) {
@@ -54,7 +52,7 @@ public:
     void failed() { ++counters_.errors; }
 
     // Whether nothing in the pool has fitted for long, so that the rule search should run again.
-    bool wants_search() const { return without_fit_ms_ >= 0 && wall_ms() - without_fit_ms_ >= long_ms; }
+    bool wants_search() const { return without_fit_ms_ >= 0 && wall_ms() - without_fit_ms_ >= 1e3 * settings().long_s; }
 
     // Runs the best member on a picture (CHW, normalised) that has the size of one member's input.
     // A deadline of 0 is that of the settings.
