@@ -75,9 +75,9 @@ static std::vector<int> asked_cores(const std::string& text) {
 // Pins this thread, and with it those that run inferences, to the cores that are asked for or to those of the measurements.
 static void choose_cores(const CommandLine& line, const Pool& pool) {
     first_cores();
-    const bool is_asked = line.has("--cores");
-    if (pin(is_asked ? asked_cores(line.text("--cores")) : pool.cores)) return;
-    std::cerr << "the cores of the measurements do not exist here or may not be used, so that inferences run on any core and may take other times than "
+    const std::vector<int> wanted = line.has("--cores") ? asked_cores(line.text("--cores")) : pool.cores;
+    if (pin(wanted)) return;
+    std::cerr << "cores " << text_of(wanted) << " do not exist here or may not be used, so that inferences run on any core and may take other times than "
                  "measured: name others with --cores"
               << std::endl;
 }

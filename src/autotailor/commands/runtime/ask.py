@@ -1,4 +1,4 @@
-"""``autotailor runtime status``, ``infer``, ``reload`` and ``stop``: ask a server, in Python or in C++."""
+"""``autotailor runtime status``, ``infer``, ``reload`` and ``stop``: ask a server."""
 
 from __future__ import annotations
 

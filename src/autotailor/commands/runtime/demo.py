@@ -62,21 +62,18 @@ def run(options: argparse.Namespace) -> None:
     plan = phases(options.seconds, burdens_of(options.burdens))
     check_rate(options.rate)
     make_folder(options.output)
-    samples = []
-    with (
-        pinned_to_one_core() as core,
-        Service.of(pool_folder(options.pool), options.deadline_ms) as service,
-        Burdens(options.seconds + 60, options.kind) as burdens,
-    ):
-        pictures = pictures_for(service)
-        if options.deadline_ms is None:
-            service.set({"deadline_ms": ROOM * unloaded_ms(service, pictures[0])})
-        service.restart()
-        with Live(service, plan) as live:
-            for sample in drive(service, burdens, plan, pictures, options.rate):
-                samples.append(sample)
-                live.show(sample)
-        status = service.status()
+    folder, samples = pool_folder(options.pool), []
+    with pinned_to_one_core() as core, Burdens(options.seconds + 60, options.kind) as burdens:
+        deadline_ms = options.deadline_ms
+        if deadline_ms is None:
+            with Service.of(folder) as service:
+                deadline_ms = ROOM * unloaded_ms(service, pictures_for(service)[0])
+        with Service.of(folder, deadline_ms) as service:
+            with Live(service, plan) as live:
+                for sample in drive(service, burdens, plan, pictures_for(service), options.rate):
+                    samples.append(sample)
+                    live.show(sample)
+            status = service.status()
     with atomic(options.output / TRACE) as temporary:
         write_csv(samples, temporary)
     write_page(samples, status, core, options.output / PAGE)

@@ -25,7 +25,6 @@ from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
 from autotailor.runtime.errors import PoolError, ServerLostError
 from autotailor.runtime.files import Index, check_successor, whole_pool
-from autotailor.runtime.serving import cores
 from autotailor.runtime.wire import Address, Client, Relay, Server
 from autotailor.runtime.wire.bodies import most_request_bytes
 from autotailor.runtime.wire.client import TIMEOUT_S
@@ -125,7 +124,7 @@ class Remote:
             own = ["--tcp", "0", "--lease-s", str(self._lease_s)]
             is_moved = self._device.cores != self._index.cores
             if is_moved:  # cores that are asked for must exist there
-                own += ["--cores", cores.text_of(self._device.cores)]
+                own += ["--cores", ",".join(map(str, self._device.cores)) or "any"]
             command = [self._transport.keep(program), self._push(), *own, *options]
             deadline.renew(STARTING_S)
             try:

@@ -12,11 +12,13 @@ import numpy as np
 from autotailor.runtime.demo.burden import Burdens
 from autotailor.runtime.demo.trace import Sample
 from autotailor.runtime.errors import PoolError
-from autotailor.runtime.serving.service import Service
+from autotailor.runtime.service import Service
 from autotailor.runtime.wire.bodies import Flag, Picture, Request
 
 BURDENS = (0, 1, 3, 0)
 WARM = 30
+WAIT_S = 60.0
+"""Seconds that a member may take to be loaded."""
 ROOM = 1.5
 """The deadline of a demonstration, as a multiple of what the largest member takes before it begins."""
 
@@ -47,12 +49,17 @@ def pictures_for(service: Service, count: int = 8, seed: int = 0) -> list[Pictur
 
 
 def unloaded_ms(service: Service, picture: Picture) -> float:
-    """What the largest member takes here and now, in milliseconds: the median of some inferences."""
-    before = service.chooser.settings.pin
-    service.set({"pin": service.names[-1]})
-    service.engine.wait(60.0)
+    """What the largest member takes here and now, in milliseconds: the median of some inferences.
+
+    Raises:
+        PoolError: the largest member cannot be loaded within ``WAIT_S``.
+    """
+    largest, end = len(service.names) - 1, time.monotonic() + WAIT_S
+    service.set({"pin": service.names[largest]})
+    while service.infer(Request(picture)).member != largest:
+        if time.monotonic() > end:
+            raise PoolError(f"{service.names[largest]} is not loaded within {WAIT_S:g} s: is there enough memory?")
     found = [service.infer(Request(picture)).latency_ms for _ in range(2 * WARM)][WARM:]
-    service.set({"pin": before})
     return float(np.median(found))
 
 
@@ -68,6 +75,7 @@ def drive(
         pictures: used in turn.
         rate: inferences a second; 0 runs one after the other without a pause.
     """
+    deadline_ms = float(service.status()["settings"]["deadline_ms"])
     begun = time.perf_counter()
     ends = list(accumulate(phase.seconds for phase in plan))
     number = 0
@@ -79,14 +87,16 @@ def drive(
                 time.sleep(min(ahead, end - now))
                 if number / rate >= end:
                     break
-            yield _sample(service, pictures[number % len(pictures)], time.perf_counter() - begun, phase.burdens)
+            yield _sample(
+                service, deadline_ms, pictures[number % len(pictures)], time.perf_counter() - begun, phase.burdens
+            )
             number += 1
     burdens.set(0)
 
 
-def _sample(service: Service, picture: Picture, seconds: float, burdens: int) -> Sample:
+def _sample(service: Service, deadline_ms: float, picture: Picture, seconds: float, burdens: int) -> Sample:
     reply = service.infer(Request(picture))
-    monitor = service.chooser.monitor
+    slowdown, waiting = service.load()
     return Sample(
         seconds=seconds,
         burdens=burdens,
@@ -94,9 +104,9 @@ def _sample(service: Service, picture: Picture, seconds: float, burdens: int) ->
         accuracy=service.accuracies[reply.member],
         latency_ms=reply.latency_ms,
         cpu_ms=reply.cpu_ms,
-        deadline_ms=service.chooser.settings.policy.deadline_ms,
+        deadline_ms=deadline_ms,
         switched=Flag.SWITCHED in reply.flags,
         nothing_fits=Flag.NOTHING_FITS in reply.flags,
-        slowdown=monitor.load.ratio,
-        waiting=monitor.waits.share,
+        slowdown=slowdown,
+        waiting=waiting,
     )

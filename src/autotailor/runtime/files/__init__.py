@@ -1,11 +1,12 @@
 """The files of a pool, as a device reads them (docs/design/runtime.md)."""
 
-from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, WEIGHTS, File, Index, Member, check_successor
+from autotailor.runtime.files.index import CLASSES, INDEX, MEMBERS, NORMS, WEIGHTS, File, Index, Member, check_successor
 from autotailor.runtime.files.network import load_member
 from autotailor.runtime.files.opened import OpenPool, open_pool, whole_pool
 from autotailor.runtime.files.pieces import Norms, Piece, Slice, Tag, parse_pieces, pieces_text
 
 __all__ = [
+    "CLASSES",
     "INDEX",
     "MEMBERS",
     "NORMS",

@@ -27,8 +27,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from autotailor.runtime.errors import PoolError
-from autotailor.runtime.table import CLASSES, Entry
 
+CLASSES = ("compute", "memory", "fixed")
+"""The classes of operators that load slows down differently (``Member.split_ms``, in this order).
+
+``compute`` is bound by arithmetic, ``memory`` by bandwidth and caches, and ``fixed`` is the cost of starting operators.
+"""
 FORMAT = "autotailor-pool 1"
 INDEX, WEIGHTS, NORMS, MEMBERS = "pool.txt", "weights.bin", "norms.bin", "members"
 PRECISIONS = {"fp32": "<f4", "fp16": "<f2"}
@@ -36,7 +40,6 @@ PRECISIONS = {"fp32": "<f4", "fp16": "<f2"}
 REMEDY = "copy the folder of the pool again, or make it anew with the rule pool"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HASH = re.compile(r"[0-9a-f]{64}")
-_MEBI = 2**20
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,6 @@ class Member:
     def latency_ms(self) -> float:
         """Milliseconds without load."""
         return sum(self.split_ms)
-
-    @property
-    def entry(self) -> Entry:
-        """The member in the table that the choice among members reads."""
-        return Entry(self.name, self.accuracy, self.split_ms, self.energy_mj, self.peak_bytes / _MEBI)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def load_member(pool: OpenPool, member: Member) -> Any:
     net.opt = option
     if net.load_param_mem(pool.param(member)) != 0:
         raise PoolError(f"{pool.folder}: ncnn {ncnn.__version__} cannot read {member.name}.param; {REMEDY}")
-    reader = piece_reader(part for piece in pool.pieces(member) for part in pool.parts(piece))
+    reader = piece_reader(pool.read(piece) for piece in pool.pieces(member))
     code = net.load_model(reader)
     if reader.error is not None:
         raise reader.error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from autotailor.artifacts import open_regular
 from autotailor.runtime.errors import PoolError
 from autotailor.runtime.files.index import INDEX, MEMBERS, NORMS, PRECISIONS, REMEDY, WEIGHTS, File, Index, Member
 from autotailor.runtime.files.pieces import FLOAT, Float32, Piece, Slice, Stored, Tag, parse_pieces
-from autotailor.runtime.table import Table
 
 MOST_TEXT = 64 * 2**20
 """Bytes of a file of text, as the server in C++ bounds them."""
@@ -37,11 +35,6 @@ class OpenPool:
     index: Index
     weights: Stored
     norms: Float32
-
-    @property
-    def table(self) -> Table:
-        """The members as the choice among them reads them; an entry's ``subnet`` is the member's name."""
-        return Table.of([member.entry for member in self.index.members])
 
     def member(self, name: str) -> Member:
         """A member by its name.
@@ -71,13 +64,9 @@ class OpenPool:
         """A piece, flat, little-endian; raises PoolError where it lies outside of its file."""
         return piece.read(self.weights, self.norms)
 
-    def parts(self, piece: Piece) -> Iterator[npt.NDArray[np.float32 | np.uint32]]:
-        """A piece as the arrays that are handed to ncnn one after the other; raises PoolError as ``read`` does."""
-        yield self.read(piece)
-
     def size(self, member: Member) -> int:
         """Bytes of a member's weights once they are read: those of its ``.bin``."""
-        return sum(bytes_of(piece) for piece in self.pieces(member))
+        return sum(_bytes_of(piece) for piece in self.pieces(member))
 
 
 def whole_pool(folder: str | Path) -> OpenPool:
@@ -89,30 +78,29 @@ def whole_pool(folder: str | Path) -> OpenPool:
     return pool
 
 
-def open_pool(folder: str | Path, check: bool = True) -> OpenPool:
-    """Opens a pool.
+def open_pool(folder: str | Path) -> OpenPool:
+    """Opens a pool, and compares the hashes of the two shared files, which reads them once.
 
     Args:
         folder: with ``pool.txt``.
-        check: whether the hashes of the two shared files are compared, which reads them once.
 
     Raises:
         PoolError: a file is missing, cut or changed.
     """
     path = Path(folder)
     index = Index.parse(_read(path / INDEX), str(path / INDEX))
-    weights = _mapped(path / WEIGHTS, index.weights, PRECISIONS[index.precision], check)
-    return OpenPool(path, index, weights, _mapped(path / NORMS, index.norms, "<f4", check))
+    weights = _mapped(path / WEIGHTS, index.weights, PRECISIONS[index.precision])
+    return OpenPool(path, index, weights, _mapped(path / NORMS, index.norms, "<f4"))
 
 
-def bytes_of(piece: Piece) -> int:
+def _bytes_of(piece: Piece) -> int:
     """Bytes of a piece once it is read."""
     if isinstance(piece, Tag):
         return FLOAT
     return FLOAT * (math.prod(piece.taken) if isinstance(piece, Slice) else piece.count)
 
 
-def _mapped(path: Path, file: File, kind: str, check: bool) -> Stored:
+def _mapped(path: Path, file: File, kind: str) -> Stored:
     try:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -120,9 +108,8 @@ def _mapped(path: Path, file: File, kind: str, check: bool) -> Stored:
         raise PoolError(f"{path}: cannot be read ({error.strerror}); {REMEDY}") from error
     if size != file.bytes or size % np.dtype(kind).itemsize:
         raise PoolError(f"{path}: has {size} bytes, expected {file.bytes}; {REMEDY}")
-    if check:
-        with path.open("rb") as stream:
-            _compare(path, hashlib.file_digest(stream, "sha256").hexdigest(), file.sha256)
+    with path.open("rb") as stream:
+        _compare(path, hashlib.file_digest(stream, "sha256").hexdigest(), file.sha256)
     return np.memmap(path, kind, "r") if size else np.empty(0, kind)  # an empty file cannot be mapped
 
 

@@ -1,4 +1,4 @@
-"""The client of a pool's server, in Python or in C++.
+"""The client of a pool's server.
 
 with Client("pool.sock") as client:
     answer = client.infer(picture, deadline_ms=5.0)

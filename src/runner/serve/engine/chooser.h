@@ -1,5 +1,5 @@
 // Monitor, load model, forecast and choice of one pool, fed with the inferences as they come. Members are known by their
-// number in the pool. The twin of autotailor/runtime/serving/chooser.py.
+// number in the pool.
 #pragma once
 
 #include <limits>

@@ -3,7 +3,7 @@
 // Materialised are the member that runs, the one that is to run next, and the fastest one. The choice names the member that
 // is to run, the target. Until the target is prepared, the present member runs on where it still fits, and otherwise the
 // best materialised one. After a switch the member that ran before stays for a while as the next one, because loads come
-// and go. A switch takes place between two inferences. The twin of autotailor/runtime/serving/{service,engine}.py.
+// and go. A switch takes place between two inferences.
 #pragma once
 
 #include <map>

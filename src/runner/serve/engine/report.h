@@ -1,5 +1,4 @@
-// What an engine tells of itself: settings and status as JSON, metrics in Prometheus' text format. The names are those of
-// autotailor/runtime/serving/{service,counters}.py.
+// What an engine tells of itself: settings and status as JSON, metrics in Prometheus' text format.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // What the machine says of itself, where it can be read: pressure, waiting, throttling, temperature, clock, battery, quota.
-// The choice needs battery and quota at most; the rest tells people why. The twin of autotailor/runtime/serving/sensors.py.
+// The choice needs battery and quota at most; the rest tells people why.
 #pragma once
 
 #include <dirent.h>

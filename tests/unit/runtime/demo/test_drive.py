@@ -40,14 +40,22 @@ def test_a_rate_leaves_pauses(service: Service) -> None:
     assert all(sample.seconds >= number / 20 for number, sample in enumerate(samples))
 
 
-def test_the_largest_member_is_timed_alone_and_everything_begins_anew(service: Service) -> None:
-    service.set({"deadline_ms": 1000.0})
-    assert unloaded_ms(service, pictures_for(service)[0]) > 0
-    assert service.counters.inferences[2] == 60
-    assert service.chooser.settings.pin is None
-    service.restart()
-    assert service.counters.inferences == [0, 0, 0]
-    assert service.status()["active"] == "member_02"
+def test_the_largest_member_is_timed_alone(tmp_path: Path) -> None:
+    with Service.of(tiny_pool(tmp_path / "pool").folder, 1e-6) as service:
+        assert unloaded_ms(service, pictures_for(service)[0]) > 0
+        counters = service.status()["counters"]
+    assert counters["by_member"]["member_02"] >= 60
+    assert counters["inferences"] == sum(counters["by_member"].values())
+
+
+def test_a_member_that_cannot_be_loaded_ends_the_timing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotailor.runtime.demo.drive.WAIT_S", 0.2)
+    pool = tiny_pool(tmp_path / "pool")
+    with Service.of(pool.folder, 1e-6) as service:
+        with (pool.folder / "weights.bin").open("r+b") as stream:
+            stream.truncate(4)
+        with pytest.raises(PoolError, match=r"member_02 is not loaded within 0\.2 s"):
+            unloaded_ms(service, pictures_for(service)[0])
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
