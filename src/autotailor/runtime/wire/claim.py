@@ -1,4 +1,4 @@
-"""One server at a time begins or ends at the path of a Unix socket; the twin of ``src/runner/serve/wire/claim.h``.
+"""One server at a time begins or ends at the path of a Unix socket, as in ``src/runner/serve/wire/claim.h``.
 
 Otherwise two servers could both find that a socket is a killed server's, and one of them would remove the other's.
 """

@@ -65,7 +65,7 @@ class Client:
 
     def ask(self, request: Request) -> Reply:
         """The answer to a request; raises as ``infer`` does."""
-        return Reply.unpack(self._ask(Kind.INFER, request.pack()))
+        return Reply.unpack(self.forward(Kind.INFER, request.pack()))
 
     def infer(self, picture: Picture, deadline_ms: float = 0.0) -> Reply:
         """Runs a picture ``[C, H, W]``, normalised, at the size of the input of one member.
@@ -81,11 +81,11 @@ class Client:
 
     def status(self) -> dict[str, Any]:
         """What runs: members, the active one, what the monitor knows, settings."""
-        return dict(json.loads(self._ask(Kind.STATUS)))
+        return dict(json.loads(self.forward(Kind.STATUS)))
 
     def metrics(self) -> str:
         """Counters and gauges in Prometheus' text format."""
-        return self._ask(Kind.METRICS).decode()
+        return self.forward(Kind.METRICS).decode()
 
     def set(self, **settings: float | str | None) -> dict[str, Any]:
         """Changes settings of the server: ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota``.
@@ -96,7 +96,7 @@ class Client:
         Raises:
             PoolError: a setting is unknown, or a value makes no sense; nothing has changed then.
         """
-        return dict(json.loads(self._ask(Kind.SET, settings_body(settings))))
+        return dict(json.loads(self.forward(Kind.SET, settings_body(settings))))
 
     def reload(self) -> dict[str, Any]:
         """Lets the server open its pool anew; returns the status afterwards.
@@ -106,15 +106,21 @@ class Client:
         Raises:
             PoolError: the new pool cannot take the old one's place, which goes on; or the connection failed.
         """
-        return dict(json.loads(self._ask(Kind.RELOAD, timeout_s=max(RELOAD_S, self._timeout_s))))
+        return dict(json.loads(self.forward(Kind.RELOAD)))
 
     def stop(self) -> None:
         """Ends the server; over a Unix socket only."""
-        self._ask(Kind.STOP)
+        self.forward(Kind.STOP)
 
-    def _ask(self, kind: Kind, body: bytes = b"", timeout_s: float | None = None) -> bytes:
-        """The body of the answer to a request."""
-        number, timeout_s = next(self._numbers), timeout_s or self._timeout_s
+    def forward(self, kind: int, body: bytes = b"") -> bytes:
+        """The body of the answer to a request of any kind.
+
+        Raises:
+            PoolError: the server refused the request.
+            ServerLostError: the connection failed, and nobody knows what becomes of the request.
+        """
+        timeout_s = max(RELOAD_S, self._timeout_s) if kind == Kind.RELOAD else self._timeout_s
+        number = next(self._numbers)
         try:
             self._connection.settimeout(timeout_s)
             with suppress(BrokenPipeError, ConnectionResetError):  # the server refuses, and its answer says why

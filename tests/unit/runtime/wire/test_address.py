@@ -8,14 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autotailor.runtime import PoolError
-from autotailor.runtime.wire import Address
-from wire_services import served
+from autotailor.runtime.wire import Address, Client, Relay
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,15 @@ def test_what_is_neither_is_refused(text: str) -> None:
         Address.parse(text)
 
 
+@contextlib.contextmanager
+def served(path: Path) -> Iterator[Address]:
+    """Where something listens."""
+    listening, address = Address(path).listen()
+    with listening:
+        yield address
+        address.release()
+
+
 def test_a_socket_is_its_owners_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with served(path):
@@ -46,8 +55,8 @@ def test_a_socket_is_its_owners_and_leaves_no_file(tmp_path: Path) -> None:
 
 def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
     path = stale(tmp_path / "s")
-    with served(path) as (server, _):
-        server.address.connect(1).close()
+    with served(path) as address:
+        address.connect(1).close()
 
 
 def test_a_server_whose_socket_was_removed_leaves_that_of_its_successor(tmp_path: Path) -> None:
@@ -101,7 +110,7 @@ def test_of_servers_that_find_one_stale_socket_at_the_same_moment_one_listens(
 RACE = """
 import pathlib, sys
 from autotailor.runtime import PoolError
-from autotailor.runtime.wire import Address
+from autotailor.runtime.wire import Address, Client, Relay
 print("ready", flush=True)
 sys.stdin.readline()
 try:
@@ -147,24 +156,24 @@ def test_a_server_that_is_too_busy_to_accept_keeps_its_socket(tmp_path: Path) ->
         assert path.is_socket()
 
 
-def test_a_server_that_is_closed_twice_leaves_the_socket_of_its_successor(
+def test_a_relay_that_is_closed_twice_leaves_the_socket_of_its_successor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s"
-    with served(path) as (server, _):
-        server.close()
+    with Relay(Address(path), lambda: Client(str(path)), 4096) as relay:
+        relay.close()
         successor, _ = Address(path).listen()
-        found = replace(server.address, inode=path.stat().st_ino)  # file systems give numbers again
-        monkeypatch.setattr(server, "address", found)
+        found = replace(relay.address, inode=path.stat().st_ino)  # file systems give numbers again
+        monkeypatch.setattr(relay, "address", found)
     with successor:
         assert path.is_socket()
 
 
 def test_another_server_and_another_file_are_left_alone(tmp_path: Path) -> None:
-    with served(tmp_path / "s") as (server, _):
+    with served(tmp_path / "s") as address:
         with pytest.raises(PoolError, match="another server listens"):
-            server.address.listen()
-        server.address.connect(1).close()
+            address.listen()
+        address.connect(1).close()
     (tmp_path / "f").write_text("kept")
     with pytest.raises(PoolError, match="is no socket"):
         Address(tmp_path / "f").listen()

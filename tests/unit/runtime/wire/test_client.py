@@ -13,7 +13,9 @@ import pytest
 
 from autotailor.runtime import Client, PoolError
 from autotailor.runtime.wire.frames import Frame, error_frame, receive
-from wire_services import picture, served
+from pools import tiny_pool
+from served import Serving, serve_command
+from wire_services import picture
 
 
 @contextmanager
@@ -63,27 +65,37 @@ def test_an_answer_that_is_none_is_an_error(tmp_path: Path, answer: bytes, messa
         ask(client, *arguments)
 
 
-def test_a_picture_may_have_any_numbers_and_strides(tmp_path: Path) -> None:
-    with served(tmp_path / "s") as (server, recorder), Client(str(server.address)) as client:
-        sent = np.arange(16, dtype=np.int64).reshape(1, 4, 4)[:, ::2, ::2]
-        assert client.infer(sent).outputs.tolist() == [0.0, 4.0, 16.0, 20.0]
-        assert recorder.pictures == [0.0]
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    pool = tiny_pool(tmp_path / "pool")
+    server = Serving(serve_command("host"), pool.folder, "--deadline-ms", "1000")
+    with server, Client(str(server.path)) as made:
+        yield made
+
+
+def test_a_picture_may_have_any_numbers_and_strides(client: Client) -> None:
+    sent = np.arange(3 * 24 * 24, dtype=np.int64).reshape(3, 24, 24)[:, ::2, ::2]
+    expected = client.infer(np.ascontiguousarray(sent, np.float32)).outputs
+    np.testing.assert_array_equal(client.infer(sent).outputs, expected)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (1, 0, 4), (1, 1, 4, 4)])
-def test_a_picture_of_another_shape_is_refused_before_it_is_sent(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    with served(tmp_path / "s") as (server, recorder), Client(server.address) as client:
-        with pytest.raises(PoolError, match="has the shape"):
-            client.infer(np.zeros(shape))
-        assert recorder.pictures == []
+def test_a_picture_of_another_shape_is_refused_before_it_is_sent(client: Client, shape: tuple[int, ...]) -> None:
+    with pytest.raises(PoolError, match="has the shape"):
+        client.infer(np.zeros(shape))
+    with pytest.raises(PoolError, match=r"the deadline is -1\.0 ms, expected a positive time"):
+        client.infer(picture(1.0), -1.0)
+    assert client.status()["counters"]["errors"] == 0
 
 
-def test_a_picture_that_is_too_large_is_refused_with_the_limit(tmp_path: Path) -> None:
-    with (
-        served(tmp_path / "s") as (server, _),
-        Client(server.address) as client,
-        pytest.raises(
-            PoolError, match="at most 4096 are accepted: resize pictures to the largest member's input before"
-        ),
-    ):
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
+def test_a_setting_that_no_request_can_carry_is_refused_and_the_connection_stays(client: Client, value: object) -> None:
+    with pytest.raises(PoolError, match=r"set: .* cannot be sent .* give finite numbers, names or None"):
+        client.set(deadline_ms=value)  # type: ignore[arg-type]
+    assert client.set(rate=2.0)["rate"] == 2.0
+
+
+def test_a_picture_that_is_too_large_is_refused_with_the_limit(client: Client) -> None:
+    refused = r"at most \d+ are accepted: resize pictures to the largest member's input before"
+    with pytest.raises(PoolError, match=refused):
         client.infer(picture(1.0, (3, 512, 512)))
