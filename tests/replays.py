@@ -6,10 +6,12 @@ import math
 
 from autotailor.runtime.files import Member
 from autotailor.runtime.replay import Replay
+from served import serve_binary
 
 
 def member_of(accuracy: float, split_ms: tuple[float, ...], energy_mj: float = math.nan) -> Member:
-    """A member with a latency in operators of each class, without files."""
+    """A member with a latency in operators of each class, without files; the library is built for the replay."""
+    serve_binary()
     compute, memory, fixed = split_ms
     hashes = "0" * 64, "0" * 64
     return Member("m", accuracy, (compute, memory, fixed), 1, energy_mj, "in0", (3, 8, 8), "out0", 4, *hashes)

@@ -13,6 +13,7 @@ from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 from adapting.simulated import members, simulated
 
 from autotailor.runtime.files import Member
+from served import serve_binary
 
 LATENCIES = (1.0, 2.0, 4.0)
 ACCURACY = np.array([70.0, 80.0, 90.0])
@@ -21,6 +22,11 @@ MEMBERS = [
     for i, ms in enumerate(LATENCIES)
 ]
 DEADLINE = 5.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    serve_binary()
 
 
 def trace(slowdowns: tuple[float, ...] = (1.0, 2.0, 1.0), rounds: int = 200) -> Recorded:

@@ -12,6 +12,12 @@ from autotailor.runtime import PoolError, Service
 from autotailor.runtime.demo.burden import Burdens
 from autotailor.runtime.demo.drive import drive, phases, pictures_for, unloaded_ms
 from pools import tiny_pool
+from served import serve_binary
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    serve_binary()
 
 
 @pytest.fixture
