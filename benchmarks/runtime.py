@@ -38,9 +38,9 @@ from adapting.recording import Recorded, record
 from adapting.replay import accuracies, best_fixed, clairvoyant, judge, one_late, play, predictions
 from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 
-from autotailor.runtime import Quota
-from autotailor.runtime.demo.burden import pinned_to_one_core
-from autotailor.runtime.files import Member, OpenPool, open_pool
+from autotailor.serving import Quota
+from autotailor.serving.demo.burden import pinned_to_one_core
+from autotailor.serving.files import Member, OpenPool, open_pool
 
 MOST_MISSED = 0.1
 """Deadlines that may be missed in all loads."""

@@ -23,7 +23,7 @@ from adapting.rivals import Ours
 from adapting.simulated import members, simulated
 from runtime import PREPARED_S, SEEN
 
-from autotailor.runtime import Quota
+from autotailor.serving import Quota
 
 SCENES = ((40.0, 30.0, 20.0), (80.0, 60.0, 20.0), (80.0, 60.0, 100.0), (160.0, 120.0, 100.0))
 """Largest member's CPU time in milliseconds, seconds of a trace, and period of its quota in milliseconds."""

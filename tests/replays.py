@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from autotailor.runtime.files import Member
-from autotailor.runtime.replay import Replay
+from autotailor.serving.files import Member
+from autotailor.serving.replay import Replay
 from served import serve_binary
 
 

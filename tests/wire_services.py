@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from autotailor.runtime.wire import Address, Client
-from autotailor.runtime.wire.frames import REPLY, Frame, Kind, error_frame, receive
+from autotailor.serving.wire import Address, Client
+from autotailor.serving.wire.frames import REPLY, Frame, Kind, error_frame, receive
 
 
 class Recorder:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from autotailor.runtime import Replay, Reply, Request, Service
-from autotailor.runtime.demo.drive import pictures_for
-from autotailor.runtime.files import Member, OpenPool, load_member, open_pool
+from autotailor.serving import Replay, Reply, Request, Service
+from autotailor.serving.demo.drive import pictures_for
+from autotailor.serving.files import Member, OpenPool, load_member, open_pool
 
 MEBI = 2**20
 LONG_MS = 1e6

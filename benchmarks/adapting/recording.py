@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autotailor.runtime.files import Member, OpenPool, load_member
+from autotailor.serving.files import Member, OpenPool, load_member
 
 from .loads import Loader, Step
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import kendalltau
 
-from autotailor.runtime.files import Member
+from autotailor.serving.files import Member
 
 from .recording import Recorded
 from .rivals import Controller, Ours

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from autotailor.runtime import Quota, Replay
-from autotailor.runtime.files import Member
+from autotailor.serving import Quota, Replay
+from autotailor.serving.files import Member
 
 RATIOS = 5
 """Inferences whose mean ratio AdaptiveNet's monitor reports; the paper does not say how many."""

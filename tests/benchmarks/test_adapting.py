@@ -12,7 +12,7 @@ from adapting.replay import best_fixed, clairvoyant, judge, one_late, play
 from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 from adapting.simulated import members, simulated
 
-from autotailor.runtime.files import Member
+from autotailor.serving.files import Member
 from served import serve_binary
 
 LATENCIES = (1.0, 2.0, 4.0)

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.subnet import SubNet
-from autotailor.runtime.errors import PoolError
 from autotailor.search import Front
+from autotailor.serving.errors import PoolError
 
 Floats = npt.NDArray[np.float64]
 SLOWDOWNS = 61

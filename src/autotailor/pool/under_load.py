@@ -35,10 +35,10 @@ from autotailor.pool.members import choose_members
 from autotailor.pool.writing import DOCUMENT, Origin, write_pool
 from autotailor.prediction import Measured
 from autotailor.profiling import LUT, Measurement, fusion_rules
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files import CLASSES
 from autotailor.search import Objectives, SearchConfig, search
 from autotailor.search.front import rounded_up
+from autotailor.serving.errors import PoolError
+from autotailor.serving.files import CLASSES
 
 MILLISECONDS = 1000.0
 MARGIN = 0.1

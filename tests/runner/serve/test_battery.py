@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotailor.runtime import Client, PoolError
-from autotailor.runtime.files import INDEX, Index
+from autotailor.serving import Client, PoolError
+from autotailor.serving.files import INDEX, Index
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotailor.runtime import PoolError
-from autotailor.runtime.replay import Quota, Replay
+from autotailor.serving import PoolError
+from autotailor.serving.replay import Quota, Replay
 from replays import member_of, ran_often
 
 RECORDED = Path(__file__).with_name("decisions.csv")

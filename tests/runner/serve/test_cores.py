@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from autotailor.runtime.files import INDEX, Index
+from autotailor.serving.files import INDEX, Index
 from pools import TinyPool, tiny_pool
 from served import Serving, refusal, serve_command
 

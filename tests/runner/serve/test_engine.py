@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from autotailor.runtime.files import Index
+from autotailor.serving.files import Index
 from pools import SIDES, TinyPool, tiny_pool
 from served import LATE, METRICS, NOTHING_FITS, SWITCHED, Refused, Serving
 

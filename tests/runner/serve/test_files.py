@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autotailor.artifacts import file_digest
-from autotailor.runtime.files import Index
+from autotailor.serving.files import Index
 from pools import TinyPool, tiny_pool
 from served import refusal
 

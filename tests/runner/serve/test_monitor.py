@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from autotailor.runtime.replay import Replay
+from autotailor.serving.replay import Replay
 from replays import member_of, ran_often
 
 MEMBER, TINY, TWICE = (member_of(70.0, tuple(k * ms for ms in (3.0, 1.0, 0.5))) for k in (1.0, 0.001, 2.0))

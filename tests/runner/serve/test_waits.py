@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from autotailor.runtime.replay import Quota, Replay
+from autotailor.serving.replay import Quota, Replay
 from replays import member_of
 
 MOST = PLACES = 48

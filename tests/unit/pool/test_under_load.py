@@ -23,8 +23,8 @@ from autotailor.pool.classes import Rates
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.under_load import MARGIN, Load, extend, find_members
 from autotailor.prediction import Measured
-from autotailor.runtime import PoolError, Replay
-from autotailor.runtime.files import open_pool
+from autotailor.serving import PoolError, Replay
+from autotailor.serving.files import open_pool
 from replays import member_of
 
 SEARCH = search.SearchConfig(population=20, generations=4)

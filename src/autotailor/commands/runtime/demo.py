@@ -54,10 +54,10 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.artifacts import atomic
     from autotailor.commands.runtime.live import Live
     from autotailor.commands.runtime.page import write_page
-    from autotailor.runtime import Service
-    from autotailor.runtime.demo.burden import Burdens, pinned_to_one_core
-    from autotailor.runtime.demo.drive import ROOM, drive, phases, pictures_for, unloaded_ms
-    from autotailor.runtime.demo.trace import write_csv
+    from autotailor.serving import Service
+    from autotailor.serving.demo.burden import Burdens, pinned_to_one_core
+    from autotailor.serving.demo.drive import ROOM, drive, phases, pictures_for, unloaded_ms
+    from autotailor.serving.demo.trace import write_csv
 
     plan = phases(options.seconds, burdens_of(options.burdens))
     check_rate(options.rate)
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
 
 def check_rate(rate: float) -> None:
     """Raises PoolError unless a number of inferences a second is finite and not negative."""
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     if not 0 <= rate < float("inf"):
         raise PoolError(f"--rate {rate:g}: expected inferences a second, or 0 for no pause between them")
@@ -94,7 +94,7 @@ def make_folder(folder: Path) -> None:
     Raises:
         PoolError: the folder cannot be made.
     """
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,8 +108,8 @@ def burdens_of(text: str) -> tuple[int, ...]:
     Raises:
         PoolError: the text is no list of numbers from 0 to 16.
     """
-    from autotailor.runtime import PoolError
-    from autotailor.runtime.demo.burden import MOST
+    from autotailor.serving import PoolError
+    from autotailor.serving.demo.burden import MOST
 
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and int(word) <= MOST for word in words):

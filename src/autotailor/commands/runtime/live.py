@@ -15,9 +15,9 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from autotailor.runtime.demo.drive import Phase
-from autotailor.runtime.demo.trace import Sample, summed
-from autotailor.runtime.service import Service
+from autotailor.serving.demo.drive import Phase
+from autotailor.serving.demo.trace import Sample, summed
+from autotailor.serving.service import Service
 
 PAUSE_S = 0.25
 RECENT_S = 1.0

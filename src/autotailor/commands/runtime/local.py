@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from autotailor.runtime import library
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.wire import Address, Client
+from autotailor.serving import library
+from autotailor.serving.errors import PoolError
+from autotailor.serving.wire import Address, Client
 
 SAID = re.compile(r"serving .* with (\d+) members at (?:unix:.*|tcp:(\d+))\n")
 ERROR = f"{library.SERVER}: "

@@ -23,11 +23,11 @@ from autotailor.profiling.host.holding import held
 from autotailor.profiling.runtimes.runner.binary import server_binary
 from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
-from autotailor.runtime.errors import PoolError, ServerLostError
-from autotailor.runtime.files import Index, check_successor, whole_pool
-from autotailor.runtime.wire import Address, Client, Relay
-from autotailor.runtime.wire.bodies import most_request_bytes
-from autotailor.runtime.wire.client import TIMEOUT_S
+from autotailor.serving.errors import PoolError, ServerLostError
+from autotailor.serving.files import Index, check_successor, whole_pool
+from autotailor.serving.wire import Address, Client, Relay
+from autotailor.serving.wire.bodies import most_request_bytes
+from autotailor.serving.wire.client import TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "serve",
         help="serve a pool on a socket",
         description="Serves a pool until a client stops it, or until it is interrupted. Programs ask it through "
-        "autotailor.runtime.Client. With --device the pool is sent to a device and served there by autotailor-serve; "
+        "autotailor.serving.Client. With --device the pool is sent to a device and served there by autotailor-serve; "
         "clients of this computer ask it as they would without --device, and nothing is left running there.",
     )
     add_pool(parser)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
         ConfigError: the device is unknown, or an override is invalid.
         DeviceError: the device cannot be used.
     """
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     if options.device and options.sensors is not None:
         raise PoolError("--sensors: the sensors of a device are its own; leave this option out")
@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> None:
 def _serve_here(options: argparse.Namespace) -> None:
     """Serves on this computer."""
     from autotailor.commands.runtime import local
-    from autotailor.runtime import PoolError
-    from autotailor.runtime.wire import Address
+    from autotailor.serving import PoolError
+    from autotailor.serving.wire import Address
 
     words = _policy(options)
     if (root := options.sensors) is not None:
@@ -108,7 +108,7 @@ def _serve_there(options: argparse.Namespace) -> None:
     from autotailor.commands.runtime import remote
     from autotailor.commands.runtime.interruption import Interruption
     from autotailor.profiling.device import DeviceConfig
-    from autotailor.runtime.wire import Address
+    from autotailor.serving.wire import Address
 
     name, *overrides = options.device
     section = config.compose(config.conf_folder(options.conf), None, name, overrides)["device"]

@@ -14,7 +14,7 @@ import pytest
 
 from autotailor.__main__ import main
 from autotailor.commands.runtime import ask
-from autotailor.runtime import Client
+from autotailor.serving import Client
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 

@@ -18,8 +18,8 @@ import pytest
 
 from autotailor.__main__ import main
 from autotailor.project import places
-from autotailor.runtime import Client
-from autotailor.runtime.files import INDEX, Index
+from autotailor.serving import Client
+from autotailor.serving.files import INDEX, Index
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 

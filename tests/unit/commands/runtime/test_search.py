@@ -24,8 +24,8 @@ from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.replacing import held
 from autotailor.runs.folder import OF_DEVICE, OF_MODEL
-from autotailor.runtime import Client, Flag
-from autotailor.runtime.files import CLASSES, open_pool
+from autotailor.serving import Client, Flag
+from autotailor.serving.files import CLASSES, open_pool
 from pools import tiny_pool
 from served import Serving, serve_command
 
