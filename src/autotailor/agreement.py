@@ -1,11 +1,16 @@
-"""Checks that the sections ``model`` and ``data`` agree on the resolution and on the number of classes."""
+"""Checks that the sections ``model`` and ``data`` agree on the resolution, the classes and the pixels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotailor.ir.errors import AutoTailorError
+
+if TYPE_CHECKING:
+    from autotailor.ir.given import Given
+
+BYTE = round(1 / 255, 9)
 
 
 class AgreementError(AutoTailorError):
@@ -57,6 +62,27 @@ def check_classes(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         raise AgreementError(
             f"{told}. The number of outputs is that of model.num_classes: where the network has {len(classes)} outputs "
             f"and model.num_classes is wrong, set model.num_classes to {len(classes)}"
+        )
+
+
+def check_pixels(given: Given, source: str, data: Mapping[str, Any]) -> None:
+    """Refuses data that do not give a network of bytes numbers from 0 to 255.
+
+    Args:
+        given: how the network's file takes its image.
+        source: of the network.
+        data: section.
+
+    Raises:
+        AgreementError: the data standardise their pixels, or leave them between 0 and 1.
+    """
+    mean, std = (data.get(name) or () for name in ("mean", "std"))
+    fits = all(abs(value) < 1e-6 for value in mean) and all(abs(255 * value - 1) < 1e-3 for value in std)
+    if given.is_bytes and mean and not fits:
+        raise AgreementError(
+            f"the network {source} takes bytes, and scales them itself; data.mean is {list(mean)} and data.std is "
+            f"{list(std)}: set data.mean to [0, 0, 0] and data.std to [{BYTE}, {BYTE}, {BYTE}], which give it numbers "
+            "from 0 to 255"
         )
 
 

@@ -1,14 +1,22 @@
-"""Digests of the files, code and libraries that a configuration names, because a path does not show a change."""
+"""Digests of the files, code and libraries that a configuration names, because a path does not show a change.
+
+Results are compared with what their rules recorded (``altered``), because Snakemake goes by dates.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from autotailor.artifacts import PROVENANCE, read_json
 from autotailor.code import factory_content
+from autotailor.ir.errors import printable
+
+MOST_NAMED = 4
 
 
 def network_content(source: str) -> str | None:
@@ -64,6 +72,46 @@ def exporter_content() -> dict[str, Any]:
     from autotailor.profiling.runtimes import exporting_runtime
 
     return _versions(getattr(exporting_runtime(), "packages", ()))
+
+
+def altered(folders: Iterable[Path]) -> dict[Path, str]:
+    """The results whose content is not what their rule wrote, each with the rule, such as exports that were swapped.
+
+    A file is read only where its size or its times are not those at which it was read last; moving a file keeps the
+    date of its content, and changes that of its metadata. Removed files do not count: Snakemake makes them anew. Nor do
+    those of a pool, which ``autotailor runtime search`` extends, and which hold a hash of their own.
+
+    Args:
+        folders: ``results/MODEL`` and ``results/MODEL/DEVICE``; one that lacks records is left out.
+    """
+    from autotailor.data.files.contents import read_contents
+
+    recorded = dict[Path, tuple[str, str]]()
+    for record in sorted({path for folder in folders for path in (folder / PROVENANCE).glob("*.json")}):
+        document = read_json(record)
+        if document["rule"] != "make_pool":
+            for name, digest in document.get("outputs", {}).items():
+                path = Path(os.path.normpath(record.parents[1] / name))
+                recorded[path] = (digest, document["rule"])
+    there = [path for path in recorded if path.is_file()]
+    found = read_contents(there, "comparing the results with their records")
+    return {
+        path: recorded[path][1]
+        for path, content in zip(there, found, strict=True)
+        if content.sha256 != recorded[path][0]
+    }
+
+
+def altered_sentence(paths: Mapping[Path, str]) -> str:
+    """What ``altered`` has found, as one sentence with the remedy; "" where nothing was altered."""
+    if not paths:
+        return ""
+    named = [f"{printable(str(path))} of rule {rule}" for path, rule in list(paths.items())[:MOST_NAMED]]
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return (
+        f"the content of {', '.join(named)}{more} is not what the rule wrote, so that tables, cards and verifications "
+        "describe another file; remove these files and run again, which makes them anew"
+    )
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from autotailor import config
-from autotailor.agreement import AgreementError, check_classes, settle_resolution
+from autotailor.agreement import BYTE, AgreementError, check_classes, check_pixels, settle_resolution
+from autotailor.ir.given import Given
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
@@ -23,6 +24,14 @@ def test_every_model_of_conf_gets_images_of_its_own_resolution(model: str) -> No
 def test_all_data_follow_the_model(data: str) -> None:
     composed = config.compose(CONF, "resnet_digits", "host", [f"data={data}", "model.resolution=48"])
     assert composed["data"]["resolution"] == composed["model"]["resolution"] == 48
+
+
+def test_a_network_of_bytes_gets_numbers_from_0_to_255() -> None:
+    section = {"mean": [0.485, 0.456, 0.406], "std": [0.2, 0.2, 0.2]}
+    with pytest.raises(AgreementError, match=r"takes bytes.*set data.mean to \[0, 0, 0\] and data.std to \[0.0039"):
+        check_pixels(Given(is_bytes=True), "net.onnx", section)
+    check_pixels(Given(channels_last=True), "net.onnx", section)
+    check_pixels(Given(is_bytes=True), "net.onnx", {"mean": [0.0] * 3, "std": [BYTE] * 3})
 
 
 def test_two_resolutions_are_refused_with_both_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from autotailor import contents
+from autotailor import artifacts, contents
 
 
 def write(folder: Path, location: str = "weights.bin") -> Path:
@@ -75,3 +76,33 @@ def test_the_code_of_a_teacher_and_of_a_loss_counts(key: str, tmp_path: Path, mo
     assert all(digest[key] for digest in digests)
     assert digests[0] != digests[1]
     assert contents.training_content({"teacher": None, "loss": None}) == {"teacher": None, "loss": None}
+
+
+def test_results_that_were_swapped_with_their_dates_kept_are_altered(tmp_path: Path) -> None:
+    swapped = [tmp_path / "exports" / name / "model.onnx" for name in ("budget_01", "budget_02")]
+    for path in swapped:
+        path.parent.mkdir(parents=True)
+        path.write_text(path.parent.name)
+        os.utime(path, (1000.0, 1000.0))
+    removed = tmp_path / "summary.csv"
+    removed.write_text("")
+    record = tmp_path / "provenance" / "export.json"
+    artifacts.Provenance("export", {}, []).write(record, [*swapped, removed])
+    removed.unlink()
+    assert contents.altered([tmp_path, tmp_path / "missing"]) == {}
+    first, second = swapped
+    first.rename(tmp_path / "first")
+    second.rename(first)
+    (tmp_path / "first").rename(second)
+    assert {path.stat().st_mtime for path in swapped} == {1000.0}, "no date tells"
+    found = contents.altered([tmp_path])
+    assert found == dict.fromkeys(swapped, "export")
+    assert "budget_01/model.onnx of rule export" in contents.altered_sentence(found)
+
+
+def test_members_that_a_pool_has_got_since_are_no_change_of_its_rule(tmp_path: Path) -> None:
+    pool = tmp_path / "pool.json"
+    pool.write_text("")
+    artifacts.Provenance("make_pool", {}, []).write(tmp_path / "provenance" / "make_pool.json", [pool])
+    pool.write_text("more members")
+    assert contents.altered([tmp_path]) == {}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -224,3 +227,19 @@ def test_another_version_of_the_runtime_measures_anew(snakemake: Snakemake, tmp_
     found = planned(snakemake("-n", path=tmp_path))
     assert found >= {"profile", "validate", "measure", "export"}
     assert not found & {"pretrain", "compile", "finetune", "sensitivity"}
+
+
+def test_a_run_with_nothing_to_do_names_results_that_were_changed(snakemake: Snakemake) -> None:
+    record = snakemake.folder / "results" / "resnet_digits" / "host" / "provenance" / "measure.json"
+    text, dates = record.read_text(), (record.stat().st_atime_ns, record.stat().st_mtime_ns)
+    record.write_text(json.dumps(json.loads(text) | {"outputs": {"summary.csv": "0" * 64}}))
+    os.utime(record, ns=dates)
+    program = str(Path(sys.executable).with_name("snakemake"))
+    done = subprocess.run(
+        [program, "--cores", "1"], cwd=snakemake.folder, capture_output=True, text=True, timeout=240, check=False
+    )
+    record.write_text(text)
+    os.utime(record, ns=dates)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to be done" in done.stderr
+    assert "summary.csv of rule measure is not what the rule wrote" in done.stderr

@@ -1,6 +1,6 @@
 """What the scripts are told beside their parameters, and what is asked and recorded before and after the rules."""
 
-from autotailor import tracking
+from autotailor import contents, tracking
 from autotailor.commands import feasibility
 from autotailor.project import places, termination
 from autotailor.sections import flatten
@@ -133,6 +133,39 @@ def check_operators(pair, jobs):
             logger.info(cost)
         if "compile" in rules_to_run:
             COMPILED.add(pair.model)
+
+
+def tell_altered():
+    """Says which results somebody has changed since their rules wrote them; dates do not show all changes.
+
+    This is also said where nothing is to be done, in which case Snakemake calls none of its hooks.
+    """
+    folders = [
+        Path("results") / part
+        for pair in MATRIX.pairs
+        for part in (pair.model, Path(*pair))
+    ]
+    try:
+        if found := contents.altered_sentence(contents.altered(folders)):
+            logger.error(f"autotailor: {found}")
+    except (AutoTailorError, OSError) as error:
+        logger.error(f"autotailor: {error}")
+
+
+def telling(execute):
+    """Runs the workflow, and says afterwards which results were changed."""
+
+    @functools.wraps(execute)
+    def executed(*arguments, **options):
+        outcome = execute(*arguments, **options)
+        tell_altered()
+        return outcome
+
+    return executed
+
+
+if workflow.is_main_process and not workflow.output_settings.dryrun:
+    workflow.execute = telling(workflow.execute)
 
 
 def run_of(pair):

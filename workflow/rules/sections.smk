@@ -6,7 +6,7 @@ from autotailor.pool.config import PoolConfig
 
 PLANNED = STATE / "contents"
 RUNTIME = ("name", "transport", "runtime", "precision", "fusion", "options")
-NETWORK = ("name", "source", "resolution", "num_classes", "batch_norm")
+NETWORK = ("name", "source", "resolution", "num_classes", "batch_norm", "output")
 # What a rule is not told of where it is None, so that runs of before, which have no such section, can be kept.
 OPTIONAL = ("polish_joint",)
 

@@ -19,6 +19,7 @@ with stage(snakemake) as this:
         weights=weights,
         batch_norm=network.get("batch_norm", "auto"),
         num_classes=network["num_classes"],
+        output=network.get("output"),
     )
     check_space(net)
     check_numbers(net)

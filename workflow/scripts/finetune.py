@@ -4,12 +4,14 @@ import autotailor
 import pandas as pd
 from stage import stage
 
+from autotailor.agreement import check_pixels
 from autotailor import accuracy, artifacts, data, finetuning
 
 HEAD = ["epoch", "loss", "lr"]
 
 with stage(snakemake, is_training=True) as this:
     net = autotailor.load(snakemake.input.supernet)
+    check_pixels(net.graph.given, net.name, this.params["data"])
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
     this.uses(splits, "train", "validation")
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])

@@ -3,10 +3,12 @@
 import autotailor
 from stage import stage
 
+from autotailor.agreement import check_pixels
 from autotailor import accuracy, artifacts, data
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
+    check_pixels(net.graph.given, net.name, this.params["data"])
     splits = data.load(this.params["data"])
     this.uses(splits, "train")
     config = accuracy.MomentsConfig.from_section(this.params["moments"])

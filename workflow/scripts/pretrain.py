@@ -6,9 +6,12 @@ from stage import stage
 
 from autotailor import artifacts, data, finetuning
 from autotailor.compiler.sources.network import create_network
+from autotailor.compiler.sources.outputs import take_output
 
 with stage(snakemake, is_training=True) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
+    if network_output := this.params["network"].get("output"):
+        take_output(network, network_output)
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "validation")
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])

@@ -130,6 +130,7 @@ def structure(model: Mapping[str, Any]) -> SuperNet:
         resolution=model["resolution"],
         batch_norm=model.get("batch_norm", "auto"),
         num_classes=model["num_classes"],
+        output=model.get("output"),
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import glob
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_path
-from autotailor.progress.status import FAILED, KILLED, RUNNING, STOPPED, StageStatus, Status, read_status
+from autotailor.contents import altered, altered_sentence
+from autotailor.progress.status import FAILED, KILLED, RUNNING, STARTING, STOPPED, StageStatus, Status, read_status
 
 MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", STOPPED: "‖", FAILED: "✗", KILLED: "✗"}
 
@@ -37,12 +39,21 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         ProgressError: no run has left a trace in the folder.
+        ArtifactError: a record of the results cannot be read.
     """
     status = read_status(options.folder, options.model, options.device)
+    warning = "" if status.state in (RUNNING, STARTING) else altered_sentence(_altered(options))
     if options.json:
-        answer.print_json(status.to_dict())
+        answer.print_json({**status.to_dict(), "altered": warning})
     else:
-        print("\n".join(lines(status)))
+        print("\n".join([*lines(status), *([f"! {warning}"] if warning else [])]))
+
+
+def _altered(options: argparse.Namespace) -> dict[Path, str]:
+    """The results of the models and devices that somebody has changed since their rules wrote them."""
+    results, model = options.folder / "results", glob.escape(options.model or "") or "*"
+    device = glob.escape(options.device or "") or "*"
+    return altered([*results.glob(model), *results.glob(f"{model}/{device}")])
 
 
 def lines(status: Status) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
+from autotailor.compiler.passes.layout import given
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
@@ -37,6 +39,7 @@ def compile_network(
     weights: str | Path | None = None,
     batch_norm: BatchNorm = "auto",
     num_classes: int | None = None,
+    output: str | int | None = None,
 ) -> SuperNet:
     """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
 
@@ -51,6 +54,7 @@ def compile_network(
             folding (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
         num_classes: number of classes with which a timm network or a factory is made, and which any other source must
             have. None takes the source's own number.
+        output: name of the logits, where the source returns several tensors; of a tuple the position. None elsewhere.
 
     Raises:
         GraphError: the source cannot be read, or is not a classifier.
@@ -59,7 +63,7 @@ def compile_network(
     check_mode(batch_norm)
     _check_resolution(resolution)
     name = name or _name_of(source)
-    model, network = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes)
+    model, network = read_source(source, resolution=resolution, weights=weights, num_classes=num_classes, output=output)
     if not _is_file(source):
         net = _compile(model, name, None, space, batch_norm, num_classes, network)
         if network is not None:
@@ -75,7 +79,9 @@ def compile_network(
             f"runs the file, and export it again; if onnxruntime does, please report this as an error of autotailor"
         ) from error
     if resolution is not None:  # the sides of its images may be dynamic
-        check_resolution(net, lambda image: _evaluate_file(read_source(source, weights=weights)[0], image))
+        check_resolution(
+            net, lambda image: _evaluate_file(read_source(source, weights=weights, output=output)[0], image)
+        )
     return net
 
 
@@ -114,6 +120,7 @@ def _compile(
     check_weights(graph)
     if batch_norm != "keep":
         graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
+    graph = replace(_with_kinds(graph, network), given=given(model))
     net = SuperNet.of(graph, dict(space) if isinstance(space, Mapping) else space)
     check_network(net)
     if network is not None:
@@ -125,6 +132,16 @@ def _compile(
             f"model.num_classes to {net.num_classes}, or give a network of {num_classes} classes"
         )
     return net
+
+
+def _with_kinds(graph: Graph, network: nn.Module | None) -> Graph:
+    """The graph with what a module says of the constants that bear its names: parameters, or buffers."""
+    if network is None:
+        return graph
+    trained = {name for name, parameter in network.named_parameters() if parameter.is_floating_point()}
+    buffers = {name for name, _ in network.named_buffers()} - trained
+    known = graph.weights.keys()
+    return replace(graph, parameters=frozenset(trained & known), buffers=frozenset(buffers & known))
 
 
 def _evaluate(network: nn.Module, image: torch.Tensor) -> torch.Tensor:

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 SCHEMA = 1
 IMAGES = 8
 ONNX, TORCH, SUBNET, VERIFICATION = "model.onnx", "model.pt", "subnet.json", "verification.json"
+GIVEN = "model.given.onnx"
+"""The ONNX file that takes its image as the network's own file did, where that is not [1, 3, height, width]."""
 
 
 class ExportError(AutoTailorError):
@@ -76,6 +78,7 @@ def export(
         compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
         compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
     ]
+    comparisons += _as_given(network, directory, images)
     converted, reason = _converted(network, runtime, directory, images, reference, needed, tolerance)
     verification = Verification(
         subnet=network.subnet.id,
@@ -95,6 +98,22 @@ def export(
             f"{worst.max_relative_error:.2e}, {tolerance:.0e} is allowed; see {directory / VERIFICATION}"
         )
     return verification
+
+
+def _as_given(network: Deployable, directory: Path, images: Array) -> list[Comparison]:
+    """Writes the ONNX file that takes the given file's image, where that is another, and compares it."""
+    import onnxruntime
+
+    given, path = network.net.graph.given, directory / GIVEN
+    path.unlink(missing_ok=True)  # of an earlier network
+    if not given:
+        return []
+    onnx.save(given.restored(to_onnx(network.graph, names=network.net.names)), str(path))
+    with torch.no_grad():
+        reference: Array = network.reference(torch.from_numpy(given.seen(images))).numpy()
+    run = run_onnx(path)
+    version = onnxruntime.__version__
+    return [compare(GIVEN, "onnxruntime", version, lambda x: run(given.taken(x)), images, reference)]
 
 
 def _converted(
@@ -151,6 +170,7 @@ def describe_subnet(network: Deployable, preparation: Preparation | None) -> dic
         "input": net.names[0],
         "output": net.names[1],
         "input_shape": list(network.graph.shapes[network.graph.input]),
+        "given": net.graph.given.image(network.graph.shapes[network.graph.input]) if net.graph.given else None,
         "classes": net.num_classes,
         "parameters_m": float(net.parameters().predict(row)[0]),
         "macs_m": float(net.macs().predict(row)[0]),

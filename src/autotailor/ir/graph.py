@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Attributes, Shape, freeze_attributes
+from autotailor.ir.given import Given
 
 Weights = Mapping[str, npt.NDArray[Any]]
 
@@ -62,6 +63,9 @@ class Graph:
         input, output: tensor names.
         shapes: meta shape of every activation, batch first (batch 1).
         weights: constant tensors by name.
+        given: how the file that the network came from takes its image.
+        parameters, buffers: names of the constants of which a module of PyTorch has said what they are; the others may
+            be either.
     """
 
     name: str
@@ -70,6 +74,9 @@ class Graph:
     output: str
     shapes: Mapping[str, Shape]
     weights: Weights
+    given: Given = field(default_factory=Given)
+    parameters: frozenset[str] = frozenset()
+    buffers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         known = {self.input, "", *self.weights}
@@ -124,6 +131,9 @@ class Graph:
             "input": self.input,
             "output": self.output,
             "shapes": {name: list(shape) for name, shape in self.shapes.items()},
+            **({"given": asdict(self.given)} if self.given else {}),
+            **({"parameters": sorted(self.parameters)} if self.parameters else {}),
+            **({"buffers": sorted(self.buffers)} if self.buffers else {}),
         }
 
     @classmethod
@@ -134,7 +144,9 @@ class Graph:
             for name, kind, inputs, outputs, attributes in data["nodes"]
         )
         shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
-        return cls(data["name"], nodes, data["input"], data["output"], shapes, weights)
+        given = Given(**data.get("given", {}))
+        kinds = (frozenset(data.get(kind, ())) for kind in ("parameters", "buffers"))
+        return cls(data["name"], nodes, data["input"], data["output"], shapes, weights, given, *kinds)
 
     def with_weights(self, weights: Weights) -> Graph:
         """The same graph over other weights."""

@@ -18,6 +18,7 @@ from autotailor.accuracy import CalibrationConfig, calibrate, evaluate
 from autotailor.data import resize
 from autotailor.export import ExportError, accuracy_of_onnx, export, inherited, polished
 from autotailor.profiling import DeviceConfig, ProfilingError, open_runtime
+from onnx_text import HEAD, KERNEL, model_of
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test"}))
 CALIBRATION = CalibrationConfig(images=48, batch_size=24)
@@ -122,3 +123,15 @@ def test_a_polished_subnet_is_exported_with_its_own_weights(resnet_net: autotail
     with torch.no_grad():
         shared = resnet_net.build(subnet)(images).numpy()
     assert np.abs(shared - logits).max() > 0.1 * np.abs(logits).max()
+
+
+def test_a_network_of_bytes_gets_a_verified_file_that_takes_bytes(tmp_path: Path) -> None:
+    body = f"c = Cast <to = 1> (x)  i = Transpose <perm = [0, 3, 1, 2]> (c)  t = Conv (i, k)  {HEAD}"
+    weights = {"k": KERNEL, "fc": np.eye(5, 4, dtype=np.float32)}
+    net = autotailor.compile(model_of(body, weights, shape=(1, 32, 32, 3), kind="uint8"), {})
+    network = polished(net, net.largest(), net.slice(net.largest()))
+    found = export(network, tmp_path, tiny_data.splits().test, RUNTIME, needed=False)
+    assert "model.given.onnx" in {each.file for each in found.comparisons}
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.given.onnx"))
+    assert (session.get_inputs()[0].type, session.get_inputs()[0].shape) == ("tensor(uint8)", [1, 32, 32, 3])
+    assert json.loads((tmp_path / "subnet.json").read_text())["given"] == "uint8 [1, 32, 32, 3]"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from autotailor import artifacts
 from autotailor.__main__ import main
 from autotailor.progress.note import write_note
 from autotailor.progress.record import Record, record_of
@@ -139,6 +140,21 @@ def test_json_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["status", "--json", "--folder", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["state"], found["stages"][0]["now"]) == ("done", "largest 96 %")
+
+
+def test_a_result_that_was_changed_since_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "done", {"finetune": "done"})
+    table = tmp_path / "results" / "m" / "d" / "summary.csv"
+    table.parent.mkdir(parents=True)
+    table.write_text("1")
+    artifacts.Provenance("measure", {}, []).write(table.parent / "provenance" / "measure.json", [table])
+    command = ["status", "--folder", str(tmp_path)]
+    assert main(command) == 0
+    assert "!" not in capsys.readouterr().out
+    table.write_text("2")
+    assert main(command) == 0
+    assert "summary.csv of rule measure is not what the rule wrote" in capsys.readouterr().out
+    assert main([*command, "other"]) != 0, "the run has no such model"
 
 
 NOTING = """

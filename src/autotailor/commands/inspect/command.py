@@ -48,6 +48,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="where to put BatchNorm back that was folded into the weights of a file: where the file records the "
         "folding, behind every convolution with a bias, or nowhere",
     )
+    parser.add_argument("--output", metavar="NAME", help="the logits, where the network returns several tensors")
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument(
         "--weights", type=given_path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source"
@@ -188,6 +189,7 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own
             weights=options.weights,
             batch_norm=options.batch_norm,
             num_classes=num_classes,
+            output=options.output,
         )
     except AutoTailorError:
         raise

@@ -31,6 +31,7 @@ def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
         "num_classes": net.num_classes,
         "pretrain": None,
         **({} if options.batch_norm == "auto" else {"batch_norm": options.batch_norm}),
+        **({} if options.output is None else {"output": options.output}),
         "space": net.space_section(),
     }
 
@@ -48,7 +49,8 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         DataError: some pictures cannot be used.
     """
     side = net.input_shape[-1]
-    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std)
+    is_bytes = net.graph.given.is_bytes
+    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std, is_bytes=is_bytes)
     lines = [
         "# @package _global_",
         _origin(net, options),
@@ -75,6 +77,7 @@ def _origin(net: SuperNet, options: argparse.Namespace) -> str:
         "--weights": options.weights,
         "--resolution": options.resolution,
         "--batch-norm": None if options.batch_norm == "auto" else options.batch_norm,
+        "--output": options.output,
         "--mean": options.mean,
         "--std": options.std,
     }

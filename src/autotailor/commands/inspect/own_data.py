@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autotailor.agreement import AgreementError, mismatch
+from autotailor.agreement import BYTE, AgreementError, mismatch
 from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import cores
@@ -154,16 +154,24 @@ def timm_preprocessing(source: str) -> Preprocessing | None:
 
 
 def preprocessing(
-    own: OwnData, source: str, resolution: int, mean: Sequence[float] | None, std: Sequence[float] | None
+    own: OwnData,
+    source: str,
+    resolution: int,
+    mean: Sequence[float] | None,
+    std: Sequence[float] | None,
+    *,
+    is_bytes: bool = False,
 ) -> tuple[Preprocessing, PictureStatistics]:
     """The preprocessing of the pictures, and their statistics.
 
-    Mean and deviation are the given ones, else those of timm, else those measured on the pictures.
+    Mean and deviation are the given ones, else none where the network scales bytes itself (``is_bytes``), else
+    those of timm, else those measured on the pictures.
 
     Raises:
         DataError: some pictures cannot be used.
     """
-    known = timm_preprocessing(source)
+    scaled = Preprocessing((0.0, 0.0, 0.0), (BYTE, BYTE, BYTE), "none: the network takes bytes, and scales them itself")
+    known = scaled if is_bytes else timm_preprocessing(source)
     is_given = mean is not None and std is not None
     measured = own.statistics(resolution, "sizes" if is_given or known else "mean and deviation")
     if mean is not None and std is not None:

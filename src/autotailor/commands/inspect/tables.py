@@ -47,6 +47,11 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         console.print(
             f"The network ends in {net.head.activation}: training uses the logits before it, exports include it."
         )
+    if net.graph.given:
+        console.print(
+            f"The file takes {net.graph.given.image(net.input_shape)}, and so does `model.given.onnx` of exports.",
+            markup=False,
+        )
     console.print()
     console.print(_stages(net) if net.blocks else "Blocks: none; no template matches.")
     console.print(_variables(net, proposed) if len(net.space) else "Variables: none.")

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import onnx_ir as ir
 from onnx_ir.passes import common
 
+from autotailor.compiler.passes.layout import RGB, take_floats_first
 from autotailor.ir.errors import GraphError
 
-RGB = 3
 COLOURS = (1, 3, 4)  # channels that images come with
 LARGEST_SIDE = 1 << 13  # pixels
 BATCH = "autotailor.batch"  # the model's property that keeps the batch to which the file was fixed
@@ -32,7 +32,8 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
         raise GraphError(
             f"graph {name}: an image classifier has one input and one output, this one has {len(read)} "
             f"({_names(read)}) and {len(graph.outputs)} ({_names(graph.outputs)}); "
-            f"cut the part you need out with onnx.utils.extract_model"
+            f"set model.output (inspect: --output) to the name of the logits, or cut the part you need out with "
+            f"onnx.utils.extract_model"
         )
     graph.inputs.clear()
     graph.inputs.extend(read)
@@ -40,6 +41,7 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
         for value in node.outputs:
             value.shape = None
     image = read[0]
+    take_floats_first(model, image)
     _check_image(name, image)
     assert image.shape is not None
     batch = image.shape[0]

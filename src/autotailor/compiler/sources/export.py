@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
-from autotailor.compiler.passes.signature import RGB
+from autotailor.compiler.passes.layout import RGB
 from autotailor.compiler.sources.adaptive_pools import AdaptivePools
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
@@ -39,6 +39,8 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
             image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
         try:
             return _trace(network, image)
+        except GraphError:
+            raise
         except Exception as error:
             return _capture(network, image, error)
 

@@ -18,6 +18,7 @@ from autotailor.compiler.sources.checkpoints import fit, read_checkpoint
 from autotailor.compiler.sources.export import export_module
 from autotailor.compiler.sources.network import check_own_head, create_network
 from autotailor.compiler.sources.onnx_file import check_model, read_model
+from autotailor.compiler.sources.outputs import check_single, keep_output, take_output
 from autotailor.ir.errors import GraphError
 
 Source = str | Path | nn.Module | onnx.ModelProto
@@ -29,6 +30,7 @@ def read_source(
     resolution: int | None = None,
     weights: str | Path | None = None,
     num_classes: int | None = None,
+    output: str | int | None = None,
 ) -> tuple[ir.Model, nn.Module | None]:
     """The network as an ONNX model, with BatchNorm where the source has it, and the module that was exported, if any.
 
@@ -37,6 +39,7 @@ def read_source(
         resolution: side of the images (pixels) for which a PyTorch network is exported.
         weights: a checkpoint to load.
         num_classes: number of classes with which ``timm:NAME`` or ``module:factory`` is made; None takes its default.
+        output: name of the logits among several outputs; of a tuple the position. None: there is one output.
 
     Raises:
         GraphError: the source does not exist or cannot be read; the message says what was expected.
@@ -44,19 +47,29 @@ def read_source(
     if isinstance(source, onnx.ModelProto):
         check_model(source)
         model = _checked(lambda: ir.from_proto(source), f"graph {source.graph.name} is no valid ONNX model")
-        return (model if weights is None else with_weights(model, weights)), None
+        return _prepared(model, weights, output), None
     if isinstance(source, str | Path) and str(source).endswith(".onnx"):
-        model = read_onnx(Path(source))
-        return (model if weights is None else with_weights(model, weights)), None
+        return _prepared(read_onnx(Path(source)), weights, output), None
     if isinstance(source, nn.Module):
-        network = source if weights is None else copy.deepcopy(source)
+        network = source if weights is None and output is None else copy.deepcopy(source)
     else:
         if weights is None:
             check_own_head(str(source), num_classes)
         network = create_network(str(source), pretrained=weights is None, num_classes=num_classes)
     if weights is not None:
         load_weights(network, weights)
-    return export_module(network, resolution), network
+    if output is not None:
+        take_output(network, output)
+    model = export_module(network, resolution)
+    check_single(network, model)
+    return model, network
+
+
+def _prepared(model: ir.Model, weights: str | Path | None, output: str | int | None) -> ir.Model:
+    """A model of a file with the weights of a checkpoint, and with one output, where these are named."""
+    if output is not None:
+        keep_output(model, output)
+    return model if weights is None else with_weights(model, weights)
 
 
 def read_onnx(path: Path) -> ir.Model:

@@ -32,6 +32,9 @@ def slice_graph(elastic: ElasticGraph, subnet: SubNet) -> Graph:
         output=kept.tensor(graph.output),
         shapes=shapes,
         weights=weights,
+        given=graph.given,
+        parameters=graph.parameters & weights.keys(),
+        buffers=graph.buffers & weights.keys(),
     )
 
 

@@ -2,7 +2,9 @@
 
 Training leaves alone:
 
-- statistics, integers, constants of static operators, and single numbers but the slope of a PReLU;
+- statistics, integers, constants of static operators, and single numbers but the slope of a PReLU and what a module
+  of PyTorch has as a parameter (GeM's power, ReZero's scale);
+- what a module has as a buffer: coordinates, sinusoidal positions;
 - what the image meets before anything weighs it: means and deviations of a network that standardises by itself;
 - depthwise kernels that are the same for all channels: blur in front of strides, which nobody has learnt.
 """
@@ -22,7 +24,9 @@ def untrainable(graph: Graph) -> set[str]:
     """Names of the constants that training leaves alone."""
     names = {name for name, w in graph.weights.items() if not np.issubdtype(w.dtype, np.floating) or w.size == 1}
     slopes = {node.inputs[1] for node in graph.nodes if node.kind == "PRelu"}
-    names -= {name for name in slopes & names if np.issubdtype(graph.weights[name].dtype, np.floating)}
+    names -= {
+        name for name in (slopes | graph.parameters) & names if np.issubdtype(graph.weights[name].dtype, np.floating)
+    }
     for node in graph.nodes:
         rule = rules.find(node.kind)
         if rule is None:
@@ -31,7 +35,7 @@ def untrainable(graph: Graph) -> set[str]:
             names.update(node.inputs[i] for i in rule.statistics)
         if _is_blur(graph, node):
             names.add(node.inputs[1])
-    return names | _preprocessing(graph)
+    return names | graph.buffers | _preprocessing(graph)
 
 
 def _preprocessing(graph: Graph) -> set[str]:

@@ -1,0 +1,88 @@
+"""Takes the logits of a network that returns several tensors, by the name under which it returns them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+from torch import nn
+
+from autotailor.ir.errors import GraphError
+
+KEY = "model.output"
+
+
+def take_output(network: nn.Module, output: str | int) -> nn.Module:
+    """Lets a module return one of its outputs only; changes the module, and returns it.
+
+    Args:
+        network: returns a mapping, a dataclass, a named tuple, a tuple or a list of tensors.
+        output: name of the logits; of tuples and lists the position, from 0.
+    """
+    network.register_forward_hook(lambda module, _, returned: _picked(module, returned, str(output)))
+    return network
+
+
+def keep_output(model: ir.Model, output: str | int) -> None:
+    """Removes all outputs of an ONNX model but one, and what they alone need.
+
+    Raises:
+        GraphError: the model has no output of this name.
+    """
+    chosen = [value for value in model.graph.outputs if value.name == str(output)]
+    if not chosen:
+        names = ", ".join(str(value.name) for value in model.graph.outputs)
+        raise GraphError(f"graph {model.graph.name}: it has no output {output}; set {KEY} to one of {names}")
+    model.graph.outputs.clear()
+    model.graph.outputs.extend(chosen)
+    RemoveUnusedNodesPass()(model)
+
+
+def check_single(network: nn.Module, model: ir.Model) -> None:
+    """Raises GraphError, which names the outputs, for a module whose export has several."""
+    if len(model.graph.outputs) < 2 or model.graph.inputs[0].shape is None:
+        return
+    parameter = next(network.parameters(), torch.empty(0))
+    with torch.no_grad():
+        image = torch.zeros([int(size) for size in model.graph.inputs[0].shape]).to(parameter)  # type: ignore[arg-type]
+        found = _named(network(image))
+    raise GraphError(
+        f"{type(network).__name__} returns several tensors: {_listed(found)}; set {KEY} (inspect: --output) to the "
+        "name of the logits"
+    )
+
+
+def _picked(network: nn.Module, returned: Any, output: str) -> Any:
+    if isinstance(returned, torch.Tensor) and network.training:
+        return returned  # some networks return their logits alone in training
+    found = _named(returned)
+    if output not in found:
+        said = f"returns {_listed(found)}, and no" if found else "returns one tensor, and no output called"
+        remedy = f"set {KEY} to one of these" if found else f"remove {KEY}"
+        raise GraphError(f"{type(network).__name__} {said} {output}; {remedy}")
+    return found[output]
+
+
+def _named(returned: Any) -> dict[str, Any]:
+    """What a module returns, by name; empty for a tensor."""
+    if isinstance(returned, Mapping):
+        return {str(name): value for name, value in returned.items()}
+    if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
+        return {field.name: getattr(returned, field.name) for field in dataclasses.fields(returned)}
+    if isinstance(returned, tuple | list):
+        return {
+            str(name): value
+            for name, value in zip(getattr(returned, "_fields", range(len(returned))), returned, strict=True)
+        }
+    return {}
+
+
+def _listed(found: Mapping[str, Any]) -> str:
+    shapes = {
+        name: [int(size) for size in value.shape] for name, value in found.items() if isinstance(value, torch.Tensor)
+    }
+    return ", ".join(f"{name} {shapes.get(name, '')}".strip() for name in found)
