@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Threads of NumPy's matrices spin while they wait for each other, which slows down whatever runs beside them.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: run setup test test-all test-full test-cluster test-tracking lint format docs ui report compare lock clean runner serve
+.PHONY: run setup test test-all test-full test-cluster test-tracking gpu-check lint format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -83,6 +83,12 @@ test-tracking: setup
 		|| { $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql chromium >/dev/null; }
 	AUTOTAILOR_SCREENSHOTS="$(CURDIR)/build/mlflow-pages" $(PYTEST) -m server tests/tracking
+
+# Each part of training and evaluation on this machine's GPU, and the tests that need one, in eight minutes (docs/guides/gpu.md).
+ACCELERATOR ?= cuda
+gpu-check: setup
+	@mkdir -p build
+	$(BIN)/python -m autotailor doctor --accelerator $(ACCELERATOR) --output build/gpu-check.json
 
 lint: setup
 	$(BIN)/ruff check .
