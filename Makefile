@@ -1,13 +1,13 @@
 # make run    sets everything up, runs the pipeline, prints the front and where the report is
 # make test   sets everything up, runs the quick tests
 #
-# make test CHANGED=1                    and those of the slow ones that depend on what changed (tests/sessions/changes.py)
+# make test CHANGED=1                    and the slow ones nearest to what changed, four minutes of them (tests/sessions/tiers.py)
 # make test-all                          the whole suite but the sweeps
 # make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
 # make test-cluster                      runs through a Slurm of Debian that the tests start on this machine, half an hour
 #
 # make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2' KEEP=pretrain
-# make run RECIPE=quick                 a first answer; RECIPE=thorough takes longer
+# make run RECIPE=default               four times the training of the demonstration; RECIPE=thorough eight times
 # make run MODEL=resnet_digits,mobilenet_digits DEVICE=host,android   every network for every device, and a comparison
 
 MODEL ?= resnet_digits
@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Threads of NumPy's matrices spin while they wait for each other, which slows down whatever runs beside them.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: run setup test test-all test-full test-cluster test-tracking lint format docs ui report compare lock clean runner serve
+.PHONY: run setup test test-all test-full test-cluster test-tracking gpu-check lint format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -83,6 +83,12 @@ test-tracking: setup
 		|| { $(SUDO) apt-get update -qq && \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql chromium >/dev/null; }
 	AUTOTAILOR_SCREENSHOTS="$(CURDIR)/build/mlflow-pages" $(PYTEST) -m server tests/tracking
+
+# Each part of training and evaluation on this machine's GPU, and the tests that need one, in eight minutes (docs/guides/gpu.md).
+ACCELERATOR ?= cuda
+gpu-check: setup
+	@mkdir -p build
+	$(BIN)/python -m autotailor doctor --accelerator $(ACCELERATOR) --output build/gpu-check.json
 
 lint: setup
 	$(BIN)/ruff check .

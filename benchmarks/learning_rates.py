@@ -86,7 +86,7 @@ class Subject:
         side = f"model.resolution={self.network.resolution}"
         small = ["data.train_images=2048", "data.evaluation_images=720", "finetune.panel.images=720"]
         plain = ["accelerator=cpu", "precision=fp32", "threads=1", "workers=1", "finetune.teacher=null"]
-        plain += ["finetune.weight_decay=0.02"]  # the embedded networks have another one
+        plain += ["recipe=default", "finetune.weight_decay=0.02"]  # the embedded networks have another one
         return config.compose(CONF, "resnet_digits", "host", [side, *small, *plain, *self.overrides])
 
     @cached_property

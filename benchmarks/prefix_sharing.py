@@ -133,7 +133,7 @@ def measure(options: argparse.Namespace) -> pd.DataFrame:
     """One row for each model and set of SubNets."""
     rows = []
     for name in options.models:
-        section = config.compose(CONF, name, "host")
+        section = config.compose(CONF, name, "host", ["recipe=default"])
         net = autotailor.compile(section["model"]["source"], section["model"]["space"], name=name)
         if options.supernet:
             net = autotailor.load(options.supernet)

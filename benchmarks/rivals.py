@@ -6,10 +6,15 @@ PROJECT holds a finished run of weights that arrived. For each budget, beside it
 
 1. ``smaller pictures``: the network itself at the highest resolution that meets the budget; as it is, and tuned.
 2. ``depth alone``: the SubNet that removes blocks and nothing else, closest below the budget, tuned.
+3. ``ratios alone``: one share of the hidden channels of all blocks, in closed form, closest below the budget, tuned.
+4. ``Torch-Pruning``: the network sliced by L1 norms to the MACs of the exported SubNet (``controls/slicing.py``); as it
+   is, and tuned. Its channels have no counterpart in the given network, so that it learns from answers alone.
+5. ``scaled``: the network with all widths scaled to these MACs, from scratch.
 
-Costs are those that the run's table of latencies predicts, or MACs. Tuning is the run's ``polish``: the given network
-teaches, statistics stay, and the range test chooses the rate of each rival. Accuracies are percent of the validation
-and of the test set; differences from the exported SubNet have the standard error of the pairs, picture by picture.
+Costs are those that the run's table of latencies predicts, or MACs; those of 4 and 5 are shares of the MACs. Tuning is
+the run's ``polish``: the given network teaches, statistics stay, and the range test chooses the rate of each rival.
+Accuracies are percent of the validation and of the test set; differences from the exported SubNet have the standard
+error of the pairs, picture by picture.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -25,23 +31,37 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx2torch
 import pandas as pd
+import torch
+from controls.slicing import flops, narrowest, sliced
 from plain_table import plain_table
 from rich.console import Console
+from torch import nn
 
 import autotailor
 from autotailor import artifacts, config, data, finetuning, profiling, search
 from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data import DataSplits
+from autotailor.data.augmentation.mixing import mixing
+from autotailor.data.augmentation.stream import augmented
 from autotailor.finetuning import polishing
+from autotailor.finetuning.initialisation import initialise
+from autotailor.finetuning.polishing.lockstep import Lockstep
+from autotailor.finetuning.polishing.rate import choose_rate
+from autotailor.finetuning.polishing.teacher import choose_teacher
+from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
+from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.statistics import clustered_mean
 
-DEPTH, RESOLUTION = "depth", "resolution"
+DEPTH, RESOLUTION, RATIO = "depth", "resolution", "expand_ratio"
 COLUMNS = ("budget", "what", "cost", "images", "validation", "test", "test_behind", "error")
 
 
@@ -117,6 +137,61 @@ class Finished:
         return self.net.slice(subnet).with_weights(own.weights), own.images
 
 
+def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -> tuple[Graph, int]:
+    """A network of another make trained as the run's SubNets are, and the images that it has seen.
+
+    Args:
+        run: of the teacher, the pictures and the parameters.
+        graph: the network as training begins.
+        images: to be seen, at least.
+        frozen: whether it keeps its statistics of BatchNorm.
+    """
+    settings = polishing.PolishConfig.from_section(run.settings["polish"])
+    settings = replace(settings, features=0.0, streams=0.0, frozen=frozen)
+    stream = augmented(run.splits, settings.augmentation, settings.seed)
+    parts, each = polishing.Round(1, images=images).parts(len(stream), settings.checks, settings.batch_size)
+    settings, part = settings.of_round(0, parts), LaterEpochs(stream, FIRST_EPOCH, each)
+    teacher = choose_teacher(run.net, run.original, run.splits, settings, torch.device("cpu"))
+    mix = mixing(run.splits, settings.augmentation, settings.seed)
+    modules = [GraphModule(graph, logits=True)]
+
+    def lockstep(students: Sequence[nn.Module], sides: Sequence[int], config: polishing.PolishConfig) -> Lockstep:
+        return Lockstep(students, sides, teacher, config)
+
+    rate = choose_rate(modules, lockstep, [0], settings, part, mix)
+    step = lockstep(modules, [0], settings := replace(settings, lr=rate))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "training.ckpt"
+        history = train(nn.ModuleList(modules), part, settings, step, path, "rival", "rival", mix=mix)
+    step.close()
+    size = min(settings.batch_size, len(part))
+    return graph.with_weights(modules[0].arrays()), len(history) * part.num_batches(settings.batch_size) * size
+
+
+def torch_pruning(run: Finished, macs: float) -> Graph:
+    """The network with the channels of largest L1 norm, the same share everywhere, at a share of its MACs or above.
+
+    Torch-Pruning reads modules of PyTorch, and so gets what ``onnx2torch`` makes of the compiled network.
+    """
+    side = int(run.settings["model"]["resolution"])
+    network = onnx2torch.convert(to_onnx(run.original.graph))
+    classes = int(run.settings["model"]["num_classes"])
+    whole = flops(network, side)
+    width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
+    return autotailor.compile(sliced(network, width, side, classes, 8), {}, resolution=side).graph
+
+
+def scaled(run: Finished, macs: float) -> Graph:
+    """The network with all widths scaled to no fewer than a share of its MACs, and random weights."""
+    side = int(run.settings["model"]["resolution"])
+    whole = flops(GraphModule(run.original.graph), side)
+
+    def share(width: float) -> float:
+        return flops(GraphModule(scale_uniformly(run.original.graph, width, divisor=8)), side) / whole
+
+    return initialise(scale_uniformly(run.original.graph, narrowest(share, macs), divisor=8), 0)
+
+
 def smaller_pictures(run: Finished, limit: float) -> SubNet:
     """The network itself at the highest resolution within a limit."""
     (variable,) = (each for each in run.net.space if each.kind == RESOLUTION)
@@ -132,6 +207,17 @@ def depth_alone(run: Finished, limit: float) -> SubNet:
         SubNet.from_assignment(run.net.space, dict(zip(names, choices, strict=True)))
         for choices in product(*(each.choices for each in depths))
     ]
+    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+
+
+def ratios_alone(run: Finished, limit: float) -> SubNet:
+    """The SubNet with one share of hidden channels in all blocks, the widest within a limit; else the narrowest."""
+    ratios = [each for each in run.net.space if each.kind == RATIO]
+    steps = max(len(each.choices) for each in ratios)
+    found = []
+    for step in range(steps):
+        cut = {each.name: sorted(each.choices, reverse=True)[min(step, len(each.choices) - 1)] for each in ratios}
+        found.append(SubNet.from_assignment(run.net.space, cut))
     return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
 
 
@@ -161,10 +247,16 @@ def main() -> None:
     whole, groups = run.cost_of(run.net.largest()), run.splits.test.groups
     rows: list[tuple[Any, ...]] = []
 
-    def add(budget: str, what: str, subnet: SubNet, graph: Graph, images: int, ours: Any = None) -> Any:
+    macs = run.net.macs()
+    all_macs = float(macs.predict(run.net.largest().to_array())[0])
+
+    def add(
+        budget: str, what: str, subnet: SubNet, graph: Graph, images: int, ours: Any = None, share: float | None = None
+    ) -> Any:
         of_validation, of_test = right(run, graph, subnet)
         behind, error = (0.0, 0.0) if ours is None else clustered_mean(ours.astype(float) - of_test, groups)
-        numbers = (run.cost_of(subnet) / whole, images, of_validation, percent(of_test), 100 * behind, 100 * error)
+        cost = run.cost_of(subnet) / whole if share is None else share
+        numbers = (cost, images, of_validation, percent(of_test), 100 * behind, 100 * error)
         rows.append((budget, what, *(round(number, 3) for number in numbers)))
         print(*rows[-1], flush=True)
         return of_test
@@ -177,10 +269,24 @@ def main() -> None:
         graph = each.graph if each.graph is not None else run.inherited(each.subnet)
         ours = add(name, "exported", each.subnet, graph, images)
         bound = max(limit, run.cost_of(each.subnet))
-        small, shallow = smaller_pictures(run, bound), depth_alone(run, bound)
+        small, shallow, narrow = (choose(run, bound) for choose in (smaller_pictures, depth_alone, ratios_alone))
         add(name, "smaller pictures, as it is", small, run.inherited(small), 0, ours)
-        for what, rival in (("smaller pictures, tuned", small), ("depth alone, tuned", shallow)):
-            add(name, what, rival, *run.tuned(rival, images or 12000), ours)
+        images = images or 12000
+        for what, rival in (("smaller pictures", small), ("depth alone", shallow), ("ratios alone", narrow)):
+            if rival != largest:
+                add(name, f"{what}, tuned", rival, *run.tuned(rival, images), ours)
+        share = float(macs.predict(each.subnet.to_array())[0]) / all_macs
+        graph = torch_pruning(run, share)
+        add(name, "Torch-Pruning, as it is", largest, graph, 0, ours, share)
+        add(name, "Torch-Pruning, tuned", largest, *tuned_alone(run, graph, images), ours, share)
+        add(
+            name,
+            "scaled, from scratch",
+            largest,
+            *tuned_alone(run, scaled(run, share), images, frozen=False),
+            ours,
+            share,
+        )
     table = pd.DataFrame(rows, columns=COLUMNS)
     Console(width=160).print(plain_table(table, "Beside the exported SubNets"))
     if asked.csv:

@@ -10,7 +10,7 @@ round a controller gets the latency of the member that it has chosen, so that al
 2. ``best fixed``: the member that would have been the best fixed one in hindsight, with at most 10 % missed deadlines.
 3. ``one ratio``: AdaptiveNet's controller (section 5.3), with the mean ratio of the last five inferences.
 4. ``load index``: AdaScale's (section IV), from /proc/stat, forecast by an autoregressive model.
-5. ``ours``: ``autotailor.runtime``, as its server runs it where no quota can be read; ``ours, quota read``: where the
+5. ``ours``: ``libautotailor.so``, as the server runs it where no quota can be read; ``ours, quota read``: where the
    control group's files say it, and where there is one.
 6. ``clairvoyant``: knows the latencies of all members within half a second, and not the luck of a single inference;
    it runs the most accurate member that meets 95 % of its deadlines. ``one late`` runs what it ran one inference
@@ -38,11 +38,9 @@ from adapting.recording import Recorded, record
 from adapting.replay import accuracies, best_fixed, clairvoyant, judge, one_late, play, predictions
 from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 
-from autotailor.runtime import Policy
-from autotailor.runtime.demo.burden import pinned_to_one_core
-from autotailor.runtime.files import Member, OpenPool, open_pool
-from autotailor.runtime.serving.settings import Settings
-from autotailor.runtime.waits import Quota
+from autotailor.serving import Quota
+from autotailor.serving.demo.burden import pinned_to_one_core
+from autotailor.serving.files import Member, OpenPool, open_pool
 
 MOST_MISSED = 0.1
 """Deadlines that may be missed in all loads."""
@@ -101,7 +99,6 @@ def judged(pool: OpenPool, traces: dict[str, Recorded], room: float, quantile: f
     accuracy, largest = accuracies(members), len(members) - 1
     deadline = room * float(np.median(first.wall[:, -1]))
     prepared = [PREPARED_S] * len(members)
-    settings = Settings(Policy(deadline, quantile=quantile))
     rows = []
     for load, recorded in traces.items():
         controllers = {
@@ -110,17 +107,17 @@ def judged(pool: OpenPool, traces: dict[str, Recorded], room: float, quantile: f
             "best fixed": Fixed(best_fixed(recorded, accuracy, deadline, MOST_MISSED)),
             "one ratio": Ratio(members, deadline),
             "load index": LoadIndex(members, deadline),
-            "ours": Ours(members, settings),
+            "ours": Ours(members, deadline, quantile),
         }
         steps = LOADS[load](1.0)  # of other lengths
         if any(step.quota < 1 for step in steps):
-            controllers["ours, quota read"] = Ours(members, settings, partial(quota_at, recorded, steps))
+            controllers["ours, quota read"] = Ours(members, deadline, quantile, partial(quota_at, recorded, steps))
         played = {name: play(recorded, each, largest, prepared) for name, each in controllers.items()}
         played["clairvoyant"] = clairvoyant(recorded, accuracy, deadline, SEEN)
         played["one late"] = one_late(recorded, played["clairvoyant"], largest)
         found = {name: judge(recorded, each, accuracy, deadline) for name, each in played.items()}
         least, most = found["smallest"].accuracy, found["clairvoyant"].accuracy
-        predicted = np.array(predictions(recorded, Ours(members, settings), largest, prepared))
+        predicted = np.array(predictions(recorded, Ours(members, deadline, quantile), largest, prepared))
         error, tau, ratio_error, ratio_tau = np.median(predicted, axis=0) if len(predicted) else [np.nan] * 4
         for name, each in found.items():
             row = {"model": pool.index.model, "load": load, "controller": name, **asdict(each)}

@@ -23,8 +23,8 @@ import pandas as pd
 import psutil
 
 from autotailor.project import places
-from autotailor.runtime import Client
-from autotailor.runtime.files import INDEX, MEMBERS, NORMS, WEIGHTS, Index, Member, open_pool
+from autotailor.serving import Client
+from autotailor.serving.files import INDEX, MEMBERS, NORMS, WEIGHTS, Index, Member, open_pool
 
 SOURCES = places.RUNNER_SOURCES / "serve"
 BINARY = places.runner_builds() / "host" / "autotailor-serve"

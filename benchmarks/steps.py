@@ -4,15 +4,14 @@
 
 Simulated are co-runners, a sawtooth of CPU quota and bursts (``adapting/loads.py``), for largest members of 40 to
 160 ms of CPU time and quotas of periods of 20 and 100 ms; the deadline is 1.5 times the largest member's CPU time. Each
-trace is replayed from three beginnings, because a replay is a chaotic path. A step of the monitor is taken to cost
-0.15 ms. Prints missed deadlines, gain (accuracy above the smallest member, over the clairvoyant's) and the error of
-predictions, each as a mean over the traces; also where the quota is read. It takes seconds, on a busy machine too.
+trace is replayed from three beginnings, because a replay is a chaotic path. Prints missed
+deadlines, gain (accuracy above the smallest member, over the clairvoyant's) and the error of predictions, each as a
+mean over the traces; also where the quota is read. It takes seconds, on a busy machine too, and repeats exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -24,26 +23,13 @@ from adapting.rivals import Ours
 from adapting.simulated import members, simulated
 from runtime import PREPARED_S, SEEN
 
-from autotailor.runtime import Policy
-from autotailor.runtime.serving.pace import Pace
-from autotailor.runtime.serving.settings import Settings
-from autotailor.runtime.waits import Quota
+from autotailor.serving import Quota
 
 SCENES = ((40.0, 30.0, 20.0), (80.0, 60.0, 20.0), (80.0, 60.0, 100.0), (160.0, 120.0, 100.0))
 """Largest member's CPU time in milliseconds, seconds of a trace, and period of its quota in milliseconds."""
 LOADS = ("co-runners", "quota", "bursts")
 BEGINNINGS, APART = 3, 3
-COST_S = 1.5e-4
-
-
-class Costing(Pace):
-    """A pace whose steps cost the same on each machine."""
-
-    @contextmanager
-    def spending(self) -> Iterator[None]:
-        yield
-        self.left_s -= COST_S
-        self.spent_s += COST_S
+QUANTILE = 0.9
 
 
 def quota_at(recorded: Recorded, steps: list[loads.Step], period_ms: float, second: float) -> Quota:
@@ -60,18 +46,15 @@ def rows(number: int, load: str) -> Iterator[dict[str, object]]:
     whole = simulated(steps, seconds, largest_ms, period_ms, np.random.default_rng(number))
     pool, deadline = members(largest_ms), 1.5 * largest_ms
     accuracy, last, prepared = accuracies(pool), len(pool) - 1, [PREPARED_S] * len(pool)
-    settings = Settings(Policy(deadline, quantile=0.9))
     for beginning in range(BEGINNINGS):
         recorded = whole.part(APART * beginning, len(whole.seconds))
         known = clairvoyant(recorded, accuracy, deadline, SEEN)
         best = judge(recorded, known, accuracy, deadline).accuracy
-        ours = {"ours": Ours(pool, settings)}
+        ours = {"ours": Ours(pool, deadline, QUANTILE)}
         if load == "quota":
-            ours["ours, quota read"] = Ours(pool, settings, partial(quota_at, recorded, steps, period_ms))
-        for each in ours.values():
-            each.chooser.pace = Costing()
+            ours["ours, quota read"] = Ours(pool, deadline, QUANTILE, partial(quota_at, recorded, steps, period_ms))
         played = {name: play(recorded, each, last, prepared) for name, each in ours.items()}
-        errors = [row[0] for row in predictions(recorded, Ours(pool, settings), last, prepared)]
+        errors = [row[0] for row in predictions(recorded, Ours(pool, deadline, QUANTILE), last, prepared)]
         for name, each in (played | {"one late": one_late(recorded, known, last)}).items():
             found = judge(recorded, each, accuracy, deadline)
             gain = (found.accuracy - accuracy[0]) / (best - accuracy[0])

@@ -1,4 +1,4 @@
-"""Small C++ programs of tests, which ask a header what a Python twin of the header is asked, too."""
+"""Small C++ programs of tests, which ask a header."""
 
 from __future__ import annotations
 

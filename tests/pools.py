@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from autotailor.artifacts import file_digest
 from autotailor.pool.shared import Shared
-from autotailor.runtime.files import INDEX, MEMBERS, Index, Member, Norms, Slice, Tag, pieces_text
-from autotailor.runtime.files.index import PRECISIONS
+from autotailor.serving.files import INDEX, MEMBERS, Index, Member, Norms, Slice, Tag, pieces_text
+from autotailor.serving.files.index import PRECISIONS
 
 Array = npt.NDArray[Any]
 CLASSES = 4

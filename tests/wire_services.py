@@ -1,17 +1,18 @@
-"""A service for tests of the wire protocol: it says what it was asked, and can be slow."""
+"""A server elsewhere for tests of the relay: it says what it was asked, and can be slow."""
 
 from __future__ import annotations
 
+import json
+import socket
+import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from autotailor.runtime import PoolError
-from autotailor.runtime.wire import Address, Flag, Reply, Request, Server
+from autotailor.serving.wire import Address, Client
+from autotailor.serving.wire.frames import REPLY, Frame, Kind, error_frame, receive
 
 
 class Recorder:
@@ -19,61 +20,74 @@ class Recorder:
 
     most_bytes = 4096
 
-    def __init__(self) -> None:
+    def __init__(self, listening: socket.socket, address: Address) -> None:
+        self.listening, self.address = listening, address
         self.pictures: list[float] = []
-        self.settings: dict[str, Any] = {"deadline_ms": 5.0}
+        self.settings: dict[str, float] = {"deadline_ms": 5.0}
+        self.reloads, self.is_stopped = 0, False
         self.may_go = threading.Event()
         self.may_go.set()
         self.running = 0
-        self.has_successor, self.is_closed = True, False
+        self.connections: list[socket.socket] = []
 
-    def infer(self, request: Request) -> Reply:
+    def connect(self) -> Client:
+        """A client of this server."""
+        return Client("there", connection=self.address.connect(5.0))
+
+    def run(self) -> None:
+        with suppress(OSError):  # the socket is closed in the end
+            while True:
+                connection, _ = self.listening.accept()
+                self.connections.append(connection)
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            while (frame := receive(connection, 1 << 20, 10.0)) is not None:
+                connection.sendall(self._answer(frame).pack())
+
+    def _answer(self, frame: Frame) -> Frame:
+        if frame.kind == Kind.INFER:
+            return self._inferred(frame)
+        if frame.kind == Kind.SET:
+            self.settings |= json.loads(frame.body)
+            return Frame(frame.kind + REPLY, frame.id, json.dumps(self.settings).encode())
+        if frame.kind == Kind.METRICS:
+            return Frame(frame.kind + REPLY, frame.id, f"pictures {len(self.pictures)}\n".encode())
+        if frame.kind in (Kind.STATUS, Kind.RELOAD) and not frame.body:
+            self.reloads += frame.kind == Kind.RELOAD
+            return Frame(frame.kind + REPLY, frame.id, json.dumps({"pictures": self.pictures}).encode())
+        self.is_stopped = self.is_stopped or frame.kind == Kind.STOP
+        return error_frame(frame.id, f"a request of kind {frame.kind} is refused there")
+
+    def _inferred(self, frame: Frame) -> Frame:
         self.running += 1
         assert self.running == 1, "two requests run at once"
         self.may_go.wait(10)
-        self.pictures.append(float(request.picture.flat[0]))
+        numbers = np.frombuffer(frame.body, "<f4", offset=12)
+        self.pictures.append(float(numbers[0]))
         self.running -= 1
-        if self.pictures[-1] < 0:
-            raise PoolError("a negative picture")
-        if self.pictures[-1] > 1e6:
-            raise ZeroDivisionError("a bug")
-        return Reply(3, Flag.LATE, 1.5, 1.25, 2 * request.picture.ravel()[:4])
-
-    def status(self) -> Mapping[str, Any]:
-        return {"pictures": self.pictures}
-
-    def metrics(self) -> str:
-        return f"pictures {len(self.pictures)}\n"
-
-    def set(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.settings |= content
-        return self.settings
-
-    def successor(self) -> Callable[[], Recorder]:
-        """Another recorder; what it is asked is counted on its own."""
-        if not self.has_successor:
-            raise PoolError("the folder holds no whole pool")
-        self.next = Recorder()
-
-        def take_over() -> Recorder:
-            assert self.running == 0, "a request runs"
-            return self.next
-
-        return take_over
-
-    def close(self) -> None:
-        self.is_closed = True
+        if numbers[0] < 0:
+            return error_frame(frame.id, "a negative picture")
+        outputs = (2 * numbers[:4]).astype("<f4")
+        return Frame(
+            frame.kind + REPLY, frame.id, struct.pack("<HHffI", 3, 4, 1.5, 1.25, len(outputs)) + outputs.tobytes()
+        )
 
 
 @contextmanager
-def served(address: Address | Path) -> Iterator[tuple[Server, Recorder]]:
-    """A server with a recorder, in a thread."""
-    recorder = Recorder()
-    with Server(recorder, address if isinstance(address, Address) else Address(address)) as server:
-        thread = server.start()
-        yield server, recorder
-    thread.join(5)
-    assert not thread.is_alive()
+def recorded() -> Iterator[Recorder]:
+    """The server, on a port, in threads."""
+    listening, address = Address().listen()
+    recorder = Recorder(listening, address)
+    threading.Thread(target=recorder.run, daemon=True).start()
+    try:
+        yield recorder
+    finally:
+        for each in (listening, *recorder.connections):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
 
 
 def picture(value: float, shape: tuple[int, ...] = (1, 2, 2)) -> np.ndarray:

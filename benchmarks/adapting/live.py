@@ -10,59 +10,63 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from autotailor.runtime import Entry, Monitor, Policy, Service, Table, decide
-from autotailor.runtime.demo.drive import pictures_for
-from autotailor.runtime.files import OpenPool, load_member, open_pool
-from autotailor.runtime.serving.engine import Engine
-from autotailor.runtime.wire import Request
+from autotailor.serving import Replay, Reply, Request, Service
+from autotailor.serving.demo.drive import pictures_for
+from autotailor.serving.files import Member, OpenPool, load_member, open_pool
 
 MEBI = 2**20
+LONG_MS = 1e6
+"""A deadline that each member meets: what runs is what is pinned."""
 Row = tuple[str, float, str]
 """A measure: its name, its value and its unit."""
 
 
 def decision_us(members: int = 480, seed: int = 0) -> Iterator[Row]:
-    """Median time of a decision among so many members, with a monitor that has seen a load."""
+    """Median time of a decision among so many members, called from Python, with a monitor that has seen a load."""
     rng = np.random.default_rng(seed)
-    entries = [Entry(f"s{i}", 50 + 0.1 * i, tuple(rng.uniform(0.1, 1, 3) * (i + 1))) for i in range(members)]
-    table, monitor, policy = Table.of(entries), Monitor(), Policy(100.0, rate=5.0, quota=0.9)
-    for _ in range(60):
-        split = table.split_ms[rng.integers(members)]
-        cpu = float(split.sum()) * rng.uniform(1.2, 1.4)
-        monitor = monitor.observed(split, cpu * rng.uniform(1, 1.2), cpu)
+    splits = rng.uniform(0.1, 1, (members, 3)) * np.arange(1, members + 1)[:, None]
+    hashes = "0" * 64, "0" * 64
+    table = [
+        Member(f"s{i}", 50 + 0.1 * i, tuple(split), 1, math.nan, "in0", (3, 8, 8), "out0", 4, *hashes)
+        for i, split in enumerate(splits.tolist())
+    ]
+    replay = Replay(table, deadline_ms=100.0, rate=5.0, quota=0.9)
+    for number in rng.integers(members, size=60).tolist():
+        cpu = float(splits[number].sum()) * rng.uniform(1.2, 1.4)
+        replay.ran(number, cpu * rng.uniform(1, 1.2), cpu)
     times = []
     for _ in range(500):
         begun = time.perf_counter()
-        decide(table, monitor, policy, members // 2)
+        replay.choose(members // 2)
         times.append(time.perf_counter() - begun)
     yield f"a decision among {members}, median", 1e6 * float(np.median(times)), "µs"
 
 
-def switches(pool: OpenPool, count: int) -> Iterator[Row]:
+def ran(service: Service, picture: np.ndarray) -> Reply:
+    return service.infer(Request(picture))
+
+
+def switches(folder: Path, count: int) -> Iterator[Row]:
     """Switches among all members while inferences run without a pause."""
-    members = len(pool.index.members)
-    shape = max((member.shape for member in pool.index.members), key=math.prod)
-    picture = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     waits, stalls = [], []
-    with Engine(pool, members - 1) as engine:
-        before = [engine.run(picture).wall_ms for _ in range(30)][-10:]
+    with Service.of(folder, LONG_MS) as service:
+        picture, members = pictures_for(service)[0], len(service.names)
+        before = [ran(service, picture).latency_ms for _ in range(30)][-10:]
         for number in range(count):
-            target = (number * 7 + 1) % members
-            old = engine.active
-            times = []
+            target, times = (number * 7 + 1) % members, []
+            old = ran(service, picture).member
             begun = last = time.perf_counter()
-            engine.aim(target, lambda _, old=old: old)
+            service.set({"pin": service.names[target]})
             while True:
-                switched = engine.take()
-                engine.run(picture)
+                member = ran(service, picture).member
                 now = time.perf_counter()
                 times.append(1e3 * (now - last))
                 last = now
-                if switched or engine.active == engine.target:
+                if member == target:
                     break
             if target != old:
                 waits.append(1e3 * (now - begun))
-            after = [engine.run(picture).wall_ms for _ in range(5)]
+            after = [ran(service, picture).latency_ms for _ in range(5)]
             stalls.append(max(times) - max(float(np.median(before)), float(np.median(after))))
             before = after
     yield "decision to first inference on another member, median", float(np.median(waits)), "ms"
@@ -91,21 +95,19 @@ def memory(pool: OpenPool) -> Iterator[Row]:
     )
 
 
-def growth(pool: OpenPool, count: int) -> Iterator[Row]:
+def growth(folder: Path, count: int) -> Iterator[Row]:
     """Growth of the process over so many switches, and whether outputs are still the same."""
     process = psutil.Process()
-    members = len(pool.index.members)
-    shape = max((member.shape for member in pool.index.members), key=math.prod)
-    picture = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    with Engine(pool, 0) as engine:
+    with Service.of(folder, LONG_MS) as service:
+        picture, members = pictures_for(service)[0], len(service.names)
 
         def answers() -> list[np.ndarray]:
             found = []
             for number in range(members):
-                engine.aim(number, min)
-                engine.wait(60)
-                engine.take()
-                found.append(engine.run(picture).outputs)
+                service.set({"pin": service.names[number]})
+                while (reply := ran(service, picture)).member != number:
+                    pass
+                found.append(reply.outputs)
             return found
 
         first = answers()
@@ -124,10 +126,10 @@ def own_time(folder: Path, seconds: float) -> Iterator[Row]:
     """The monitor's share of the time, with inferences that run without a pause."""
     with Service.of(folder) as service:
         picture = pictures_for(service)[0]
-        begun, before = time.perf_counter(), service.chooser.pace.spent_s
+        begun, before = time.perf_counter(), service.status()["monitor_cpu_seconds"]
         while time.perf_counter() - begun < seconds:
-            service.infer(Request(picture))
-        spent = service.chooser.pace.spent_s - before
+            ran(service, picture)
+        spent = service.status()["monitor_cpu_seconds"] - before
         yield "the monitor's own CPU", 100 * spent / (time.perf_counter() - begun), "%"
 
 
@@ -137,7 +139,7 @@ def measures(folder: Path, count: int) -> list[Row]:
     return [
         *decision_us(),
         *memory(pool),
-        *switches(pool, 60),
-        *growth(pool, count),
+        *switches(folder, 60),
+        *growth(folder, count),
         *own_time(folder, 5.0),
     ]

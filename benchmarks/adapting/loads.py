@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from autotailor.runtime.demo.burden import Burdens
-from autotailor.runtime.waits import Quota
+from autotailor.serving import Quota
+from autotailor.serving.demo.burden import Burdens
 
 PERIOD_US = 20_000
 STOPPER = """

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import kendalltau
 
-from autotailor.runtime.files import Member
+from autotailor.serving.files import Member
 
 from .recording import Recorded
 from .rivals import Controller, Ours
@@ -90,7 +90,7 @@ def predictions(
         for each step: median relative error and Kendall's tau of the load model, and both of one ratio for all members.
     """
     members = controller.members
-    split, alone = np.array([m.split_ms for m in members]), np.array([m.latency_ms for m in members])
+    alone = np.array([m.latency_ms for m in members])
     found = []
     ends = [*np.flatnonzero(np.diff(recorded.step)), len(recorded.seconds) - 1]
     begin = 0
@@ -98,11 +98,10 @@ def predictions(
         play(recorded.part(begin, end + 1), controller, first, prepared_s)
         near = slice(max(begin, end - NEAR_ROUNDS), end + 1)
         actual = np.median(recorded.wall[near], axis=0)
-        monitor = controller.chooser.monitor
         last = controller.last
         for_all = alone * (last[1] / alone[last[0]])
         row: list[float] = []
-        for predicted in (monitor.bounds_ms(split, 0.5), for_all):
+        for predicted in (controller.replay.bounds_ms(0.5), for_all):
             row += [float(np.median(np.abs(predicted / actual - 1))), float(kendalltau(predicted, actual).statistic)]
         if end + 1 - begin >= NEAR_ROUNDS:
             found.append(tuple(row))

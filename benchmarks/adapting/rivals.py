@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from autotailor.runtime.files import Member
-from autotailor.runtime.forecast import Forecast
-from autotailor.runtime.serving.chooser import Chooser
-from autotailor.runtime.serving.sensors import Reading, Sensors
-from autotailor.runtime.serving.settings import Settings
-from autotailor.runtime.waits import Quota
+from autotailor.serving import Quota, Replay
+from autotailor.serving.files import Member
 
 RATIOS = 5
 """Inferences whose mean ratio AdaptiveNet's monitor reports; the paper does not say how many."""
 CPU_WEIGHT = 1.0
 """AdaScale's weight of the processor; there is no GPU here, and the memory in use says nothing of latency."""
+
+STEP_MS = 0.02
+"""What a step of our monitor takes, or one choice, at most (``live.decision_us``)."""
+ORDER, WINDOW = 2, 48
+"""Of AdaScale's autoregressive model, and values that it is fitted to."""
+FARTHEST = 4.0
+"""AdaScale's forecast stays within this factor of the present value; guards an unstable fit."""
 
 
 class Controller(Protocol):
@@ -50,21 +52,8 @@ class Fixed:
         return None
 
 
-@dataclass(frozen=True)
-class Told(Sensors):
-    """Sensors that read nothing but a quota, in cores."""
-
-    told: Callable[[], Quota] = Quota
-
-    def quota(self) -> Quota:
-        return self.told()
-
-    def read(self) -> Reading:
-        return Reading(quota=self.told().cores)
-
-
 class Ours:
-    """The chooser of ``autotailor.runtime``, as the server runs it, with the trace's clock.
+    """The choice of ``libautotailor.so``, as the server makes it, with the trace's clock.
 
     Attributes:
         now: seconds of the trace; the replay sets it.
@@ -72,31 +61,37 @@ class Ours:
     """
 
     def __init__(
-        self, members: Sequence[Member], settings: Settings, quota: Callable[[float], Quota] | None = None
+        self,
+        members: Sequence[Member],
+        deadline_ms: float,
+        quantile: float = 0.95,
+        quota: Callable[[float], Quota] | None = None,
+        step_ms: float = STEP_MS,
     ) -> None:
         """Knows nothing of the load yet.
 
         Args:
             members: of the pool.
-            settings: what is asked of it.
+            deadline_ms: of an inference.
+            quantile: probability with which it is to be met.
             quota: what the machine's files say of the quota at a second of the trace; None where they say nothing, so
                 that the trace's load is to be found out.
+            step_ms: what a step of the monitor is taken to cost.
         """
-        self.now = 0.0
+        self.now, self.quota = 0.0, quota
         self.members, self.last = members, (0, members[0].latency_ms)
-        sensors = Told(told=lambda: quota(self.now) if quota else Quota())
-        self.chooser = Chooser(members, settings, sensors, clock=lambda: self.now)
-        self.deadline_ms = settings.policy.deadline_ms
+        self.replay = Replay(members, step_ms=step_ms, deadline_ms=deadline_ms, quantile=quantile)
 
     def choose(self, target: int) -> int:
-        return self.chooser.choose(target, self.deadline_ms).member
+        self.replay.at(self.now, self.quota(self.now) if self.quota else None)
+        return self.replay.choose(target).member
 
     def learn(self, member: int, wall_ms: float, cpu_ms: float, use: float) -> None:
         self.last = (member, wall_ms)
-        self.chooser.learn(member, wall_ms, cpu_ms)
+        self.replay.ran(member, wall_ms, cpu_ms)
 
     def best_of(self, loaded: Iterable[int]) -> int | None:
-        return self.chooser.best_of(loaded, self.deadline_ms)
+        return self.replay.best_of(loaded)
 
 
 class Ratio:
@@ -131,13 +126,23 @@ class LoadIndex(Ratio):
 
     def __init__(self, members: Sequence[Member], deadline_ms: float) -> None:
         super().__init__(members, deadline_ms)
-        self.forecast, self.use = Forecast(), 0.0
+        self.uses, self.use = [0.0], 0.0
 
     def choose(self, target: int) -> int:
-        index = self.use * self.forecast.factor()
+        index = self.forecast()
         return self.within(1 / max(1 - min(index, 1.0), 0.05))
 
     def learn(self, member: int, wall_ms: float, cpu_ms: float, use: float) -> None:
         if use != self.use:  # a new look
             self.use = CPU_WEIGHT * use
-            self.forecast = self.forecast.observed(self.use)
+            self.uses = [*self.uses[1 - WINDOW :], self.use]
+
+    def forecast(self) -> float:
+        """The next value of the index by an autoregressive model of order 2, fitted by least squares."""
+        if len(self.uses) < 4 * ORDER:
+            return self.use
+        rows = np.lib.stride_tricks.sliding_window_view(np.array(self.uses), ORDER + 1)
+        design = np.column_stack([np.ones(len(rows)), rows[:, :ORDER]])
+        constant, *weights = np.linalg.lstsq(design, rows[:, ORDER], rcond=None)[0]
+        said = constant + float(np.dot(weights, self.uses[-ORDER:]))
+        return float(np.clip(said, self.use / FARTHEST, self.use * FARTHEST))

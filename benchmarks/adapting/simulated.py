@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autotailor.runtime.files import Member
+from autotailor.serving.files import Member
 
 from .loads import Step
 from .recording import Recorded

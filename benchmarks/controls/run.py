@@ -69,7 +69,7 @@ class Run:
         if self.configuration["model"]["weights"] != "pretrain":
             raise ValueError(f"{self.model}: the controls are trained from scratch; choose a model with pretrain")
         self._check_settings()
-        overrides = [f"seed={self.seed}", *self.overrides]
+        overrides = ["recipe=default", f"seed={self.seed}", *self.overrides]
         target = self.results / "sensitivity.csv"
         if not target.exists():  # a checkout that has changed meanwhile does not train everything anew
             snakemake(self.folder, self.model, DEVICE, overrides, [str(target.relative_to(self.folder))])
@@ -96,7 +96,9 @@ class Run:
     @cached_property
     def configuration(self) -> dict[str, Any]:
         """The composed configuration."""
-        return config.compose(ROOT / "conf", self.model, DEVICE, [f"seed={self.seed}", *self.overrides])
+        return config.compose(
+            ROOT / "conf", self.model, DEVICE, ["recipe=default", f"seed={self.seed}", *self.overrides]
+        )
 
     @cached_property
     def data(self) -> DataSplits:

@@ -55,13 +55,13 @@ class Run:
     @cached_property
     def configuration(self) -> dict[str, Any]:
         """The composed configuration."""
-        chosen = [f"seed={self.seed}", *VARIANTS[self.variant], SILENT, *self.overrides]
+        chosen = ["recipe=default", f"seed={self.seed}", *VARIANTS[self.variant], SILENT, *self.overrides]
         return config.compose(CONF, self.model, "host", chosen)
 
     @cached_property
     def space(self) -> dict[str, Any]:
         """Section of the space that the model has without the variant."""
-        composed = config.compose(CONF, self.model, "host", [f"seed={self.seed}", *self.overrides])
+        composed = config.compose(CONF, self.model, "host", ["recipe=default", f"seed={self.seed}", *self.overrides])
         section: dict[str, Any] = composed["model"]["space"]
         return section
 

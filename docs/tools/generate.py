@@ -175,7 +175,8 @@ def sections() -> list[Section]:
             "## `recipe`",
             "How much a run trains and evaluates: factors of what the other sections say, rounded, and at least 1 "
             "where the section says more than 0. `--config recipe=quick` (`make run RECIPE=quick`, `autotailor run "
-            "recipe=quick`) gives a first answer, `recipe=thorough` takes longer. Keys that `overrides` change stay as "
+            "recipe=quick`) gives a first answer, `recipe=thorough` takes longer, and `make run` takes "
+            "`recipe=demonstration`, which conf/model/resnet_digits.yaml names. Keys that `overrides` change stay as "
             "they are there.",
             described["recipe"],
             "conf/recipe/default.yaml",

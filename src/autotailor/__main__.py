@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 from autotailor import logs
 from autotailor.artifacts import disk_trouble
-from autotailor.commands import doctor, export, front, new, predict, run, runner, status
+from autotailor.commands import doctor, export, front, new, predict, run, runner, status, why
 from autotailor.commands import inspect as inspection
 from autotailor.commands import lut as luts
 from autotailor.commands import runtime as pools
 from autotailor.ir.errors import AutoTailorError
 
-COMMANDS = (new, run, status, inspection, doctor, runner, luts, predict, front, export, pools)
+COMMANDS = (new, run, status, inspection, doctor, runner, luts, predict, why, front, export, pools)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,8 +14,8 @@ import pytest
 from acceptance.pipeline import MODEL, ROOT, pipeline
 from autotailor.__main__ import main
 from autotailor.profiling.transports.adb.keys import user_key
-from autotailor.runtime import Client
-from autotailor.runtime.files import open_pool
+from autotailor.serving import Client
+from autotailor.serving.files import open_pool
 from device.adb_daemon import AdbDaemon
 from device.runners import built
 from served import Serving, serve_binary, serve_command

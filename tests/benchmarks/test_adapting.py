@@ -9,12 +9,11 @@ import pytest
 from adapting.loads import LOADS, PERIOD_US, Step, quota_of
 from adapting.recording import Recorded
 from adapting.replay import best_fixed, clairvoyant, judge, one_late, play
-from adapting.rivals import Fixed, Ours, Ratio
+from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 from adapting.simulated import members, simulated
 
-from autotailor.runtime import Policy
-from autotailor.runtime.files import Member
-from autotailor.runtime.serving.settings import Settings
+from autotailor.serving.files import Member
+from served import serve_binary
 
 LATENCIES = (1.0, 2.0, 4.0)
 ACCURACY = np.array([70.0, 80.0, 90.0])
@@ -23,6 +22,11 @@ MEMBERS = [
     for i, ms in enumerate(LATENCIES)
 ]
 DEADLINE = 5.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    serve_binary()
 
 
 def trace(slowdowns: tuple[float, ...] = (1.0, 2.0, 1.0), rounds: int = 200) -> Recorded:
@@ -52,9 +56,18 @@ def test_the_best_fixed_member_is_the_best_of_those_that_miss_few() -> None:
     assert best_fixed(trace(), ACCURACY, DEADLINE, 0.5) == 2
 
 
+def test_the_load_index_forecasts_what_others_use() -> None:
+    """A core of which others use more and more; of what they use, the model of order 2 knows the next value."""
+    index = LoadIndex(MEMBERS, DEADLINE)
+    for use in np.linspace(0.1, 0.5, 30):
+        index.learn(0, 1.0, 1.0, float(use))
+    assert index.forecast() == pytest.approx(0.5 + 0.4 / 29)
+    assert index.choose(0) == 1  # 4 ms take 8 of 5 ms, and 2 ms take 4
+
+
 @pytest.mark.parametrize("name", ["ratio", "ours"])
 def test_controllers_follow_a_load_that_slows_all_members_alike(name: str) -> None:
-    made = Ratio(MEMBERS, DEADLINE) if name == "ratio" else Ours(MEMBERS, Settings(Policy(DEADLINE)))
+    made = Ratio(MEMBERS, DEADLINE) if name == "ratio" else Ours(MEMBERS, DEADLINE)
     judged = judge(trace(), play(trace(), made, 2, [0.02] * 3), ACCURACY, DEADLINE)
     assert judged.missed < 0.03
     assert judged.accuracy > 85.0
@@ -103,10 +116,9 @@ PERIOD_MS = PERIOD_US / 1000
 def test_a_quota_that_is_read_is_followed_at_once_and_one_that_is_not_after_two_inferences() -> None:
     recorded = quota_trace()
     long = [replace(member, split_ms=(cpu, 0.0, 0.0)) for member, cpu in zip(MEMBERS, recorded.cpu[0], strict=True)]
-    settings = Settings(Policy(90.0, quantile=0.9))
     steps = [Step(0.0, quota=share) for share in SHARES]
-    told = Ours(long, settings, lambda second: quota_of(steps, int(recorded.step[round(second / 0.3)])))
-    untold = Ours(long, settings)
+    told = Ours(long, 90.0, 0.9, lambda second: quota_of(steps, int(recorded.step[round(second / 0.3)])))
+    untold = Ours(long, 90.0, 0.9)
     read, found = (play(recorded, each, 2, [0.02] * 3).latency > 90.0 for each in (told, untold))
     assert (recorded.wall[40:60, 2] > 90.0).all()  # the largest is late under the tightest quota
     assert not read.any()

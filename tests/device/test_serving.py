@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from autotailor.__main__ import main
-from autotailor.runtime import Client, PoolError
+from autotailor.serving import Client, PoolError
 from device.adb_daemon import AdbDaemon
 from device.conftest import ssh_server
 from device.ssh_server import SshServer

@@ -145,11 +145,13 @@ class Reach:
         return found | {"src/runner"} if STARTS_PROGRAMS.search(text) else found
 
 
-def touched(root: Path, tests: Iterable[str], changed: frozenset[str]) -> frozenset[str]:
-    """The test files, of those given, that depend on a changed file."""
+def touched(root: Path, tests: Iterable[str], changed: frozenset[str]) -> dict[str, int]:
+    """The test files, of those given, that depend on a changed file, and on how many files each depends in all."""
     reach = Reach(root)
+    tracked = [_places(Path(name)) for name in (_git(root, "ls-files", "-z") or "").split("\0") if name]
     places = frozenset(place for name in changed for place in _places(Path(name)))
-    return frozenset(test for test in tests if reach.of(test) & places)
+    found = {test: reach.of(test) for test in tests}
+    return {test: sum(not of.isdisjoint(file) for file in tracked) for test, of in found.items() if of & places}
 
 
 def _places(name: Path) -> set[str]:

@@ -87,6 +87,12 @@ def test_a_change_touches_what_imports_names_or_starts_it(repository: Path, name
     assert touched(repository) == found
 
 
+def test_what_depends_on_more_files_is_told_by_their_number(repository: Path) -> None:
+    found = changes.touched(repository, TESTS, frozenset({"pyproject.toml"}))
+    assert found["tests/unit/test_places.py"] < found["tests/unit/test_process.py"]
+    assert found["tests/unit/test_process.py"] < len(FILES)
+
+
 def test_a_comment_touches_nothing(repository: Path) -> None:
     (repository / "src/autotailor/low.py").write_text("VALUE = 1  # one\n")
     assert touched(repository) == set()

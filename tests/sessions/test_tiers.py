@@ -69,11 +69,46 @@ def test_of_what_is_listed_only_what_a_change_cannot_break_is_left_out(
 ) -> None:
     monkeypatch.setattr(changes, "base_commit", lambda root, asked: "0" * 40)
     monkeypatch.setattr(changes, "changed_files", lambda root, base: frozenset({"tests/test_a.py"}))
-    left_out, header = tiers.decide(suite, "1")
-    assert left_out == {"tests/test_b.py::test_slow"}
+    found = tiers.decide(suite, "1")
+    assert found.left_out == {"tests/test_b.py::test_slow"}
+    assert found.left_to_all == {}
     assert (
-        "quick: 1 of 2 entries (2 minutes) of tests/slow.txt are left out: they do not depend on the 1 files" in header
+        "quick: of 2 entries (2 minutes) of tests/slow.txt, 1 depend on the 1 files that changed since" in found.header
     )
+
+
+@pytest.mark.parametrize(
+    ("spare", "changed", "runs"),
+    [
+        (120, {"src/a.py"}, {"tests/test_a.py", "tests/test_b.py::test_slow"}),
+        (119, {"src/a.py"}, {"tests/test_b.py::test_slow"}),
+        (119, {"src/a.py", "tests/test_a.py"}, {"tests/test_a.py"}),
+        (29, {"src/a.py"}, set()),
+    ],
+    ids=["all", "the fewest files first", "its own file has changed", "nothing fits"],
+)
+def test_what_a_change_can_break_runs_while_time_is_left(
+    suite: Path, monkeypatch: pytest.MonkeyPatch, spare: float, changed: set[str], runs: set[str]
+) -> None:
+    monkeypatch.setattr(changes, "base_commit", lambda root, asked: "0" * 40)
+    monkeypatch.setattr(changes, "changed_files", lambda root, base: frozenset(changed))
+    monkeypatch.setattr(changes, "touched", lambda root, tests, changed: {"tests/test_a.py": 9, "tests/test_b.py": 4})
+    found = tiers.decide(suite, "1", spare)
+    assert found.left_out == tiers.slow(suite).keys() - runs
+    assert found.left_to_all.keys() == found.left_out
+
+
+def test_what_is_left_to_the_whole_suite_is_listed(suite: Path) -> None:
+    for command in (["init", "-q", "-b", "main"], ["add", "."]):
+        subprocess.run(["git", *command], cwd=suite, check=True)
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "landed"], cwd=suite, check=True)
+    (suite / "tests" / "slow.txt").write_text("999 tests/test_a.py\n")
+    (suite / "tests" / "test_a.py").write_text("raise RuntimeError")
+    shown = run(suite, "--quick", "--changed=HEAD")
+    assert "what the change can break and `make test-all` runs" in shown
+    assert "999 s tests/test_a.py" in shown
+    assert "RuntimeError" not in shown
 
 
 @pytest.mark.parametrize("name", LISTED)

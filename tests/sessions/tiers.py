@@ -1,12 +1,15 @@
 """The quick tier: ``pytest --quick`` (``make test``) leaves out the tests that ``tests/slow.txt`` lists.
 
-A file that is named on the command line runs nevertheless. With ``--changed`` (``make test CHANGED=1``), only those are
-left out that a change cannot break (``changes``); where the change cannot be told, none is.
+A file that is named on the command line runs nevertheless. With ``--changed`` (``make test CHANGED=1``), those of them
+run that a change can break (``changes``), as many as ``SPARE`` allows: first those whose own file has changed, then
+those that depend on the fewest files. A whole pipeline depends on everything, and comes last. What a change can break
+and is left to ``make test-all`` is listed at the end of the run. Where the change cannot be told, everything runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,11 @@ import pytest
 
 from sessions import changes
 
+SPARE = 240.0
+"""Listed seconds of slow tests that one change may cost; two workers take about half of that."""
 LEFT_OUT = pytest.StashKey[frozenset[str]]()
 HEADER = pytest.StashKey[str]()
+LEFT_TO_ALL = pytest.StashKey[Mapping[str, float]]()
 
 
 def slow(root: Path) -> dict[str, float]:
@@ -35,27 +41,76 @@ def add_option(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Decision:
+    """Which of the listed tests are left out.
+
+    Attributes:
+        left_out: paths of files, and ids of tests.
+        header: a line that says why.
+        left_to_all: those of them that the change can break, with their seconds.
+    """
+
+    left_out: frozenset[str]
+    header: str
+    left_to_all: Mapping[str, float] = field(default_factory=dict)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Decides what is left out; a worker of pytest-xdist is told, so that all workers agree."""
     if hasattr(config, "workerinput"):
         config.stash[LEFT_OUT] = frozenset(config.workerinput.get("left_out", ()))
     elif config.getoption("--quick"):
-        config.stash[LEFT_OUT], config.stash[HEADER] = decide(config.rootpath, config.getoption("--changed"))
+        found = decide(config.rootpath, config.getoption("--changed"))
+        config.stash[LEFT_OUT], config.stash[HEADER] = found.left_out, found.header
+        config.stash[LEFT_TO_ALL] = found.left_to_all
 
 
-def decide(root: Path, asked: str) -> tuple[frozenset[str], str]:
-    """The listed tests that are left out, and a line that says why."""
+def decide(root: Path, asked: str, spare: float = SPARE) -> Decision:
+    """What is left out of a quick run.
+
+    Args:
+        root: the repository.
+        asked: what ``--changed`` says; without it, all that is listed is left out.
+        spare: listed seconds of slow tests that may run.
+    """
     listed = slow(root)
     if not asked:
-        return frozenset(listed), f"quick: {_told(listed)} of {changes.SLOW} are left out; `make test-all` runs them"
+        header = f"quick: {_told(listed)} of {changes.SLOW} are left out; `make test-all` runs them"
+        return Decision(frozenset(listed), header)
     base = changes.base_commit(root, asked)
     changed = changes.changed_files(root, base) if base else None
     if changed is None:
-        return frozenset(), "quick: no commit to compare with is known here, so nothing is left out"
-    files = changes.touched(root, {name.partition("::")[0] for name in listed}, changed)
-    left = {name: seconds for name, seconds in listed.items() if name.partition("::")[0] not in files}
-    reason = f"they do not depend on the {len(changed)} files that changed since {base[:12] if base else ''}"
-    return frozenset(left), f"quick: {len(left)} of {_told(listed)} of {changes.SLOW} are left out: {reason}"
+        return Decision(frozenset(), "quick: no commit to compare with is known here, so nothing is left out")
+    closures = changes.touched(root, {_file(name) for name in listed}, changed)
+    touched = {name: seconds for name, seconds in listed.items() if _file(name) in closures}
+    runs = _affordable(touched, closures, changed, spare)
+    left_to_all = {name: seconds for name, seconds in touched.items() if name not in runs}
+    header = (
+        f"quick: of {_told(listed)} of {changes.SLOW}, {len(touched)} depend on the {len(changed)} files that changed "
+        f"since {(base or '')[:12]}, and {len(runs)} of them run"
+    )
+    return Decision(frozenset(listed) - runs, header, left_to_all)
+
+
+def _affordable(
+    touched: Mapping[str, float], closures: Mapping[str, int], changed: frozenset[str], spare: float
+) -> frozenset[str]:
+    """As many tests as time allows: those whose own file has changed, then those that depend on the fewest files."""
+
+    def rank(name: str) -> tuple[bool, int, float, str]:
+        return _file(name) not in changed, closures[_file(name)], touched[name], name
+
+    runs = set()
+    for name in sorted(touched, key=rank):
+        if touched[name] <= spare:
+            runs.add(name)
+            spare -= touched[name]
+    return frozenset(runs)
+
+
+def _file(name: str) -> str:
+    return name.partition("::")[0]
 
 
 def _told(listed: Mapping[str, float]) -> str:
@@ -88,3 +143,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_header(config: pytest.Config) -> list[str]:
     header = config.stash.get(HEADER, "")
     return [header] if header else []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    left = config.stash.get(LEFT_TO_ALL, {})
+    if left:
+        terminalreporter.section("what the change can break and `make test-all` runs")
+        for name, seconds in sorted(left.items()):
+            terminalreporter.line(f"{seconds:.0f} s {name}")

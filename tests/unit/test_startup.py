@@ -21,7 +21,7 @@ import networks
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(path.parent.name for path in (ROOT / "src" / "autotailor").glob("*/__init__.py"))
 RULES = sorted(path.stem for path in (ROOT / "workflow" / "scripts").glob("*.py") if path.stem != "stage")
-COMMANDS = ("new", "run", "inspect", "doctor", "runner", "lut", "predict", "front", "export", "runtime")
+COMMANDS = ("new", "run", "inspect", "doctor", "runner", "lut", "predict", "why", "front", "export", "runtime")
 HEAVY = (
     "IPython",
     "PIL",

@@ -20,7 +20,7 @@ import pytest
 
 import autotailor
 from autotailor.runs import RunError
-from autotailor.runtime.files import open_pool
+from autotailor.serving.files import open_pool
 
 ROOT = Path(__file__).parents[2]
 MODEL, DEVICE = "mobilenet_digits", "host"

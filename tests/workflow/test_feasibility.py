@@ -79,3 +79,13 @@ def test_a_process_that_dies_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
         feasibility.check_operators({"model": {"name": "m"}, "device": {"name": "d"}})
     with pytest.raises(feasibility.FeasibilityError, match=r"model m: it is unknown whether .* exit code 1"):
         feasibility.check_space({"model": {"name": "m"}})
+
+
+def test_what_training_costs_is_said_from_a_timed_step(resnet_net: autotailor.SuperNet) -> None:
+    composed = config.compose(ROOT / "conf", "resnet_digits", "host", ["polish=given", "recipe=quick", "workers=2"])
+    said = feasibility.cost_of_training({**composed, "export": {"budgets": ["70%", "50%"]}}, 0.1)
+    assert said.startswith(
+        "Recipe quick: 2 SubNets are trained, each with 3,960 images or a few more, in 0:07:00 at most"
+    )
+    assert feasibility.cost_of_training(config.compose(ROOT / "conf", "resnet_digits", "host"), 0.1) == ""
+    assert 0 < feasibility.seconds_of_training(resnet_net, 2) < 60

@@ -9,6 +9,7 @@ for kind in KINDS:
                 lut="results/{model}/{device}/lut.csv",
                 validation="results/{model}/{device}/validation.csv",
                 contributors="results/{model}/{device}/contributors.csv",
+                confirmed="results/{model}/{device}/confirmed.csv",
             ),
             space="results/{model}/space.json",
             sensitivity="results/{model}/sensitivity.csv",
@@ -18,6 +19,8 @@ for kind in KINDS:
             yardstick="results/{model}/{device}/search.json",
             summary="results/{model}/{device}/summary.csv",
             chosen="results/{model}/{device}/polish.json",
+            candidates="results/{model}/{device}/candidates.csv",
+            polish="results/{model}/{device}/polish.csv",
             compare=scaled_uniformly,
             exports=expand(
                 "results/{model}/{device}/exports/{name}/{file}",

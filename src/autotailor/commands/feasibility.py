@@ -13,7 +13,9 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,24 +28,51 @@ REFUSED = 3
 """Exit code of the process where the model cannot be compiled, or where the device cannot run it.
 
 The process then prints the reason."""
+TIMED = 16
+"""Images of the training step that is timed."""
 
 
 class FeasibilityError(AutoTailorError):
     """The network cannot be compiled, or cannot be run on the device."""
 
 
-def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> None:
+def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> float:
     """Refuses a device whose runtime cannot run every SubNet of a model; the device itself is not contacted.
 
     Args:
         config: the composed configuration (``config.compose``) with its sections ``model`` and ``device``.
         compiled: file of the compiled SuperNet; with None, the model's source is compiled for this check.
 
+    Returns:
+        Seconds that one image takes in a training step of the network, taught by its like, on one thread.
+
     Raises:
         FeasibilityError: the runtime lacks operators, and the message lists them with runtimes that have them; or the
             source cannot be compiled.
     """
-    _ask({"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)})
+    asked = {"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)}
+    return float(_ask(asked))
+
+
+def cost_of_training(config: Mapping[str, Any], seconds: float) -> str:
+    """What the training of the candidates costs at most, as a sentence; empty where only a number of epochs is known.
+
+    Args:
+        config: the composed configuration with its sections ``recipe``, ``polish`` and ``export``.
+        seconds: that one image takes in a training step of the largest SubNet.
+    """
+    rounds, budgets = config["polish"].get("rounds") or (), config["export"]["budgets"]
+    if not rounds or not all(each.get("images") for each in rounds):
+        return ""
+    count = budgets if isinstance(budgets, int) else len(budgets)
+    images = sum(each["candidates"] * each["images"] for each in rounds) * count
+    threads = config["polish"]["threads"] * config["polish"]["workers"]
+    longest = timedelta(seconds=60 * max(1, round(images * seconds / threads / 60)))
+    return (
+        f"Recipe {config['recipe']['name']}: {count * rounds[0]['candidates']} SubNets are trained, each with "
+        f"{sum(each['images'] for each in rounds):,} images or a few more, in {longest} at most on {threads} threads "
+        f"(one step, timed); beside that single modifications are evaluated, and operators measured"
+    )
 
 
 def check_space(config: Mapping[str, Any]) -> None:
@@ -58,8 +87,8 @@ def check_space(config: Mapping[str, Any]) -> None:
     _ask({"model": config["model"], "device": None, "compiled": None})
 
 
-def _ask(question: Mapping[str, Any]) -> None:
-    """Lets a process of its own find the reason for a refusal (``refusal``); raises FeasibilityError with it."""
+def _ask(question: Mapping[str, Any]) -> str:
+    """What a process of its own says of a question; raises FeasibilityError with the reason for a refusal."""
     done = subprocess.run(
         [sys.executable, "-m", "autotailor.commands.feasibility"],
         input=json.dumps(question),
@@ -78,6 +107,7 @@ def _ask(question: Mapping[str, Any]) -> None:
             f"{unknown}, because the process that compiles the network ended with exit code {done.returncode}; see its "
             f"error above"
         )
+    return done.stdout
 
 
 def structure(model: Mapping[str, Any]) -> SuperNet:
@@ -111,6 +141,11 @@ def refusal(question: Mapping[str, Any]) -> str:
         question: the sections ``model`` and ``device`` (None: no device is asked about), and ``compiled``, the file of
             the compiled SuperNet or None.
     """
+    return _examined(question)[0]
+
+
+def _examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
+    """The reason for a refusal, and the network; see ``refusal``."""
     import autotailor
     from autotailor import profiling
     from autotailor.compiler import check, numbers
@@ -124,16 +159,38 @@ def refusal(question: Mapping[str, Any]) -> str:
             check.check_space(net)
             numbers.check_numbers(net)
     except AutoTailorError as error:
-        return str(error)
-    return ""
+        return str(error), None
+    return "", net
+
+
+def seconds_of_training(net: SuperNet, images: int = TIMED) -> float:
+    """Seconds that one image takes in a training step of the largest SubNet, whose like teaches, on one thread.
+
+    Args:
+        net: with any weights.
+        images: of the step; a step before is not timed, because PyTorch prepares its kernels in it.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    module, shape = net.module(logits=True).eval(), net.graph.shapes[net.graph.input]
+    batch, spent = torch.rand(images, *shape[1:]), 0.0
+    for _ in range(2):
+        begun = time.perf_counter()
+        with torch.no_grad():
+            taught = module(batch)
+        (module(batch) - taught).square().mean().backward()
+        spent = time.perf_counter() - begun
+    return spent / images
 
 
 def main() -> int:
-    """Reads the question as JSON from standard input, prints the reason, and returns the exit code."""
+    """Reads the question as JSON from standard input, prints the reason or ``check_operators``'s answer."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
-    reason = refusal(json.load(sys.stdin))
-    print(reason)
+    question = json.load(sys.stdin)
+    reason, net = _examined(question)
+    print(reason if net is None or question["device"] is None else seconds_of_training(net))
     return REFUSED if reason else 0
 
 

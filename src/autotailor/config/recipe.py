@@ -1,4 +1,4 @@
-"""Recipes: how much a run trains and evaluates, as factors of what the other sections say (``conf/recipe``)."""
+"""Recipes: how much a run trains, evaluates and measures, by factors of the other sections (``conf/recipe``)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ class Recipe:
 
     Attributes:
         name: of the file in conf/recipe.
-        training: of epochs and images of pretraining, fine-tuning and polishing.
+        training: of epochs and images of fine-tuning and polishing. The original network is trained as its file says:
+            it is what SubNets are compared with.
         evaluations: of SubNets that are evaluated to learn from, along the front, and to be compared.
         candidates: of SubNets that compete for each budget.
+        measuring: of the time for new operators, of the SubNets that validate the latencies, and of the rounds in which
+            whole networks are timed.
         images: validation images of the sensitivities at most; 0 leaves their number.
     """
 
@@ -28,10 +31,12 @@ class Recipe:
     training: float = 1.0
     evaluations: float = 1.0
     candidates: float = 1.0
+    measuring: float = 1.0
     images: int = 0
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"training": 0.01, "evaluations": 0.01, "candidates": 0.01}, "recipe", ConfigError)
+        factors = dict.fromkeys(("training", "evaluations", "candidates", "measuring"), 0.01)
+        check_numbers(self, factors, "recipe", ConfigError)
         check_integers(self, {"images": 0}, "recipe", ConfigError)
 
     def apply(self, config: Section, named: Collection[str]) -> Section:
@@ -42,10 +47,12 @@ class Recipe:
             named: dotted keys that overrides change.
         """
         factors = {
-            **dict.fromkeys(("model.pretrain.epochs", "finetune.epochs", "polish.joint.epochs"), self.training),
+            **dict.fromkeys(("finetune.epochs", "polish.joint.epochs"), self.training),
             **dict.fromkeys(("sensitivity.evaluations", "sensitivity.validate_subnets"), self.evaluations),
             "search.evaluations": self.evaluations,
             "search.candidates": self.candidates,
+            **dict.fromkeys(("device.min_minutes", "validate.subnets"), self.measuring),
+            **dict.fromkeys(("validate.rounds", "confirm.rounds", "measure.rounds"), self.measuring),
         }
         for key, factor in factors.items():
             if key not in named:
@@ -89,7 +96,7 @@ def _changed(config: Mapping[str, Any], keys: list[str], change: Any) -> Section
 
 
 def _scaled(value: Any, factor: float) -> Any:
-    """A whole number times a factor, at least 1; what is no number above 0 stays."""
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+    """A number times a factor; a whole number stays whole and at least 1, and what is no number above 0 stays."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
         return value
-    return max(1, round(value * factor))
+    return max(1, round(value * factor)) if isinstance(value, int) else value * factor

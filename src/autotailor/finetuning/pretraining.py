@@ -25,7 +25,7 @@ from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
-from autotailor.finetuning.training.steps import Step
+from autotailor.finetuning.training.steps import Step, StepFunction
 from autotailor.finetuning.training.watch import Record, no_record
 
 SHARES = 1e-3  # rounding of a sum of probabilities
@@ -73,11 +73,7 @@ def pretrain(
         )
     _check_training_mode(network, data)
 
-    def step(batch: Step) -> float:
-        loss = label_loss(forward(network, batch.images, config.precision), batch.labels, config.label_smoothing)
-        (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
-        return loss.item()
-
+    step = learning(network, config.precision, config.label_smoothing)
     identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
     path, watch = Path(workdir) / "pretrain.ckpt", watch_network(data, config, record)
     stream = augmented(data, config.augmentation, config.seed)
@@ -85,6 +81,17 @@ def pretrain(
     history = train(network, stream, config, step, path, identity, "pretrain", watch, config.resume_from, mix=mix)
     metrics = accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size)
     return PretrainResult(weights_of(network), metrics, history)
+
+
+def learning(network: nn.Module, precision: str, label_smoothing: float) -> StepFunction:
+    """The step of a network that learns from labels alone."""
+
+    def step(batch: Step) -> float:
+        loss = label_loss(forward(network, batch.images, precision), batch.labels, label_smoothing)
+        (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    return step
 
 
 def weights_of(network: nn.Module) -> StateDict:

@@ -23,7 +23,7 @@ import numpy as np
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.metrics.metrics import MILLION, operator_macs
-from autotailor.runtime.errors import PoolError
+from autotailor.serving.errors import PoolError
 
 FIXED_PERCENTILE, RATE_PERCENTILE = 5.0, 95.0
 LONG = 2.0

@@ -8,9 +8,9 @@ from typing import Any
 
 from autotailor.finetuning.joint.config import continued
 from autotailor.finetuning.training.config import LoopConfig
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files.index import PRECISIONS
 from autotailor.sections import check_integers, check_numbers, read_section
+from autotailor.serving.errors import PoolError
+from autotailor.serving.files.index import PRECISIONS
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotailor.ir.dimensions.dimension import Indices
 from autotailor.pool.plan import Cut, Planned, StorageTag, ranges_of
 from autotailor.pool.shared import Shared
-from autotailor.runtime.files import Norms, Piece, Slice, Tag
+from autotailor.serving.files import Norms, Piece, Slice, Tag
 
 Array = npt.NDArray[Any]
 Key = tuple[str, tuple[int, ...]]

@@ -33,9 +33,9 @@ from autotailor.profiling import (
     measure_rounds,
     open_runtime,
 )
-from autotailor.runtime.errors import PoolError
 from autotailor.search import Front
 from autotailor.search.joint.metrics import energy, peak_memory
+from autotailor.serving.errors import PoolError
 
 logger = logging.getLogger(__name__)
 

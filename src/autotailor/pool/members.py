@@ -27,10 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.subnet import SubNet
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.table import Floats, Rows
 from autotailor.search import Front
+from autotailor.serving.errors import PoolError
 
+Floats = npt.NDArray[np.float64]
 SLOWDOWNS = 61
 """Slowdowns that stand for the range, at equal distances from 1 to the largest: steps of 0.05 up to 4."""
 
@@ -45,7 +45,7 @@ class Chosen:
         loss: expected accuracy that the pool loses against the whole front, in the unit of the accuracy.
     """
 
-    rows: Rows
+    rows: npt.NDArray[np.int64]
     loss: float
 
 

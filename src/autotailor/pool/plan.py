@@ -29,7 +29,7 @@ from autotailor.ir.execution.weight_plan import Mixing, WeightPlan, take_array
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.recording import Recorded
-from autotailor.runtime.files.pieces import Ranges
+from autotailor.serving.files.pieces import Ranges
 
 Array = npt.NDArray[Any]
 

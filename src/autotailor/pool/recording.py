@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files.network import piece_reader
+from autotailor.serving.errors import PoolError
+from autotailor.serving.files.network import piece_reader
 
 TAG_BYTES = 4
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from autotailor.artifacts import FORGOTTEN_SECONDS, sweep
 from autotailor.lock import Lock
-from autotailor.runtime.errors import PoolError
+from autotailor.serving.errors import PoolError
 
 logger = logging.getLogger(__name__)
 

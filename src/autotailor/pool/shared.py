@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.artifacts import file_digest
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files import NORMS, WEIGHTS, File
-from autotailor.runtime.files.index import PRECISIONS
+from autotailor.serving.errors import PoolError
+from autotailor.serving.files import NORMS, WEIGHTS, File
+from autotailor.serving.files.index import PRECISIONS
 
 ALIGNMENT = 64
 """Bytes; a cache line, so that no vector load crosses one."""

@@ -35,12 +35,14 @@ from autotailor.pool.members import choose_members
 from autotailor.pool.writing import DOCUMENT, Origin, write_pool
 from autotailor.prediction import Measured
 from autotailor.profiling import LUT, Measurement, fusion_rules
-from autotailor.runtime.controller import MILLISECONDS, Policy
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.table import CLASSES
 from autotailor.search import Objectives, SearchConfig, search
 from autotailor.search.front import rounded_up
+from autotailor.serving.errors import PoolError
+from autotailor.serving.files import CLASSES
 
+MILLISECONDS = 1000.0
+MARGIN = 0.1
+"""Share by which a member must fit before a server switches to it, where the server was not told another one."""
 SEARCHED = "searched_under_load"
 """Key of ``pool.json``: the loads for which members were added, each with the members' SubNets."""
 
@@ -61,7 +63,7 @@ class Load:
 
     @classmethod
     def of_status(cls, status: Mapping[str, Any], threads: int) -> Load:
-        """The load in the status of a server, in Python or in C++.
+        """The load in the status of a server.
 
         Waiting counts with its mean. A member must fit with the margin by which the server switches to better ones.
 
@@ -78,7 +80,7 @@ class Load:
             quota = settings["quota"] or status["machine"].get("quota")
             if quota is not None:
                 limits.append(stretch * quota / threads * MILLISECONDS / settings["rate"])
-        return cls((compute, memory, fixed), stretch, min(limits) / (1 + Policy.margin))
+        return cls((compute, memory, fixed), stretch, min(limits) / (1 + MARGIN))
 
     def latencies(self, lut: LUT) -> dict[str, float]:
         """Operators' ids to their latencies under this load, in milliseconds."""
@@ -107,7 +109,7 @@ def find_members(
     front = search(Objectives(run.accuracy.metric, cost), config).front
     fitting = np.flatnonzero(front.cost <= load.limit_ms)
     if not len(fitting):
-        enough = rounded_up(float(front.cost[0]) * (1 + Policy.margin))
+        enough = rounded_up(float(front.cost[0]) * (1 + MARGIN))
         raise PoolError(
             f"no SubNet of the space is expected to take at most {load.limit_ms:.3g} ms under this load; the fastest "
             f"takes {front.cost[0]:.3g} ms: raise the deadline to {enough} ms, or offer "

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from autotailor.export.verification import compare
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.recording import record_pieces
-from autotailor.runtime.errors import PoolError
-from autotailor.runtime.files import Member, OpenPool, load_member, open_pool
+from autotailor.serving.errors import PoolError
+from autotailor.serving.files import Member, OpenPool, load_member, open_pool
 
 Float32 = npt.NDArray[np.float32]
 

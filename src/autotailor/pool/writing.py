@@ -20,8 +20,7 @@ from autotailor.pool.recording import record_pieces
 from autotailor.pool.replacing import replaced
 from autotailor.pool.shared import Shared
 from autotailor.pool.verification import Verified, verify
-from autotailor.runtime.files import INDEX, MEMBERS, Index, Member, pieces_text
-from autotailor.runtime.table import CLASSES
+from autotailor.serving.files import CLASSES, INDEX, MEMBERS, Index, Member, pieces_text
 
 DOCUMENT = "pool.json"
 INPUT, OUTPUT = "in0", "out0"

@@ -106,6 +106,23 @@ def _budgets_measured(tables: Tables, row: str) -> float:
     return float(len(comparison(tables).budgets))
 
 
+def _of_budget(tables: Tables, name: str, table: str) -> float:
+    """Number of the rows of a budget, in a table with a row for each SubNet of each budget."""
+    return float((tables.needed(table)["budget"] == name).sum())
+
+
+def _budget_confirmed(tables: Tables, name: str) -> float:
+    found = tables.needed("confirmed")
+    return float((found["met"].astype(bool) & (found["budget"] == name)).sum())
+
+
+def _round_entrants(tables: Tables, row: str) -> float:
+    """SubNets of a budget in a round of the race (``round|budget``)."""
+    found, (number, _, name) = tables.needed("polish"), row.partition("|")
+    rows = found["round"] == number
+    return float(sum(name in str(budgets).split() for budgets in found.loc[rows, "budgets"]))
+
+
 def _over_budget(tables: Tables, row: str) -> float:
     found = comparison(tables)
     return found.number(row, tables.cost.reached) / found.number(row, tables.cost.budget) - 1
@@ -286,5 +303,12 @@ DERIVATIONS: dict[str, Derivation] = {
     "budgets_met": Derivation(("summary",), "budgets that are kept when measured", _budgets_met),
     "budgets_measured": Derivation(("summary",), "budgets of SubNets that were measured", _budgets_measured),
     "over_budget": Derivation(("summary",), "measured {cost} over the budget, minus one", _over_budget),
+    "budget_candidates": Derivation(
+        ("candidates",), "SubNets evaluated for this budget", partial(_of_budget, table="candidates")
+    ),
+    "budget_confirmed": Derivation(
+        ("confirmed",), "SubNets that meet this budget as surely as asked, as measured", _budget_confirmed
+    ),
+    "round_entrants": Derivation(("polish",), "SubNets of this budget in this round of the race", _round_entrants),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),
 }

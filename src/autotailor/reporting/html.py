@@ -24,6 +24,7 @@ from autotailor.reporting.marks import ABSENT, Marker
 from autotailor.reporting.page import chart
 from autotailor.reporting.page.palette import style_variables
 from autotailor.reporting.sentence import answer
+from autotailor.reporting.steps import steps
 
 FIGURES: Mapping[str, tuple[str, Callable[[Tables], tuple[chart.Part, ...]]]] = {
     "front": ("pareto", front.front),
@@ -76,6 +77,8 @@ def render(inputs: ReportInputs) -> str:
         reference=compared.reference,
         featured=compared.featured,
         comparison=compared,
+        fact=marker.fact,
+        ways={row: steps(tables, row) for row in tables.needed("summary").index if row != comparison.ORIGINAL},
         answer=answer(tables.needed("summary"), inputs.device, tables.score, tables.cost),
         featured_label=_featured_label(tables),
         time=_time(tables),

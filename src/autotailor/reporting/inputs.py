@@ -46,7 +46,10 @@ class ReportInputs:
         space: the search space (``space.json``).
         timings: seconds of each stage (``stage``, ``seconds``).
         configuration: the composed configuration as JSON.
-        chosen: the exported SubNets' assignments (``polish.json``).
+        chosen: the exported SubNets' assignments and accuracies (``polish.json``).
+        candidates: SubNets that were evaluated for each budget.
+        confirmed: SubNets that were measured for each budget before polishing.
+        polish: the race of candidates.
     """
 
     model: str
@@ -66,6 +69,9 @@ class ReportInputs:
     timings: Path | None = None
     configuration: Path | None = None
     chosen: Path | None = None
+    candidates: Path | None = None
+    confirmed: Path | None = None
+    polish: Path | None = None
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -113,6 +119,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "contributors": ("name", "place", "kind", "operator", "latency_ms"),
     "compare": ("name", "subnets", "latency_ms_measured", "accuracy_measured"),
     "timings": ("stage", "seconds"),
+    "candidates": ("budget", "subnet", "accuracy_predicted", "accuracy_validation", "accuracy_posterior", "chosen"),
+    "confirmed": ("budget", "subnet", "latency_ms_measured", "probability", "chosen", "met"),
+    "polish": ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation"),
 }
 """Columns of each table that the report shows where budgets limit latency."""
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
@@ -144,6 +153,9 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "contributors": ("name", "place"),
     "compare": ("name", "seed"),
     "timings": ("stage",),
+    "candidates": ("budget", "subnet"),
+    "confirmed": ("budget", "subnet"),
+    "polish": ("round", "subnet"),
 }
 """Columns that name a row of each table; ``data-row`` joins them with ``|``."""
 

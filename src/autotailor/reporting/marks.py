@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import Tables
+from autotailor.reporting.steps import Cell, Derived, Entry, Fact
 
 ABSENT = Markup('<span class="absent">–</span>')
 
@@ -69,6 +70,19 @@ class Marker:
         if is_absent(value):
             return ABSENT
         return _span(shown(value, spec), spec, source=self.tables.file(document), path="/".join(path))
+
+    def fact(self, fact: Fact) -> Markup:
+        """A number of a step with its standard error and its unit."""
+        shown = self._at(fact.at, fact.spec)
+        error = ABSENT if fact.error is None else self._at(fact.error, fact.spec.lstrip("+"))
+        if error != ABSENT:
+            shown = Markup('{}<span class="se"> ±{}</span>').format(shown, error)
+        return Markup("{} {}").format(shown, fact.unit) if fact.unit else shown
+
+    def _at(self, at: Cell | Entry | Derived, spec: str) -> Markup:
+        if isinstance(at, Derived):
+            return self.derived(at.column, spec, at.row)
+        return self.json(at.source, at.path, spec) if isinstance(at, Entry) else self.cell(*at, spec)
 
     @staticmethod
     def said(text: str, name: str) -> Markup:

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define AUTOTAILOR_API_VERSION 1
+#define AUTOTAILOR_API_VERSION 2
 
 typedef struct autotailor_pool autotailor_pool;
 
@@ -39,8 +39,9 @@ typedef struct {
 int autotailor_version(void);
 
 /* Opens a pool and loads its fastest member and the one that is to run first.
- * folder: has pool.txt. settings: as in autotailor_set, and memory_mb (MiB that materialised members may take), margin, dwell_s and
- * keep_s (seconds for which the member that ran before a switch stays in memory); NULL for the defaults. */
+ * folder: has pool.txt. settings: as in autotailor_set, and memory_mb (MiB that materialised members may take), margin, dwell_s,
+ * horizon (inferences ahead for which the load is forecast), keep_s (seconds for which the member that ran before a switch stays
+ * in memory) and long_s (seconds without a member that fits, after which the status says wants_search); NULL for the defaults. */
 autotailor_pool* autotailor_open(const char* folder, const char* settings);
 
 /* Ends a pool, and waits for the thread that prepares members. No other call may use the pool any more. NULL is allowed. */
@@ -64,10 +65,56 @@ int autotailor_infer(autotailor_pool* pool, const float* picture, int channels, 
  * battery, quota and pin away. None is changed where one is invalid. */
 int autotailor_set(autotailor_pool* pool, const char* settings);
 
+/* What is known of the load: how much slower operators run than without load, and waiting for the processor as a share of CPU time.
+ * Either place may be NULL. */
+int autotailor_load(autotailor_pool* pool, double* slowdown, double* waiting);
+
 /* Status as JSON, and metrics in Prometheus' text format. Writes at most size bytes with a zero at the end into text, and returns the
  * number of bytes that all of the text needs with its zero; 0 where it fails. */
 size_t autotailor_status(autotailor_pool* pool, char* text, size_t size);
 size_t autotailor_metrics(autotailor_pool* pool, char* text, size_t size);
+
+/* A replay: what a pool would run under recorded latencies, without its networks. The choice is that of a pool; the time and the quota
+ * are those of the recording. One thread at a time may use a replay. */
+typedef struct autotailor_replay autotailor_replay;
+
+typedef struct {
+    double accuracy, compute_ms, memory_ms, fixed_ms; /* percent; latency without load, by class of operators */
+    double energy_mj;                                 /* of an inference; NaN where unknown */
+} autotailor_cost;
+
+typedef struct {
+    uint32_t member;
+    const char* event; /* "stay", "down" (the target no longer fits), "up", "nothing fits" or "pinned" */
+    double latency_ms; /* which the member does not exceed with the probability of the settings; NaN where it is pinned */
+} autotailor_choice;
+
+/* members: of the pool, count of them, whose names are "0", "1" and so on. threads: that compute an inference, and share a quota.
+ * step_ms: what a step of the monitor is taken to cost. settings: as in autotailor_open; NULL for the defaults. */
+autotailor_replay* autotailor_replay_open(const autotailor_cost* members, uint32_t count, int threads, double step_ms,
+                                          const char* settings);
+void autotailor_replay_close(autotailor_replay* replay);
+
+/* Changes settings, all that autotailor_open knows; none where one is invalid. */
+int autotailor_replay_set(autotailor_replay* replay, const char* settings);
+
+/* The time now, which does not go back, and the quota that the machine's files say: cores (infinite without a quota) and period. */
+int autotailor_replay_at(autotailor_replay* replay, double now_ms, double cores, double period_ms);
+
+/* An inference has taken so long. */
+int autotailor_replay_ran(autotailor_replay* replay, uint32_t member, double latency_ms, double cpu_ms);
+
+/* The member that is to run next where another one, the target, runs or is being prepared. deadline_ms: 0 for that of the settings. */
+int autotailor_replay_choose(autotailor_replay* replay, uint32_t target, double deadline_ms, autotailor_choice* choice);
+
+/* Of some members the best that fits as of the last choice; the fastest where none fits. */
+int autotailor_replay_best(autotailor_replay* replay, const uint32_t* members, uint32_t count, uint32_t* best);
+
+/* Latencies that the first count members do not exceed with a probability now. */
+int autotailor_replay_bounds(autotailor_replay* replay, double quantile, double* bounds_ms, uint32_t count);
+
+/* Settings, what is known of the load, and the monitor's own time, as JSON; see autotailor_status. */
+size_t autotailor_replay_status(autotailor_replay* replay, char* text, size_t size);
 
 /* Why the last call of this thread failed; valid until the thread's next call. */
 const char* autotailor_error(void);

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "engine/report.h"
+#include "engine/replay.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -36,6 +36,12 @@ struct autotailor_pool {
     Turns turns;
     Sensors sensors;
     Engine engine;
+};
+
+struct autotailor_replay {
+    autotailor_replay(const std::vector<Entry>& entries, int threads, double step_ms) : replay(entries, threads, step_ms) {}
+
+    Replay replay;
 };
 
 static thread_local std::string last_error;
@@ -137,6 +143,17 @@ EXPORTED int autotailor_set(autotailor_pool* pool, const char* settings) {
     });
 }
 
+EXPORTED int autotailor_load(autotailor_pool* pool, double* slowdown, double* waiting) {
+    return guarded(1, [&] {
+        require(pool, "the pool");
+        const std::lock_guard<Turns> turn(pool->turns);
+        const Monitor& monitor = pool->engine.chooser().monitor();
+        if (slowdown) *slowdown = monitor.load.ratio;
+        if (waiting) *waiting = monitor.waits.share();
+        return 0;
+    });
+}
+
 EXPORTED size_t autotailor_status(autotailor_pool* pool, char* text, size_t size) {
     return guarded<size_t>(0, [&] {
         require(pool, "the pool");
@@ -152,6 +169,82 @@ EXPORTED size_t autotailor_metrics(autotailor_pool* pool, char* text, size_t siz
         const std::lock_guard<Turns> turn(pool->turns);
         pool->engine.tidy();
         return written(metrics_text(pool->engine, pool->sensors), text, size);
+    });
+}
+
+EXPORTED autotailor_replay* autotailor_replay_open(const autotailor_cost* members, uint32_t count, int threads, double step_ms,
+                                                  const char* settings) {
+    return guarded<autotailor_replay*>(nullptr, [&] {
+        require(members, "the table of members");
+        std::vector<Entry> entries;
+        for (const autotailor_cost* each = members; each != members + count; ++each)
+            entries.push_back({each->accuracy, {each->compute_ms, each->memory_ms, each->fixed_ms}, each->energy_mj});
+        auto made = std::make_unique<autotailor_replay>(entries, threads, step_ms);
+        if (settings) made->replay.set(settings);
+        return made.release();
+    });
+}
+
+EXPORTED void autotailor_replay_close(autotailor_replay* replay) { delete replay; }
+
+EXPORTED int autotailor_replay_set(autotailor_replay* replay, const char* settings) {
+    return guarded(1, [&] {
+        require(replay, "the replay");
+        require(settings, "the text of the settings");
+        replay->replay.set(settings);
+        return 0;
+    });
+}
+
+EXPORTED int autotailor_replay_at(autotailor_replay* replay, double now_ms, double cores, double period_ms) {
+    return guarded(1, [&] {
+        require(replay, "the replay");
+        replay->replay.at(now_ms, {cores, period_ms});
+        return 0;
+    });
+}
+
+EXPORTED int autotailor_replay_ran(autotailor_replay* replay, uint32_t member, double latency_ms, double cpu_ms) {
+    return guarded(1, [&] {
+        require(replay, "the replay");
+        replay->replay.ran(member, latency_ms, cpu_ms);
+        return 0;
+    });
+}
+
+EXPORTED int autotailor_replay_choose(autotailor_replay* replay, uint32_t target, double deadline_ms, autotailor_choice* choice) {
+    return guarded(1, [&] {
+        require(replay, "the replay");
+        require(choice, "the place for the choice");
+        const PoolChooser::Choice found = replay->replay.choose(target, deadline_ms);
+        *choice = {static_cast<uint32_t>(found.member), text_of(found.event), found.latency_ms};
+        return 0;
+    });
+}
+
+EXPORTED int autotailor_replay_best(autotailor_replay* replay, const uint32_t* members, uint32_t count, uint32_t* best) {
+    return guarded(1, [&] {
+        require(replay, "the replay");
+        require(members, "the list of members");
+        require(best, "the place for the best member");
+        *best = static_cast<uint32_t>(replay->replay.best_of({members, members + count}));
+        return 0;
+    });
+}
+
+EXPORTED int autotailor_replay_bounds(autotailor_replay* replay, double quantile, double* bounds_ms, uint32_t count) {
+    return guarded(1, [&] {
+        require(replay, "the replay");
+        require(bounds_ms, "the place for latencies");
+        for (uint32_t member = 0; member < count; ++member) bounds_ms[member] = replay->replay.bound_ms(member, quantile);
+        return 0;
+    });
+}
+
+EXPORTED size_t autotailor_replay_status(autotailor_replay* replay, char* text, size_t size) {
+    return guarded<size_t>(0, [&] {
+        require(replay, "the replay");
+        return written(replay->replay.json(), text, size);
     });
 }
 

@@ -19,7 +19,7 @@ static volatile std::sig_atomic_t is_over = 0;
 static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
-    "                        [--keep-s S] [--lease-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
+    "                        [--keep-s S] [--long-s S] [--lease-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
     "       autotailor-serve --check POOL | --gather MEMBER POOL | --version | --help\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
     "member, the quota that of the control group, and inferences run on the cores on which the pool was measured.\n";
@@ -33,11 +33,10 @@ static Settings settings_of(const CommandLine& line, const Pool& pool) {
     policy.quota = line.number("--quota", policy.quota);
     policy.margin = line.number("--margin", policy.margin);
     policy.dwell_s = line.number("--dwell-s", policy.dwell_s);
-    const double horizon = line.number("--horizon", policy.horizon);
-    if (!(horizon >= 1 && horizon <= 1000)) throw PoolError("--horizon: expected a number of inferences from 1 to 1000");
-    policy.horizon = static_cast<int>(horizon);
+    policy.horizon = inferences_ahead(line.number("--horizon", policy.horizon));
     settings.battery = line.number("--battery", NAN);
     settings.keep_s = line.number("--keep-s", settings.keep_s);
+    settings.long_s = line.number("--long-s", settings.long_s);
     settings.pin = line.text("--pin");
     settings.most_memory_bytes = megabytes(line.number("--memory-mb", 0.0));
     return settings;
@@ -76,9 +75,9 @@ static std::vector<int> asked_cores(const std::string& text) {
 // Pins this thread, and with it those that run inferences, to the cores that are asked for or to those of the measurements.
 static void choose_cores(const CommandLine& line, const Pool& pool) {
     first_cores();
-    const bool is_asked = line.has("--cores");
-    if (pin(is_asked ? asked_cores(line.text("--cores")) : pool.cores)) return;
-    std::cerr << "the cores of the measurements do not exist here or may not be used, so that inferences run on any core and may take other times than "
+    const std::vector<int> wanted = line.has("--cores") ? asked_cores(line.text("--cores")) : pool.cores;
+    if (pin(wanted)) return;
+    std::cerr << "cores " << text_of(wanted) << " do not exist here or may not be used, so that inferences run on any core and may take other times than "
                  "measured: name others with --cores"
               << std::endl;
 }
@@ -140,7 +139,7 @@ int main(int count, char** words) {
             gather(words[3], words[2]);
         } else {
             const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
-                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--lease-s", "--cores", "--sensors"});
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--long-s", "--lease-s", "--cores", "--sensors"});
             if (line.pool.empty()) {
                 std::cerr << usage;
                 return 64;

@@ -1,4 +1,4 @@
-"""Accuracy against energy by the level of a battery, in both servers, with a tree of files in place of the machine's.
+"""Accuracy against energy by the level of a battery, with a tree of files in place of the machine's.
 
 Members have accuracies 90, 91.8 and 92 and energies 0.1, 0.2 and 0.3 mJ: scaled, 0, 0.9, 1 and 0, 0.5, 1. With the
 level mu, mu accuracy - (1 - mu) energy is largest for the third above 5/6, for the first below 5/14, and for the second
@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotailor.runtime import Client, PoolError
-from autotailor.runtime.files import INDEX, Index
+from autotailor.serving import Client, PoolError
+from autotailor.serving.files import INDEX, Index
 from pools import TinyPool, tiny_pool
-from served import Serving, serve_command
+from served import serve_binary
 
 IMAGE = np.zeros((3, 12, 12), np.float32)
 ACCURACIES = (90.0, 91.8, 92.0)
@@ -64,7 +64,9 @@ def phone(tmp_path: Path) -> Phone:
 
 
 @contextmanager
-def in_python(pool: TinyPool, phone: Phone) -> Iterator[Client]:
+def served(pool: TinyPool, phone: Phone) -> Iterator[Client]:
+    """A server that the command has started, and a client of it."""
+    serve_binary()
     address = f"unix:{pool.folder.parent / 's'}"
     words = ["--listen", address, "--deadline-ms", "1000", "--sensors", str(phone.root)]
     command = [sys.executable, "-m", "autotailor", "runtime", "serve", str(pool.folder), *words]
@@ -76,19 +78,9 @@ def in_python(pool: TinyPool, phone: Phone) -> Iterator[Client]:
         process.terminate()
 
 
-@contextmanager
-def in_cpp(pool: TinyPool, phone: Phone) -> Iterator[Client]:
-    words = ("--deadline-ms", "1000", "--sensors", str(phone.root))
-    with Serving(serve_command("host"), pool.folder, *words) as server, Client(str(server.address)) as client:
-        yield client
-
-
-SERVERS = {"Python": in_python, "C++": in_cpp}
-
-
-@pytest.fixture(params=SERVERS)
-def client(request: pytest.FixtureRequest, pool: TinyPool, phone: Phone) -> Iterator[Client]:
-    with SERVERS[request.param](pool, phone) as made:
+@pytest.fixture
+def client(pool: TinyPool, phone: Phone) -> Iterator[Client]:
+    with served(pool, phone) as made:
         yield made
 
 
@@ -137,11 +129,10 @@ def test_the_deadline_comes_before_the_battery(client: Client, phone: Phone) -> 
     settled(client, 1)
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_where_an_energy_is_unknown_the_battery_counts_for_nothing(pool: TinyPool, phone: Phone, server: str) -> None:
+def test_where_an_energy_is_unknown_the_battery_counts_for_nothing(pool: TinyPool, phone: Phone) -> None:
     changed(pool, [{}, {"energy_mj": math.nan}, {}])
     phone.says(1)
-    with SERVERS[server](pool, phone) as client:
+    with served(pool, phone) as client:
         settled(client, 2)
         assert client.status()["machine"]["battery"] == pytest.approx(0.01)
         with pytest.raises(PoolError, match="energ"):

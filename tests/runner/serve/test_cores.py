@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +10,12 @@ import numpy as np
 import psutil
 import pytest
 
-from autotailor.runtime.files import INDEX, Index
-from autotailor.runtime.serving.cores import usable
+from autotailor.serving.files import INDEX, Index
 from pools import TinyPool, tiny_pool
 from served import Serving, refusal, serve_command
 
 IMAGE = np.zeros((3, 12, 12), np.float32)
-ALL, LAST = sorted(usable()), max(usable())
+ALL, LAST = sorted(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
 
 
 @pytest.fixture

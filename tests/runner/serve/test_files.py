@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autotailor.artifacts import file_digest
-from autotailor.runtime.files import Index
+from autotailor.serving.files import Index
 from pools import TinyPool, tiny_pool
 from served import refusal
 
@@ -180,7 +180,7 @@ def test_slices_that_do_not_match_the_layers_are_refused(command: tuple[str, ...
 def test_a_predicted_accuracy_or_a_measured_energy_may_be_below_zero(
     command: tuple[str, ...], pool: TinyPool, values: dict[str, float]
 ) -> None:
-    """The rule writes such a pool, and the server in Python reads it."""
+    """The rule writes such a pool."""
     reseal(pool.folder, lambda index: replace(index, members=(replace(index.members[0], **values), *index.members[1:])))
     done = subprocess.run([*command, "--check", str(pool.folder)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotailor.runtime.files import Index
+from autotailor.serving.files import Index
 from pools import SIDES, TinyPool, tiny_pool
 from served import REPLY, Client, Refused, Serving
 

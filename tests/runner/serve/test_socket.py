@@ -54,7 +54,7 @@ def test_of_servers_that_start_at_once_on_a_stale_socket_one_serves(
     assert_alive(Client(stale), pool)
     serving[0].terminate()
     ended = [(each.communicate(timeout=60)[1], each.returncode) for each in started if each is not serving[0]]
-    refused = f"autotailor-serve: {stale}: another server listens there: stop it, or choose another --socket\n"
+    refused = f"autotailor-serve: {stale}: another server listens there: stop it, or choose another path\n"
     assert ended == [(refused, 1)] * (len(started) - 1)
     serving[0].communicate(timeout=60)
     assert serving[0].returncode == 0

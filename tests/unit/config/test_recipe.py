@@ -19,22 +19,37 @@ def composed(*overrides: str) -> dict[str, Any]:
 
 
 def test_the_default_recipe_changes_nothing() -> None:
-    found = composed()
+    found = composed("recipe=default")
     assert found["recipe"]["name"] == "default"
     assert with_recipe(found, ()) == found
     assert (found["finetune"]["epochs"], found["search"]["candidates"], found["sensitivity"]["images"]) == (24, 4, 0)
 
 
-def test_a_quick_recipe_trains_and_evaluates_less_and_a_named_key_wins() -> None:
-    usual, quick = composed(), composed("recipe=quick", "finetune.epochs=30", "sensitivity.images=0")
-    assert quick["model"]["pretrain"]["epochs"] == round(0.33 * usual["model"]["pretrain"]["epochs"])
-    assert quick["polish"]["joint"]["epochs"] == round(0.33 * usual["polish"]["joint"]["epochs"])
-    assert quick["polish"]["rounds"] == [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 6}]
-    assert (quick["search"]["candidates"], quick["sensitivity"]["evaluations"]) == (2, 10)
-    assert (quick["finetune"]["epochs"], quick["sensitivity"]["images"]) == (30, 0)
-    assert composed("recipe=quick")["sensitivity"]["images"] == 500
-    assert composed("recipe=thorough")["finetune"]["epochs"] == 48
-    config.check(quick)
+def test_a_demonstration_trains_and_evaluates_less_and_a_named_key_wins() -> None:
+    usual, short = composed("recipe=default"), composed("finetune.epochs=30", "sensitivity.images=0")
+    assert short["recipe"]["name"] == "demonstration"
+    assert short["model"]["pretrain"] == usual["model"]["pretrain"]
+    assert short["polish"]["joint"]["epochs"] == usual["polish"]["joint"]["epochs"] // 4
+    assert short["polish"]["rounds"] == [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 5}]
+    assert (short["search"]["candidates"], short["sensitivity"]["evaluations"]) == (2, 10)
+    assert (short["finetune"]["epochs"], short["sensitivity"]["images"]) == (30, 0)
+    assert composed()["sensitivity"]["images"] == 500
+    assert [composed(f"recipe={name}")["finetune"]["epochs"] for name in ("quick", "thorough")] == [8, 48]
+    config.check(short)
+
+
+def test_a_demonstration_measures_less() -> None:
+    names = ("default", "demonstration")
+    usual, short = (config.compose(CONF, "resnet_digits", "host", [f"recipe={name}"]) for name in names)
+    assert short["device"]["min_minutes"] == usual["device"]["min_minutes"] / 2
+    assert (short["validate"]["subnets"], usual["validate"]["subnets"]) == (10, 20)
+    for rule in ("validate", "confirm", "measure"):
+        assert 1 <= short[rule]["rounds"] < usual[rule]["rounds"]
+
+
+def test_the_original_network_is_trained_as_its_file_says() -> None:
+    found = [composed(f"recipe={name}")["model"]["pretrain"]["epochs"] for name in ("default", "quick", "thorough")]
+    assert found == [10, 10, 10]
 
 
 def test_what_is_left_out_stays_left_out() -> None:

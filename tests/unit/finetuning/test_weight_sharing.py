@@ -354,6 +354,7 @@ class TestAccelerator:
             with pytest.raises(RuntimeError, match="same device"):
                 step(left)
 
+    @pytest.mark.cuda
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA GPU")
     def test_a_step_on_a_gpu_is_that_of_the_processor(
         self, any_net: autotailor.SuperNet, finetune_config: FinetuneConfig
@@ -372,6 +373,7 @@ class TestAccelerator:
                 scale = float(ours.grad.abs().max())
                 torch.testing.assert_close(theirs.grad.cpu(), ours.grad, rtol=1e-3, atol=1e-3 * scale)
 
+    @pytest.mark.cuda
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA GPU")
     @pytest.mark.parametrize("precision", ["fp32", "auto", "fp16"])
     def test_an_interrupted_run_on_a_gpu_ends_in_the_same_bits_on_the_processor(

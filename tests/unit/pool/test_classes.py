@@ -6,7 +6,7 @@ import pytest
 
 from autotailor.ir.feature import OperatorFeature, freeze_attributes
 from autotailor.pool.classes import Rates, moved, scaled
-from autotailor.runtime import PoolError
+from autotailor.serving import PoolError
 
 
 def conv(inputs: int, outputs: int, side: int, group: int = 1) -> OperatorFeature:

@@ -11,7 +11,7 @@ import pytest
 from autotailor.config import compose, conf_folder
 from autotailor.finetuning import FinetuneConfig
 from autotailor.pool.config import PoolConfig
-from autotailor.runtime import PoolError
+from autotailor.serving import PoolError
 
 
 def test_the_default_is_that_of_the_class() -> None:

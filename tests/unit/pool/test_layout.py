@@ -7,7 +7,7 @@ import numpy as np
 from autotailor.pool.layout import lay_out
 from autotailor.pool.plan import Cut, Planned, StorageTag, Vector
 from autotailor.pool.shared import Shared
-from autotailor.runtime.files import Norms, Slice, Tag
+from autotailor.serving.files import Norms, Slice, Tag
 
 
 def test_members_share_what_they_take_and_nothing_else_is_stored() -> None:

@@ -20,8 +20,8 @@ from autotailor.pool.classes import Rates
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember
 from autotailor.prediction import Measured
-from autotailor.runtime import PoolError
-from autotailor.runtime.files import open_pool
+from autotailor.serving import PoolError
+from autotailor.serving.files import open_pool
 
 CONFIG = PoolConfig(members=4, slowdown=3.0)
 

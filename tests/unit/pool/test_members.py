@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotailor.pool.members import SLOWDOWNS, choose_members
-from autotailor.runtime import PoolError
+from autotailor.serving import PoolError
 
 
 def loss(latency: np.ndarray, accuracy: np.ndarray, rows: tuple[int, ...], slowdown: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotailor.pool.recording import record_pieces
-from autotailor.runtime import PoolError
+from autotailor.serving import PoolError
 
 PARAM = """7767517
 4 4

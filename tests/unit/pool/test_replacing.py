@@ -14,7 +14,7 @@ import pytest
 
 from autotailor.pool import replacing
 from autotailor.pool.replacing import exchange, held, replaced, restore
-from autotailor.runtime import PoolError
+from autotailor.serving import PoolError
 
 SWAPS = [True, pytest.param(False, id="without an exchange of folders")]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotailor.pool.shared import Shared
-from autotailor.runtime import PoolError
+from autotailor.serving import PoolError
 
 
 def test_what_is_equal_is_stored_once_and_all_is_aligned(tmp_path: Path) -> None:

@@ -21,10 +21,11 @@ from autotailor.ir.space.subnet import stack
 from autotailor.pool import making
 from autotailor.pool.classes import Rates
 from autotailor.pool.config import PoolConfig
-from autotailor.pool.under_load import Load, extend, find_members
+from autotailor.pool.under_load import MARGIN, Load, extend, find_members
 from autotailor.prediction import Measured
-from autotailor.runtime import PoolError
-from autotailor.runtime.files import open_pool
+from autotailor.serving import PoolError, Replay
+from autotailor.serving.files import open_pool
+from replays import member_of
 
 SEARCH = search.SearchConfig(population=20, generations=4)
 STATUS = {
@@ -39,6 +40,12 @@ STATUS = {
         "waiting": 0.25,
     },
 }
+
+
+def test_the_margin_is_the_one_with_which_servers_go_up() -> None:
+    members = [member_of(70.0 + number, (1.0 + number, 0.0, 0.0)) for number in range(2)]
+    for deadline, member in ((1.99 * (1 + MARGIN), 0), (2.01 * (1 + MARGIN), 1)):
+        assert Replay(members, deadline_ms=deadline).choose(0).member == member
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from autotailor.pool import plan
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.verification import run_member
 from autotailor.pool.writing import Facts, Origin, write_pool
-from autotailor.runtime import PoolError
-from autotailor.runtime.files import open_pool
+from autotailor.serving import PoolError
+from autotailor.serving.files import open_pool
 from pool_members import export, facts, some_subnets, supernet
 
 ORIGIN = Origin("tiny", "host", 1, {"use_fp16_storage": False})

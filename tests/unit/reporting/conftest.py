@@ -179,6 +179,41 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
     )
     timings = save("timings", {"stage": stages, "seconds": [95.2, 4.1, 181.6, 0.4, 62.3, 21.9, 48.5, 2.4, 31.8]})
 
+    ids, budgets = [f"{i:012x}" for i in (0, 20, 21, 40)], ["budget_01", "budget_02", "budget_02", "budget_03"]
+    measured_accuracy = {
+        "accuracy_predicted": [84.9, 91.7, 91.0, 93.1],
+        "accuracy_validation": [84.0, 90.5, 91.5, 93.0],
+        "standard_error": 0.6,
+        "accuracy_posterior": [84.2, 90.7, 91.2, 93.1],
+        "posterior_standard_error": 0.4,
+        "chosen": [True, False, True, True],
+    }
+    named = {"budget": budgets, "subnet": ids, "budget_ms": [0.38, 1.0, 1.0, 1.5], "budget_share": np.nan}
+    costs = {"latency_ms_predicted": [0.38, 0.92, 0.94, 1.51], "upper_ms": [0.4, 0.99, 0.98, 1.6]}
+    candidates = save("candidates", {**named, **costs, **measured_accuracy})
+    session = {
+        "latency_ms_measured": [0.39, 0.93, 0.95, 1.48],
+        "latency_ms_standard_error": 0.01,
+        "share_measured": [0.19, 0.45, 0.46, 0.71],
+        "share_standard_error": 0.01,
+        "probability": [0.3, 0.98, 0.97, 0.99],
+        "met": [False, True, True, True],
+    }
+    confirmed = save("confirmed", {**named, **costs, **measured_accuracy, **session})
+    polish = save(
+        "polish",
+        {
+            "round": [1, 1, 1, 2],
+            "subnet": [ids[0], ids[1], ids[2], ids[1]],
+            "budgets": ["budget_01", "budget_02 budget_03", "budget_02", "budget_02"],
+            "epochs": [4, 4, 4, 8],
+            "images": [1000, 1000, 1000, 3000],
+            "accuracy_before": [84.2, 90.7, 91.2, 91.6],
+            "accuracy_validation": [85.9, 91.6, 91.3, 92.0],
+            "standard_error": 0.5,
+        },
+    )
+
     def document(name: str, content: dict[str, object]) -> Path:
         path = directory / f"{name}.json"
         path.write_text(json.dumps(content))
@@ -219,13 +254,20 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             },
         ),
         timings=timings,
+        candidates=candidates,
+        confirmed=confirmed,
+        polish=polish,
         chosen=document(
             "polish",
             {
                 "subnets": {
                     name: {"resolution": 32, "stage1.depth": number, "stage1.width": 1 / (1 + number)}
                     for number, name in enumerate(NAMES[1:])
-                }
+                },
+                "accuracy_validation": {
+                    name: {"inherited": 90.0 - number, "polished": 92.0 if number in (1, 2) else None}
+                    for number, name in enumerate(NAMES[1:])
+                },
             },
         ),
         configuration=document(
@@ -251,12 +293,14 @@ def inputs_fixture(tmp_path: Path) -> ReportInputs:
 @pytest.fixture(name="counted_inputs")
 def counted_inputs_fixture(inputs: ReportInputs) -> ReportInputs:
     """All artifacts of a run without a device, whose budgets limit MACs."""
-    for path in (inputs.pareto, inputs.summary, inputs.compare):
+    for path in (inputs.pareto, inputs.summary, inputs.compare, inputs.candidates):
         assert path is not None
         table = pd.read_csv(path)
         if path == inputs.compare:
             table["macs_m"] = 10 * table["latency_ms_measured"]
-        on_device = [name for name in table if name.startswith(("latency_ms", "memory_mb", "energy_mj", "budget_"))]
+        on_device = [
+            name for name in table if name.startswith(("latency_ms", "memory_mb", "energy_mj", "budget_", "upper_"))
+        ]
         table.drop(columns=on_device).to_csv(path, index=False)
     for path, changed in (
         (inputs.configuration, {"device": {"name": "macs", "cost": "macs"}}),
@@ -264,7 +308,7 @@ def counted_inputs_fixture(inputs: ReportInputs) -> ReportInputs:
     ):
         assert path is not None
         path.write_text(json.dumps(json.loads(path.read_text()) | changed))
-    absent = dict.fromkeys(("validation", "operators", "lut", "contributors"))
+    absent = dict.fromkeys(("validation", "operators", "lut", "contributors", "confirmed"))
     return dataclasses.replace(inputs, device="macs", **absent)
 
 

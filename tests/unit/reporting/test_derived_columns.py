@@ -139,3 +139,11 @@ def test_lut(inputs: ReportInputs, tmp_path: Path) -> None:
 
 def test_absent_tables_give_nan(inputs: ReportInputs) -> None:
     assert math.isnan(compute("latency_tau", dataclasses.replace(inputs, validation=None)))
+
+
+def test_the_race_and_what_came_before(inputs: ReportInputs) -> None:
+    assert compute("budget_candidates", inputs, "budget_02") == 2
+    assert compute("budget_confirmed", inputs, "budget_01") == 0
+    assert compute("budget_confirmed", inputs, "budget_02") == 2
+    assert compute("round_entrants", inputs, "1|budget_02") == 2
+    assert compute("round_entrants", inputs, "2|budget_03") == 0

@@ -149,7 +149,7 @@ def test_every_number_is_in_an_artifact(built: ReportInputs, text: str) -> None:
 def test_every_source_is_shown(built: ReportInputs, text: str) -> None:
     sources = {name for mark in Page(text).marks for name in mark.data.get("source", "").split()}
     paths = [value for value in dataclasses.asdict(built).values() if isinstance(value, Path)]
-    assert sources == {path.name for path in paths if path != built.chosen}, "the script shows assignments"
+    assert sources == {path.name for path in paths}
 
 
 def test_it_opens_by_itself(text: str) -> None:

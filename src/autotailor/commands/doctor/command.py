@@ -1,9 +1,12 @@
-"""``python -m autotailor doctor --device NAME``: one line for each check, a remedy for each failure."""
+"""``python -m autotailor doctor --device NAME``: one line for each check, a remedy for each failure.
+
+``--accelerator`` examines what trains networks, and not a device that they are tailored for.
+"""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_path
@@ -19,9 +22,22 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "doctor",
         help="check a device before measuring on it",
-        description="Checks whether a device can be reached and measured on, in seconds. Exit code 1 after a failure.",
+        description="Checks whether a device can be reached and measured on, in seconds; or, in about eight minutes, "
+        "whether networks can be trained and evaluated on this machine's accelerator. Exit code 1 after a failure.",
     )
-    parser.add_argument("--device", required=True, metavar="NAME", help="a file of conf/device")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--device", metavar="NAME", help="a file of conf/device")
+    which.add_argument(
+        "--accelerator",
+        nargs="?",
+        const="auto",
+        metavar="NAME",
+        help="what trains networks on this machine: auto (the default), cuda, cuda:1, mps or cpu",
+    )
+    parser.add_argument("--tiny", action="store_true", help="of --accelerator: a small network, in seconds")
+    parser.add_argument(
+        "--output", type=given_path, default=Path("accelerator.json"), metavar="FILE", help="JSON of --accelerator"
+    )
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as in a run: device.cores=[0]")
     parser.add_argument("--conf", type=given_path, metavar="FOLDER", help="the configuration (conf)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -36,6 +52,11 @@ def run(options: argparse.Namespace) -> None:
         ConfigError: the device is unknown, or an override is invalid.
         DoctorError: a check failed.
     """
+    if options.accelerator:
+        from autotailor.commands.doctor.accelerator.command import check
+
+        check(options.accelerator, options.output, tiny=options.tiny)
+        return
     from autotailor import config
     from autotailor.commands.doctor.examination import examine
     from autotailor.commands.doctor.finding import Verdict

@@ -13,8 +13,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "runtime",
         help="run a pool: serve it, ask the server, see it under load",
         description="A pool holds SubNets that share one file of weights (rule pool). While it runs, the most accurate "
-        "member that meets the deadline now is active. These commands run a pool with ncnn's Python wheel on this "
-        "machine, or on a device with autotailor-serve, which is the same in C++ (serve --device).",
+        "member that meets the deadline now is active. A pool runs on this machine, or on a device (serve "
+        "--device), by a program and a library in C++, which are built once.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in (serve, ask, search, demo):

@@ -1,4 +1,4 @@
-"""``autotailor runtime status``, ``infer``, ``reload`` and ``stop``: ask a server, in Python or in C++."""
+"""``autotailor runtime status``, ``infer``, ``reload`` and ``stop``: ask a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from autotailor.runtime import Client, Reply
+    from autotailor.serving import Client, Reply
 
 
 class PictureError(AutoTailorError):
@@ -65,7 +65,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_status(options: argparse.Namespace) -> None:
     """Prints what a server runs; raises PoolError where none answers."""
-    from autotailor.runtime import Client
+    from autotailor.serving import Client
 
     with Client(address_of(options)) as client:
         if options.metrics:
@@ -78,7 +78,7 @@ def run_status(options: argparse.Namespace) -> None:
 
 def run_infer(options: argparse.Namespace) -> None:
     """Prints what a server answers; raises PoolError where none does, and PictureError for a file without picture."""
-    from autotailor.runtime import Client, Flag, PoolError
+    from autotailor.serving import Client, Flag, PoolError
 
     pictures = [read_picture(path) for path in options.pictures]
     found: list[dict[str, Any]] = []
@@ -135,7 +135,7 @@ def _answer(
 
 def run_reload(options: argparse.Namespace) -> None:
     """Lets a server open its pool anew; raises PoolError where none answers, or where the new pool cannot be used."""
-    from autotailor.runtime import Client
+    from autotailor.serving import Client
 
     with Client(address_of(options)) as client:
         status = client.reload()
@@ -144,7 +144,7 @@ def run_reload(options: argparse.Namespace) -> None:
 
 def run_stop(options: argparse.Namespace) -> None:
     """Stops a server; raises PoolError where none answers, or where it listens on TCP."""
-    from autotailor.runtime import Client
+    from autotailor.serving import Client
 
     with Client(address_of(options)) as client:
         client.stop()

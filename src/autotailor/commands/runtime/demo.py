@@ -54,29 +54,26 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.artifacts import atomic
     from autotailor.commands.runtime.live import Live
     from autotailor.commands.runtime.page import write_page
-    from autotailor.runtime import Service
-    from autotailor.runtime.demo.burden import Burdens, pinned_to_one_core
-    from autotailor.runtime.demo.drive import ROOM, drive, phases, pictures_for, unloaded_ms
-    from autotailor.runtime.demo.trace import write_csv
+    from autotailor.serving import Service
+    from autotailor.serving.demo.burden import Burdens, pinned_to_one_core
+    from autotailor.serving.demo.drive import ROOM, drive, phases, pictures_for, unloaded_ms
+    from autotailor.serving.demo.trace import write_csv
 
     plan = phases(options.seconds, burdens_of(options.burdens))
     check_rate(options.rate)
     make_folder(options.output)
-    samples = []
-    with (
-        pinned_to_one_core() as core,
-        Service.of(pool_folder(options.pool), options.deadline_ms) as service,
-        Burdens(options.seconds + 60, options.kind) as burdens,
-    ):
-        pictures = pictures_for(service)
-        if options.deadline_ms is None:
-            service.set({"deadline_ms": ROOM * unloaded_ms(service, pictures[0])})
-        service.restart()
-        with Live(service, plan) as live:
-            for sample in drive(service, burdens, plan, pictures, options.rate):
-                samples.append(sample)
-                live.show(sample)
-        status = service.status()
+    folder, samples = pool_folder(options.pool), []
+    with pinned_to_one_core() as core, Burdens(options.seconds + 60, options.kind) as burdens:
+        deadline_ms = options.deadline_ms
+        if deadline_ms is None:
+            with Service.of(folder) as service:
+                deadline_ms = ROOM * unloaded_ms(service, pictures_for(service)[0])
+        with Service.of(folder, deadline_ms) as service:
+            with Live(service, plan) as live:
+                for sample in drive(service, burdens, plan, pictures_for(service), options.rate):
+                    samples.append(sample)
+                    live.show(sample)
+            status = service.status()
     with atomic(options.output / TRACE) as temporary:
         write_csv(samples, temporary)
     write_page(samples, status, core, options.output / PAGE)
@@ -85,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
 
 def check_rate(rate: float) -> None:
     """Raises PoolError unless a number of inferences a second is finite and not negative."""
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     if not 0 <= rate < float("inf"):
         raise PoolError(f"--rate {rate:g}: expected inferences a second, or 0 for no pause between them")
@@ -97,7 +94,7 @@ def make_folder(folder: Path) -> None:
     Raises:
         PoolError: the folder cannot be made.
     """
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,8 +108,8 @@ def burdens_of(text: str) -> tuple[int, ...]:
     Raises:
         PoolError: the text is no list of numbers from 0 to 16.
     """
-    from autotailor.runtime import PoolError
-    from autotailor.runtime.demo.burden import MOST
+    from autotailor.serving import PoolError
+    from autotailor.serving.demo.burden import MOST
 
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and int(word) <= MOST for word in words):

@@ -15,9 +15,9 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from autotailor.runtime.demo.drive import Phase
-from autotailor.runtime.demo.trace import Sample, summed
-from autotailor.runtime.serving.service import Service
+from autotailor.serving.demo.drive import Phase
+from autotailor.serving.demo.trace import Sample, summed
+from autotailor.serving.service import Service
 
 PAUSE_S = 0.25
 RECENT_S = 1.0
@@ -72,10 +72,10 @@ class Live:
         members = Table(box=None, padding=(0, 2, 0, 0))
         for heading in ("member", "accuracy", ""):
             members.add_column(heading)
-        names, counts = self._service.names, self._service.counters.inferences
-        for name, accuracy, count in zip(names, self._service.accuracies, counts, strict=True):
+        counts = self._service.status()["counters"]["by_member"]
+        for name, accuracy in zip(self._service.names, self._service.accuracies, strict=True):
             is_active = name == last.member
-            mark = "◀ active" if is_active else f"{count} inferences" if count else ""
+            mark = "◀ active" if is_active else f"{counts[name]} inferences" if counts[name] else ""
             members.add_row(name, f"{accuracy:.2f} %", mark, style="bold green" if is_active else "dim")
         lost = max(self._service.accuracies) - recent.accuracy
         return Group(

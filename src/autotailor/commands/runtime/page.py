@@ -14,7 +14,7 @@ from autotailor.artifacts import atomic
 from autotailor.reporting.charts.marks import Drawing, data
 from autotailor.reporting.page import chart
 from autotailor.reporting.page.palette import color, style_variables
-from autotailor.runtime.demo.trace import Sample, Stretch, by_load, stretches, summed
+from autotailor.serving.demo.trace import Sample, Stretch, by_load, stretches, summed
 
 STRETCHES = 160
 """Stretches into which the trace is divided for the charts."""

@@ -38,7 +38,7 @@ def pool_folder(given: Path) -> Path:
         PoolError: neither is a pool.
     """
     from autotailor.pool.replacing import restore
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     for folder in (given, given / FOLDER):
         restore(folder)

@@ -23,12 +23,11 @@ from autotailor.profiling.host.holding import held
 from autotailor.profiling.runtimes.runner.binary import server_binary
 from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline
-from autotailor.runtime.errors import PoolError, ServerLostError
-from autotailor.runtime.files import Index, check_successor, whole_pool
-from autotailor.runtime.serving import cores
-from autotailor.runtime.wire import Address, Client, Relay, Server
-from autotailor.runtime.wire.bodies import most_request_bytes
-from autotailor.runtime.wire.client import TIMEOUT_S
+from autotailor.serving.errors import PoolError, ServerLostError
+from autotailor.serving.files import Index, check_successor, whole_pool
+from autotailor.serving.wire import Address, Client, Relay
+from autotailor.serving.wire.bodies import most_request_bytes
+from autotailor.serving.wire.client import TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
@@ -113,19 +112,19 @@ class Remote:
         program = server_binary(self._device.name, self._transport.probe())
         largest = most_request_bytes(self._index.largest_input)
         deadline = Deadline(STARTING_S)
-        with Relay(self._connect, largest, self._renew) as relay, Server(relay, address) as server:
+        with Relay(address, self._connect, largest, self._renew) as relay:
 
             def on_line(line: str) -> None:
                 if found := LISTENING.fullmatch(line):
                     self._port = int(found[1])
-                    self._hand_on(relay, server)
+                    self._hand_on(relay)
                     deadline.renew(ENDING_S)
 
             print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
             own = ["--tcp", "0", "--lease-s", str(self._lease_s)]
             is_moved = self._device.cores != self._index.cores
             if is_moved:  # cores that are asked for must exist there
-                own += ["--cores", cores.text_of(self._device.cores)]
+                own += ["--cores", ",".join(map(str, self._device.cores)) or "any"]
             command = [self._transport.keep(program), self._push(), *own, *options]
             deadline.renew(STARTING_S)
             try:
@@ -160,18 +159,18 @@ class Remote:
         where = f"device {self._device.name}"
         return Client(where, connection=self._transport.dial(self._port))
 
-    def _hand_on(self, relay: Relay, server: Server) -> None:
+    def _hand_on(self, relay: Relay) -> None:
         """Hands requests on until the server on the device is gone; raises StoppedError where a client says stop."""
         try:
             deadline_ms = relay.status()["settings"]["deadline_ms"]
-            server.start()
+            relay.start()
             print(
                 f"serving {len(self._index.members)} members of {self._folder} on {self._device.name} at "
-                f"{server.address}; deadline {deadline_ms:.3g} ms",
+                f"{relay.address}; deadline {deadline_ms:.3g} ms",
                 flush=True,
             )
             was_away = False
-            while not server.stopped.wait(min(LOOK_S, self._lease_s / LOOKS)):
+            while not relay.stopped.wait(min(LOOK_S, self._lease_s / LOOKS)):
                 error = _silence(relay)
                 if isinstance(error, DeviceError) and not isinstance(error, TransientError):
                     return
@@ -180,7 +179,6 @@ class Remote:
                 was_away = error is not None
             raise StoppedError
         finally:  # from here on no client uses the transport
-            server.close()
             relay.close()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from autotailor.pool.under_load import Load
     from autotailor.prediction import Measured
     from autotailor.runs import Run
-    from autotailor.runtime import Client
+    from autotailor.serving import Client
 
 MORE = 4
 """Members that are added at most."""
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     logging.getLogger("autotailor").setLevel(logging.INFO)
     from autotailor.pool.replacing import held, restore
     from autotailor.pool.under_load import Known
-    from autotailor.runtime import Client, PoolError
+    from autotailor.serving import Client, PoolError
 
     if options.members < 1:
         raise PoolError(f"--members {options.members}: expected how many members may be added, 1 or more")
@@ -143,7 +143,7 @@ def open_for_search(folder: Path, *, is_trained: bool = False) -> Run:
 def check_training(opened: Run, pool: Path, training: Mapping[str, Any] | None) -> None:
     """Raises PoolError where the members of a pool have weights of another training than the run has now."""
     from autotailor.artifacts import read_json
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     if training is not None and training != read_json(opened.folder.file("pool_training.json")):
         raise PoolError(
@@ -183,7 +183,7 @@ def wait_for_want(client: Client) -> None:
 
 def check_server(client: Client, opened: Run) -> None:
     """Raises PoolError where a server serves the pool of another run."""
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     status = client.status()
     device = opened.device.name if opened.device else opened.folder.device

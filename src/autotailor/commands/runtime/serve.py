@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import signal
 from contextlib import suppress
-from pathlib import Path
 
 from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
-
-logger = logging.getLogger(__name__)
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +15,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "serve",
         help="serve a pool on a socket",
         description="Serves a pool until a client stops it, or until it is interrupted. Programs ask it through "
-        "autotailor.runtime.Client. With --device the pool is sent to a device and served there by autotailor-serve; "
+        "autotailor.serving.Client. With --device the pool is sent to a device and served there by autotailor-serve; "
         "clients of this computer ask it as they would without --device, and nothing is left running there.",
     )
     add_pool(parser)
@@ -64,14 +59,14 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serves.
+    """Serves the pool until SIGINT or SIGTERM, or until a client stops it.
 
     Raises:
         PoolError: the pool cannot be read, the address cannot be used, or an option is invalid.
         ConfigError: the device is unknown, or an override is invalid.
         DeviceError: the device cannot be used.
     """
-    from autotailor.runtime import PoolError
+    from autotailor.serving import PoolError
 
     if options.device and options.sensors is not None:
         raise PoolError("--sensors: the sensors of a device are its own; leave this option out")
@@ -86,56 +81,25 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _serve_here(options: argparse.Namespace) -> None:
-    """Serves with ncnn's Python wheel."""
-    from autotailor.runtime import PoolError, Service
-    from autotailor.runtime.serving.sensors import Sensors
-    from autotailor.runtime.wire import Address, Server
+    """Serves on this computer."""
+    from autotailor.commands.runtime import local
+    from autotailor.serving import PoolError
+    from autotailor.serving.wire import Address
 
-    folder = pool_folder(options.pool)
-    root = options.sensors or Path("/")
-    if not any((root / name).is_dir() for name in ("proc", "sys")):
-        raise PoolError(f"--sensors {root}: holds neither proc nor sys; name the folder that holds these folders")
-    every = _pin(folder, options.cores)
-    sensors = Sensors(root / "proc", root / "sys")
-    policy = {"quantile": options.quantile, "rate": options.rate}
-    with (
-        Service.of(folder, options.deadline_ms, sensors, every, **policy) as service,
-        Server(service, Address.parse(address_of(options))) as server,
-    ):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: server.stop())
-        deadline = service.chooser.settings.policy.deadline_ms
-        print(
-            f"serving {len(service.names)} members of {folder} at {server.address}; deadline {deadline:.3g} ms",
-            flush=True,
-        )
-        server.run()
-    print("stopped", flush=True)
+    words = _policy(options)
+    if (root := options.sensors) is not None:
+        if not any((root / name).is_dir() for name in ("proc", "sys")):
+            raise PoolError(f"--sensors {root}: holds neither proc nor sys; name the folder that holds these folders")
+        words += ["--sensors", str(root)]
+    if options.cores is not None:
+        words += ["--cores", options.cores]
+    local.serve(pool_folder(options.pool), Address.parse(address_of(options)), words)
 
 
-def _pin(folder: Path, asked: str | None) -> frozenset[int]:
-    """Lets this process run on the cores that are asked for, or on those of the pool's measurements.
-
-    Returns:
-        The cores that it had before.
-
-    Raises:
-        PoolError: a core that is asked for may not be used.
-    """
-    from autotailor.runtime.files import open_pool
-    from autotailor.runtime.serving import cores
-
-    before = cores.usable()
-    wanted = open_pool(folder, check=False).index.cores if asked is None else cores.parse(asked)
-    if asked is not None:
-        cores.check(wanted)
-    if not cores.use(wanted):
-        logger.warning(
-            "cores %s do not exist here or may not be used, so that inferences run on any core and may take other "
-            "times than measured: name others with --cores",
-            cores.text_of(wanted),
-        )
-    return before
+def _policy(options: argparse.Namespace) -> list[str]:
+    """What is asked of a pool, as options of ``autotailor-serve``."""
+    words = ["--quantile", str(options.quantile), "--rate", str(options.rate)]
+    return words if options.deadline_ms is None else [*words, "--deadline-ms", str(options.deadline_ms)]
 
 
 def _serve_there(options: argparse.Namespace) -> None:
@@ -144,15 +108,12 @@ def _serve_there(options: argparse.Namespace) -> None:
     from autotailor.commands.runtime import remote
     from autotailor.commands.runtime.interruption import Interruption
     from autotailor.profiling.device import DeviceConfig
-    from autotailor.runtime.wire import Address
+    from autotailor.serving.wire import Address
 
     name, *overrides = options.device
     section = config.compose(config.conf_folder(options.conf), None, name, overrides)["device"]
-    words = ["--quantile", str(options.quantile), "--rate", str(options.rate)]
-    if options.deadline_ms is not None:
-        words += ["--deadline-ms", str(options.deadline_ms)]
     device, address = DeviceConfig.from_section(section), Address.parse(address_of(options))
     with Interruption():
         with suppress(KeyboardInterrupt):
-            remote.serve(pool_folder(options.pool), device, address, words, options.lease_s)
+            remote.serve(pool_folder(options.pool), device, address, _policy(options), options.lease_s)
         print("stopped", flush=True)

@@ -25,6 +25,9 @@ BEST, ORIGINAL = "best", "original"
 TEACHERS = (BEST, LARGEST, ORIGINAL)
 """Who can teach beside networks that are named by their source: the largest SubNet, the original network, or the latter
 only where the former has forgotten."""
+ACCURACY, DIVERGENCE = "accuracy", "divergence"
+JUDGES = (ACCURACY, DIVERGENCE)
+"""What can say which weights of a SubNet are better (``standing``)."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ class PolishConfig(LoopConfig):
         rates: learning rates of a short range test (``rate``), whose result takes the place of ``lr``; empty: ``lr``.
         checks: how often in a round each SubNet is compared with its beginning, on ``CHECKED`` validation images at
             most; one that has become worse beyond chance stops, and keeps what it began with. 0 compares none.
+        judge: what says which weights are better on the validation set: ``accuracy``, or ``divergence`` from the
+            teacher's answers (``standing``), which a few hundred pictures tell more of.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {
@@ -124,6 +129,7 @@ class PolishConfig(LoopConfig):
     streams: float = 0.0
     rates: tuple[float, ...] = ()
     checks: int = 0
+    judge: str = ACCURACY
 
     def __post_init__(self) -> None:
         where = place(self)
@@ -139,6 +145,8 @@ class PolishConfig(LoopConfig):
                 f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}, timm:NAME and "
                 f"package.module:factory"
             )
+        if self.judge not in JUDGES:
+            raise TrainingError(f"{where}.judge: expected {' or '.join(JUDGES)}, not {self.judge!r}")
         flags = {"accept_chance": self.accept_chance, "compile": self.compile, "frozen": self.frozen}
         for name, flag in flags.items():
             if not isinstance(flag, bool):

@@ -7,8 +7,9 @@ on the validation set decides between rounds; the test set is not looked at.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from torch import nn
 
 from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import correctness
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.compilation import check_compiler
@@ -33,9 +33,10 @@ from autotailor.finetuning.errors import DivergenceError, TrainingError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.training import Purpose, train_jointly
 from autotailor.finetuning.polishing.beginning import Beginning
-from autotailor.finetuning.polishing.config import PolishConfig
+from autotailor.finetuning.polishing.config import DIVERGENCE, PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.rate import choose_rate
+from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.finetuning.polishing.teacher import choose_teacher
 from autotailor.finetuning.training.divergence import remedy_of_precision
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
@@ -47,7 +48,6 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.evaluations.chance import CLEAR
-from autotailor.statistics import accuracy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,10 @@ Weights = Mapping[str, npt.NDArray[Any]]
 CANDIDATES = Purpose("polish", "polish.joint", "candidates", "polish.joint")
 JOINT = "joint"
 """What the names of its metrics begin with."""
-COLUMNS = ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error")
+COLUMNS = (
+    "round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation", "standard_error",
+    "divergence_before", "divergence",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,9 @@ def polish(
     """Trains the best SubNets of each budget with weights of their own.
 
     A SubNet that meets several budgets is trained once. Its best weights count, those of an earlier round included, and
-    only if they are more accurate than the SuperNet's. Where no polished SubNet of a budget is more accurate than the
-    best one with the SuperNet's weights, the latter stays. The largest SubNet gets no weights of its own.
+    only if they are better than the SuperNet's: more accurate, or nearer to the teacher's answers (``config.judge``).
+    Where no polished SubNet of a budget is better than the best one with the SuperNet's weights, the latter stays. The
+    largest SubNet gets no weights of its own.
 
     Args:
         net: the trained SuperNet.
@@ -150,9 +154,9 @@ def _named(record: Record) -> Record:
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """The most accurate weights that a SubNet has had since the race began, and the images that led to them."""
+    """The best weights that a SubNet has had since the race began, and the images that led to them."""
 
-    accuracy: float
+    standing: Standing
     graph: Graph
     images: int
 
@@ -177,6 +181,8 @@ class _Race:
         self._device = resolve(config.accelerator)
         self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
         self._reached: dict[str, _Reached] = {}
+        self._begun: dict[str, Standing] = {}
+        self._divergences: dict[str, float] = {}
         self._first_epoch = FIRST_EPOCH
         self._rate: float | None = None
         self.rows: list[tuple[Any, ...]] = []
@@ -199,6 +205,8 @@ class _Race:
         heats, entrants = self._heats(number)
         if not entrants:
             return
+        if self._is_taught and (fresh := [subnet for subnet in entrants if subnet.id not in self._begun]):
+            self._begin(fresh)
         stream = augmented(self._data, self._config.augmentation, self._config.seed)
         parts, each = self._config.rounds[number].parts(len(stream), self._config.checks, self._config.batch_size)
         config, part = self._config.of_round(number, parts), LaterEpochs(stream, self._first_epoch, each)
@@ -223,27 +231,28 @@ class _Race:
         measured = self._evaluate(modules, entrants)
         for subnet in entrants:
             budgets = " ".join(name for name, heat in heats.items() if subnet in heat)
-            found, error = measured[subnet.id]
-            row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], found, error)
-            self.rows.append((title, *row))
-        self._accuracies = {id_: found for id_, (found, _) in measured.items()}
+            found, before = measured[subnet.id], self._divergences.get(subnet.id, math.nan)
+            row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], found.accuracy, found.error)
+            self.rows.append((title, *row, before, found.divergence))
+        self._accuracies = {id_: found.accuracy for id_, found in measured.items()}
+        self._divergences = {id_: found.divergence for id_, found in measured.items()}
         self._graphs = {
             subnet.id: module.graph.with_weights(module.arrays())
             for subnet, module in zip(entrants, modules, strict=True)
         }
-        for id_, (found, error) in measured.items():
-            self._keep(id_, found, error)
+        for id_, found in measured.items():
+            self._keep(id_, found)
 
-    def _keep(self, id_: str, found: float, error: float) -> None:
-        """Keeps the weights that a SubNet has now, unless those of an earlier round were more accurate."""
+    def _keep(self, id_: str, found: Standing) -> None:
+        """Keeps the weights that a SubNet has now, unless those of an earlier round were better."""
         before = self._reached.get(id_)
-        if before is None or found >= before.accuracy:
+        if before is None or found.merit >= before.standing.merit:
             self._reached[id_] = _Reached(found, self._graphs[id_], self._images)
-        elif before.accuracy - found > CLEAR * error:
+        elif before.standing.accuracy - found.accuracy > CLEAR * found.error:
             logger.warning(
                 "polish: the last round took SubNet %s from %.1f to %.1f %%; the weights of before stay; lower "
                 "polish.lr, or the epochs of this round",
-                *(id_, before.accuracy, found),
+                *(id_, before.standing.accuracy, found.accuracy),
             )
 
     def result(self) -> dict[str, Polished]:
@@ -254,12 +263,37 @@ class _Race:
         contest = self._contests[name]
         kept = max(contest, key=lambda subnet: self._expected[subnet.id])
         reached = {subnet: self._reached[subnet.id] for subnet in contest if subnet.id in self._reached}
-        able = [subnet for subnet, each in reached.items() if each.accuracy > self._inherited[subnet.id]]
-        best = max(able, key=lambda subnet: reached[subnet].accuracy, default=None)
-        if best is None or reached[best].accuracy <= self._expected[kept.id]:
+        able = [subnet for subnet, each in reached.items() if each.standing.gains_on(self._inheriting(subnet))]
+        best = max(able, key=lambda subnet: reached[subnet].standing.merit, default=None)
+        if best is None or ((best != kept or not self._is_taught) and not self._beats(reached[best].standing, kept)):
             return Polished(kept, self._inherited[kept.id])
         own = reached[best]
-        return Polished(best, self._inherited[best.id], own.accuracy, own.graph.weights, own.images)
+        return Polished(best, self._inherited[best.id], own.standing.accuracy, own.graph.weights, own.images)
+
+    @property
+    def _is_taught(self) -> bool:
+        """Whether weights are judged by how near their answers are to the teacher's."""
+        return self._config.judge == DIVERGENCE
+
+    def _beats(self, found: Standing, kept: SubNet) -> bool:
+        """Whether trained weights are better than a SubNet that inherits, as far as luck does not say so."""
+        if not self._is_taught:
+            return found.accuracy > self._expected[kept.id]
+        return found.merit > self._inheriting(kept).merit
+
+    def _inheriting(self, subnet: SubNet) -> Standing:
+        """A SubNet with the weights that it inherits."""
+        if not self._is_taught:
+            return Standing(self._inherited[subnet.id], 0.0)
+        if subnet.id not in self._begun:
+            self._begin([subnet])
+        return self._begun[subnet.id]
+
+    def _begin(self, subnets: Sequence[SubNet]) -> None:
+        """Judges SubNets with the weights that they inherit."""
+        found = self._judge(self._modules(self._sliced(self._net, subnets)), subnets)
+        self._begun |= found
+        self._divergences |= {id_: each.divergence for id_, each in found.items()}
 
     def _best(self, name: str, count: int) -> list[SubNet]:
         """The most accurate SubNets of a budget among those of the last round, the first of equals first."""
@@ -334,30 +368,44 @@ class _Race:
         """The graphs that training begins with: those of the last round, or sliced ones with calibrated statistics."""
         if self._graphs:
             return [self._graphs[subnet.id] for subnet in entrants]
-        module, calibrator = self._start.module().eval(), Calibrator(self._data, self._config.calibration)
+        return self._sliced(self._start, entrants)
+
+    def _sliced(self, net: SuperNet, subnets: Sequence[SubNet]) -> list[Graph]:
+        """SubNets with the weights that they inherit from a SuperNet, and calibrated statistics."""
+        module, calibrator = net.module().eval(), Calibrator(self._data, self._config.calibration)
         module.to(self._device)
         with deterministic(self._config.threads, self._device):
-            return [self._start.slice(subnet, calibrator.statistics(module, subnet)) for subnet in entrants]
+            return [net.slice(subnet, calibrator.statistics(module, subnet)) for subnet in subnets]
 
-    def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, tuple[float, float]]:
-        """Accuracy on the validation set by id: percent, and its clustered standard error.
+    def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, Standing]:
+        """What trained SubNets are now, by id; and a line for each."""
+        found = self._judge(modules, entrants)
+        for id_, now in found.items():
+            logger.info("polish: SubNet %s %.1f %%, before %.1f %%", id_, now.accuracy, self._accuracies[id_])
+            if self._is_taught:
+                told = (now.divergence, self._divergences[id_])
+                logger.info("polish: its answers are %.3f nats from the teacher's, before %.3f", *told)
+        return found
+
+    def _judge(self, modules: Sequence[GraphModule], subnets: Sequence[SubNet]) -> dict[str, Standing]:
+        """Where networks stand on the validation set, by id.
 
         Each of the processes that train together evaluates SubNets of its own.
         """
-        images, group = self._data.validation, join(self._config)
+        group, jury = join(self._config), self._jury
 
-        def one(number: int) -> tuple[float, float]:
-            return accuracy(correctness(modules[number], images, resolution_of(entrants[number])), images.groups)
+        def one(number: int) -> Standing:
+            return jury.standing(modules[number], resolution_of(subnets[number]))
 
-        workers, device, own = self._config.workers, self._device, range(group.rank, len(entrants), group.size)
-        found = torch.zeros(len(entrants), 2, dtype=torch.float64)
+        workers, device, own = self._config.workers, self._device, range(group.rank, len(subnets), group.size)
+        found = torch.zeros(len(subnets), len(fields(Standing)), dtype=torch.float64)
         with deterministic(self._config.threads, device), executor(workers, device) as pool:
-            for number, values in zip(own, pool.map(one, own), strict=True):
-                found[number] = torch.tensor(values, dtype=torch.float64)
-        measured = {
-            subnet.id: (value, error)
-            for subnet, (value, error) in zip(entrants, group.gather(found).sum(0).tolist(), strict=True)
-        }
-        for id_, (value, _) in measured.items():
-            logger.info("polish: SubNet %s %.1f %%, before %.1f %%", id_, value, self._accuracies[id_])
-        return measured
+            for number, each in zip(own, pool.map(one, own), strict=True):
+                found[number] = torch.tensor(astuple(each), dtype=torch.float64)
+        rows = group.gather(found).sum(0).tolist()
+        return {subnet.id: Standing(*row) for subnet, row in zip(subnets, rows, strict=True)}
+
+    @cached_property
+    def _jury(self) -> Jury:
+        teacher = self._teacher if self._is_taught else None
+        return Jury(self._data.validation, teacher, self._net.head.independent)

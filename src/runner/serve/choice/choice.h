@@ -1,5 +1,14 @@
-// The choice: the most accurate member that meets its deadline now. The twin of autotailor/runtime/controller.py, which
-// says why; both are tested to choose the same.
+// The choice: the most accurate member that meets its deadline now. A member fits where three things hold under the load:
+//
+//     P(latency <= deadline) >= q,    rate * latency <= 1,    rate * CPU time <= quota.
+//
+// The second keeps a queue of requests from growing, the third holds under a quota of CPU time (cgroup). CPU time is that of one of
+// the threads that compute an inference, and so is the quota: each thread has an equal part of the process'.
+//
+// Where the active member no longer fits, the best one that fits follows at once. A better one follows only where it fits with a
+// margin, and when the last switch is a while ago (dwell), so that noise does not switch to and fro. Where nothing fits, the member
+// with the least latency runs. Without a battery the best member is the most accurate one; with one it has the largest
+// mu Norm(accuracy) - (1 - mu) Norm(energy), mu being the battery's level (CrowdHMTware, equation 3, maximised).
 #pragma once
 
 #include <algorithm>

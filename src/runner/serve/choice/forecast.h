@@ -1,5 +1,5 @@
-// The forecast of the load: autoregressive, and used only while it beats 'as now'. The twin of
-// autotailor/runtime/forecast.py.
+// The forecast of the load: autoregressive of order 2 (AdaScale, section IV-A), and used only while it beats 'as now' on what has
+// just happened: before each value arrives, both say what it will be, and their squared errors are compared.
 #pragma once
 
 #include <algorithm>

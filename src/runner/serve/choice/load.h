@@ -1,5 +1,13 @@
-// The load model: how much slower each class of operators runs now. The twin of autotailor/runtime/load.py, which has
-// the derivation: recursive least squares with exponential forgetting.
+// The load model: how much slower each class of operators runs now, learnt from the inferences themselves.
+//
+// An inference of a member with latencies s_k without load (in operators of class k) takes the CPU time c. With s = sum_k s_k, the
+// shares f_k = s_k / s and y = c / s, recursive least squares with the factor L of forgetting find the slowdowns theta that minimise
+//
+//     sum_i L^(n-i) (y_i - f_i theta)^2 + sum_i (1 - L) L^(n-i) R |theta - rho_i 1|^2 + L^n R |theta - 1|^2
+//
+// after n inferences. R weighs the assumption that all classes are slowed down alike, and rho_i is the mean of y so far, with the same
+// forgetting: what the inferences say nothing of follows the common ratio, AdaptiveNet's r (section 5.3). R is small, because CPU
+// times vary by a few percent, and classes differ by tens of percent. No class is assumed to run more than five times as fast.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The monitor: what the wall and CPU times of the inferences so far say of the next one. The twin of
-// autotailor/runtime/monitor.py.
+// The monitor: what the wall and CPU times of the inferences so far say of the next one. CPU time is that of the load model, and
+// a quantile of measured over predicted CPU time says how far it varies. Waiting for the processor is added. A residual that is a
+// surprise teaches the load model nothing; two in a row to the same side are a step of the load, and what came before no longer counts.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The pace of the monitor: how often it may learn, so that its own time stays a small share. The twin of
-// autotailor/runtime/serving/pace.py.
+// The pace of the monitor: how often it may learn, so that its own time stays a small share. It learns from each inference as long
+// as its allowance lasts, and from one that surprises on credit. The allowance grows with time by `growth`, so that what is spent in a
+// window is at most `share` of it, savings and debt included, but for the last step.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The members of a pool as the choice among them knows them; the twin of autotailor/runtime/table.py.
+// The members of a pool as the choice among them knows them.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,20 @@
-// Waiting for the processor: how long an inference of so much CPU time is interrupted, found from those that ran. The twin
-// of autotailor/runtime/waits.py, which says why; both are tested to find the same.
+// Waiting for the processor: how long an inference of so much CPU time is interrupted, found from those that ran.
+//
+// A scheduler lets a thread run for a slice, and then others run. An inference that is much shorter than a slice is seldom
+// interrupted, but then for as long as a long one is; a long one is interrupted in proportion. So waiting is no share of CPU time.
+// Here the last inferences are laid one behind the other on an axis of CPU time, each interruption at its place. What an inference of
+// CPU time c waits lies within a window of length c, and windows at all places give its distribution. The axis is closed to a ring,
+// so that windows longer than what is remembered exist as well; an inference's waiting is divided among its slices.
+//
+// What lies before a place is forgotten where interruptions have become rarer behind it, beyond chance: with n interruptions in the
+// CPU time C before the place and m in D behind it, where the logarithm of the likelihood ratio of two Poisson processes to one,
+//
+//     n ln(n / C) + m ln(m / D) - (n + m) ln((n + m) / (C + D)),
+//
+// exceeds `calm`. Interruptions that become more frequent are not treated so: what was calm is worth remembering while a burst lasts.
+// But a long inference has so many turns on the processor that its waiting measures the load. Where two of them, one behind the other
+// but for short ones, both waited longer than any remembered window of their lengths, or both shorter, the load has made a step: what
+// came before the first of the two is forgotten, where it was not all calm.
 #pragma once
 
 #include <algorithm>

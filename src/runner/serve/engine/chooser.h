@@ -1,5 +1,5 @@
 // Monitor, load model, forecast and choice of one pool, fed with the inferences as they come. Members are known by their
-// number in the pool. The twin of autotailor/runtime/serving/chooser.py.
+// number in the pool.
 #pragma once
 
 #include <limits>
@@ -17,6 +17,7 @@ struct Settings {
     double battery = NAN;          // level from 0 to 1; NaN takes the machine's where it can be read
     std::string pin;               // the member that runs whatever the load; empty: the best that fits
     double keep_s = 10.0;          // for which the member that ran before a switch stays materialised
+    double long_s = 60.0;          // without a member that fits, after which the status asks for a search
     size_t most_memory_bytes = 0;  // of the materialised members together; 0: without a limit
 };
 
@@ -32,9 +33,10 @@ public:
     static constexpr double look_ms = 1000.0;  // between two looks at battery and quota
     static constexpr double quota_ms = 100.0;  // between two looks at a quota, where there is one
 
-    struct Choice { size_t member; Event event; };
+    struct Choice { size_t member; Event event; double latency_ms; };
 
-    PoolChooser(const Pool& pool, const Sensors& sensors) : pool_(pool), sensors_(sensors), chooser_(entries(pool)) {}
+    PoolChooser(const Pool& pool, const Sensors& sensors, const Clock& clock = Clock::machine())
+        : pool_(pool), sensors_(sensors), clock_(clock), chooser_(entries(pool)) {}
 
     const Settings& settings() const { return settings_; }
     const Monitor& monitor() const { return monitor_; }
@@ -64,20 +66,20 @@ public:
     // Takes an inference into account; returns whether the monitor has learnt from it, so that another choice may be better.
     bool learn(size_t number, double wall, double cpu) {
         const double* split_ms = pool_.members[number].split_ms;
-        const double begin = wall_ms(), expected = monitor_.cpu_ms(split_ms, 1);
+        const double begin = clock_.ms(), expected = monitor_.cpu_ms(split_ms, 1);
         if (!pace_.allows(begin, std::fabs(std::log(wall / expected)) > Monitor::surprise)) {
             monitor_.note(cpu / expected, wall, cpu);
             return false;
         }
         monitor_.observe(split_ms, wall, cpu);
-        pace_.spend(wall_ms() - begin);
+        pace_.spend(clock_.spent_ms(begin));
         return true;
     }
 
     // The member that is to run next, where another one runs or is being prepared.
     Choice choose(size_t target, double deadline_ms) {
-        if (!settings_.pin.empty()) return {pool_.row(settings_.pin), Event::pinned};
-        const double begin = wall_ms();
+        if (!settings_.pin.empty()) return {pool_.row(settings_.pin), Event::pinned, NAN};
+        const double begin = clock_.ms();
         if (begin - looked_ms_ >= look_ms) look();
         else if (std::isfinite(quota_.cores) && begin - looked_at_quota_ms_ >= quota_ms) look_at_quota();
         Policy policy = settings_.policy;
@@ -86,9 +88,9 @@ public:
         policy.quota /= pool_.threads;  // CPU times are those of one thread
         const double since_s = switched_ms_ < 0 ? std::numeric_limits<double>::infinity() : (begin - switched_ms_) / 1e3;
         const Decision decision = chooser_.decide(monitor_, policy, row(target), since_s);
-        const Choice choice = {chooser_.table.member[decision.row], decision.event};
+        const Choice choice = {chooser_.table.member[decision.row], decision.event, decision.latency_ms};
         if (choice.member != target) switched_ms_ = begin;
-        pace_.spend(wall_ms() - begin);
+        pace_.spend(clock_.spent_ms(begin));
         return choice;
     }
 
@@ -112,7 +114,7 @@ private:
 
     // The machine's battery and quota; the battery counts where the energy of each member is known.
     void look() {
-        looked_ms_ = wall_ms();
+        looked_ms_ = clock_.ms();
         look_at_quota();
         bool knows_energy = true;
         for (const Member& member : pool_.members) knows_energy = knows_energy && !std::isnan(member.energy_mj);
@@ -121,7 +123,7 @@ private:
 
     // What has waited under another quota is known to wait otherwise now.
     void look_at_quota() {
-        looked_at_quota_ms_ = wall_ms();
+        looked_at_quota_ms_ = clock_.ms();
         const Quota before = quota_;
         quota_ = sensors_.quota();
         if (!(quota_ == before)) monitor_.waits.move_to_quota(before.of_each(pool_.threads), quota_.of_each(pool_.threads));
@@ -129,6 +131,7 @@ private:
 
     const Pool& pool_;
     const Sensors& sensors_;
+    const Clock& clock_;
     Chooser chooser_;
     Settings settings_;
     Monitor monitor_;

@@ -13,6 +13,19 @@ inline double milliseconds_of(clockid_t clock) {
 
 inline double wall_ms() { return milliseconds_of(CLOCK_MONOTONIC); }
 
+// The time as monitor and choice see it: the machine's, unless a recorded load is replayed.
+class Clock {
+public:
+    virtual ~Clock() = default;
+    virtual double ms() const { return wall_ms(); }
+    virtual double spent_ms(double since_ms) const { return wall_ms() - since_ms; }  // by a step that began then
+
+    static const Clock& machine() {
+        static const Clock only;
+        return only;
+    }
+};
+
 // CPU time of the calling thread, or of all threads but those of another clock.
 class CpuClock {
 public:

@@ -1,6 +1,6 @@
 // The cores that threads run on. Inferences of the server run on those on which the pool was measured, because cores of one
 // processor differ. Threads inherit the cores of the thread that starts them; only what prepares members takes all cores back,
-// so that it disturbs no inference where another core is free. The twin of autotailor/runtime/serving/cores.py.
+// so that it disturbs no inference where another core is free. The library pins nothing: its threads are the program's.
 #pragma once
 
 #include <sched.h>

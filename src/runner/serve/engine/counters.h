@@ -1,4 +1,4 @@
-// What has happened since the pool was opened; the twin of autotailor/runtime/serving/counters.py.
+// What has happened since the pool was opened.
 #pragma once
 
 #include <array>

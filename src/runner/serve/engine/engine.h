@@ -3,7 +3,7 @@
 // Materialised are the member that runs, the one that is to run next, and the fastest one. The choice names the member that
 // is to run, the target. Until the target is prepared, the present member runs on where it still fits, and otherwise the
 // best materialised one. After a switch the member that ran before stays for a while as the next one, because loads come
-// and go. A switch takes place between two inferences. The twin of autotailor/runtime/serving/{service,engine}.py.
+// and go. A switch takes place between two inferences.
 #pragma once
 
 #include <map>
@@ -28,8 +28,6 @@ struct Answer {
 // Not safe for several threads at once: the server has one, and the library takes turns.
 class Engine {
 public:
-    static constexpr double long_ms = 60000.0;
-
     Engine(Pool opened, const Settings& wanted, const Sensors& sensors)
         : pool_(std::move(opened)), chooser_(pool_, sensors), loaded_(pool_.members.size()), preparer_(pool_),
           clock_(pool_.threads, preparer_.clock()), fastest_(chooser_.fastest()) {
@@ -54,7 +52,7 @@ public:
     void failed() { ++counters_.errors; }
 
     // Whether nothing in the pool has fitted for long, so that the rule search should run again.
-    bool wants_search() const { return without_fit_ms_ >= 0 && wall_ms() - without_fit_ms_ >= long_ms; }
+    bool wants_search() const { return without_fit_ms_ >= 0 && wall_ms() - without_fit_ms_ >= 1e3 * settings().long_s; }
 
     // Runs the best member on a picture (CHW, normalised) that has the size of one member's input.
     // A deadline of 0 is that of the settings.

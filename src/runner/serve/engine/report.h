@@ -1,5 +1,4 @@
-// What an engine tells of itself: settings and status as JSON, metrics in Prometheus' text format. The names are those of
-// autotailor/runtime/serving/{service,counters}.py.
+// What an engine tells of itself: settings and status as JSON, metrics in Prometheus' text format.
 #pragma once
 
 #include <string>
@@ -11,6 +10,12 @@
 inline size_t megabytes(double count) {
     if (!(count >= 0 && count < 1 << 30)) throw PoolError("memory_mb: expected a number of MiB, or 0 for no limit");
     return static_cast<size_t>(count * (1 << 20));
+}
+
+// A number of inferences ahead for which the load is forecast.
+inline int inferences_ahead(double count) {
+    if (!(count >= 1 && count <= 1000)) throw PoolError("horizon: expected a number of inferences from 1 to 1000");
+    return static_cast<int>(count);
 }
 
 // Changes the settings that a JSON object names: numbers for deadline_ms, quantile, rate, battery and quota, a member's name for
@@ -31,7 +36,9 @@ inline Settings changed(Settings settings, const std::string& json, bool opens =
         else if (name == "quota") settings.policy.quota = number_or(std::numeric_limits<double>::infinity());
         else if (name == "margin" && opens) settings.policy.margin = number();
         else if (name == "dwell_s" && opens) settings.policy.dwell_s = number();
+        else if (name == "horizon" && opens) settings.policy.horizon = inferences_ahead(number());
         else if (name == "keep_s" && opens) settings.keep_s = number();
+        else if (name == "long_s" && opens) settings.long_s = number();
         else if (name == "memory_mb" && opens) settings.most_memory_bytes = megabytes(number());
         else if (name == "pin") {
             if (value.kind == JsonValue::number || (value.kind == JsonValue::string && value.text.empty()))
@@ -53,9 +60,9 @@ inline std::string settings_json(const Settings& settings) {
 }
 
 // What is known of the load.
-inline Readings load_of(const Engine& engine) {
-    const Monitor& monitor = engine.chooser().monitor();
-    const Policy& policy = engine.settings().policy;
+inline Readings load_of(const PoolChooser& chooser) {
+    const Monitor& monitor = chooser.monitor();
+    const Policy& policy = chooser.settings().policy;
     return {{"slowdown_compute", monitor.load.slowdown[0]}, {"slowdown_memory", monitor.load.slowdown[1]},
             {"slowdown_fixed", monitor.load.slowdown[2]},   {"slowdown", monitor.load.ratio},
             {"waiting", monitor.waits.share()},              {"forecast", monitor.forecast.factor(policy.horizon)},
@@ -99,7 +106,7 @@ inline std::string status_json(const Engine& engine, const Sensors& sensors) {
     status.add("model", pool.model).add("device", pool.device).raw("members", json_list(members));
     status.add("active", pool.members[engine.running()].name).add("target", pool.members[engine.target()].name);
     status.raw("loaded", json_list(loaded)).raw("broken", broken.text()).add("seconds", engine.counters().seconds());
-    status.raw("cores", json_list(cores)).raw("settings", settings_json(engine.settings())).raw("load", readings_json(load_of(engine)));
+    status.raw("cores", json_list(cores)).raw("settings", settings_json(engine.settings())).raw("load", readings_json(load_of(engine.chooser())));
     status.raw("machine", readings_json(sensors.read())).add("monitor_cpu_seconds", engine.chooser().spent_ms() / 1e3);
     status.raw("wants_search", engine.wants_search() ? "true" : "false").raw("counters", counters_json(engine));
     return status.text();
@@ -154,7 +161,7 @@ inline std::string metrics_text(const Engine& engine, const Sensors& sensors) {
     for (size_t i = 0; i < pool.members.size(); ++i) metrics.sample("active", i == engine.running(), "member=" + quoted(pool.members[i].name));
     double loaded = 0.0;
     for (size_t i = 0; i < pool.members.size(); ++i) loaded += engine.is_loaded(i);
-    for (const auto& [name, value] : load_of(engine)) metrics.single("load_" + name, "gauge", "What is known of the load.", value);
+    for (const auto& [name, value] : load_of(engine.chooser())) metrics.single("load_" + name, "gauge", "What is known of the load.", value);
     for (const auto& [name, value] : sensors.read()) metrics.single("machine_" + name, "gauge", "What the machine says.", value);
     metrics.single("deadline_ms", "gauge", "Deadline of an inference.", engine.settings().policy.deadline_ms);
     metrics.single("monitor_cpu_seconds", "gauge", "Time that monitor and choice have taken.", engine.chooser().spent_ms() / 1e3);

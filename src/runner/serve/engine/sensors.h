@@ -1,5 +1,5 @@
 // What the machine says of itself, where it can be read: pressure, waiting, throttling, temperature, clock, battery, quota.
-// The choice needs battery and quota at most; the rest tells people why. The twin of autotailor/runtime/serving/sensors.py.
+// The choice needs battery and quota at most; the rest tells people why.
 #pragma once
 
 #include <dirent.h>
@@ -22,6 +22,7 @@ class Sensors {
 public:
     // root: a folder in whose proc and sys the files are; empty for the machine's own.
     explicit Sensors(const std::string& root = "") : proc_(root + "/proc"), sys_(root + "/sys") {}
+    virtual ~Sensors() = default;
 
     // What can be read.
     Readings read() const {
@@ -48,7 +49,7 @@ public:
     }
 
     // Level from 0 to 1 while no charger is attached; NaN otherwise.
-    double battery() const {
+    virtual double battery() const {
         const std::string folder = sys_ + "/class/power_supply";
         for (const std::string& name : names(folder, "")) {
             std::string type, status;
@@ -62,7 +63,7 @@ public:
     }
 
     // That of the tightest control group from this process' up to the root; infinite without a quota.
-    Quota quota() const {
+    virtual Quota quota() const {
         Quota tightest;
         for (const auto& [name, folder] : groups())
             for (std::string at = folder; at.size() > sys_.size(); at = at.substr(0, at.rfind('/'))) {

@@ -1,4 +1,4 @@
-// One server at a time begins or ends at the path of a Unix socket; the twin of autotailor/runtime/wire/claim.py. Otherwise two
+// One server at a time begins or ends at the path of a Unix socket. Otherwise two
 // servers could both find that a socket is a killed server's, and the second one would remove the first one's.
 #pragma once
 
@@ -26,7 +26,7 @@ public:
         while (!take(path)) {
             if (std::chrono::steady_clock::now() >= end)
                 throw PoolError(path + ": another server has begun or ended there for " + std::to_string(patience_s) + " s, and holds " + lock_ +
-                                ": end it, or choose another --socket");
+                                ": end it, or choose another path");
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
     }

@@ -1,4 +1,4 @@
-// Frames of the wire protocol; the twin of autotailor/runtime/wire. Little-endian:
+// Frames of the wire protocol, which autotailor/serving/wire/frames.py has for clients. Little-endian:
 //     u32 magic "POOL", u16 version, u16 kind, u64 id, u32 length, then the body
 // A reply has its request's id and its kind plus 128; an error has the kind 255 and a text.
 #pragma once

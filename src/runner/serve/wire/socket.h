@@ -25,16 +25,16 @@ public:
         sockaddr_un address = {};
         address.sun_family = AF_UNIX;
         if (path.empty() || path.size() >= sizeof address.sun_path)
-            throw PoolError(path + ": a Unix socket needs a path of 1 to " + std::to_string(sizeof address.sun_path - 1) + " bytes: take a shorter --socket");
+            throw PoolError(path + ": a Unix socket needs a path of 1 to " + std::to_string(sizeof address.sun_path - 1) + " bytes: take a shorter path");
         std::memcpy(address.sun_path, path.c_str(), path.size());
         const Claim claim(path);
         struct stat found;
         if (lstat(path.c_str(), &found) == 0) {
-            if (!S_ISSOCK(found.st_mode)) throw PoolError(path + ": exists and is no socket: choose another --socket");
+            if (!S_ISSOCK(found.st_mode)) throw PoolError(path + ": exists and is no socket: choose another path");
             const Descriptor tried(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
             // Where nobody listens, the connection is refused; a busy server gives another error.
             if (connect(tried.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 || errno != ECONNREFUSED)
-                throw PoolError(path + ": another server listens there: stop it, or choose another --socket");
+                throw PoolError(path + ": another server listens there: stop it, or choose another path");
             unlink(path.c_str());
         }
         Listener made(AF_UNIX, path);

@@ -14,12 +14,14 @@ import pytest
 
 from autotailor.__main__ import main
 from autotailor.commands.runtime import ask
-from autotailor.runtime import Client
+from autotailor.serving import Client
 from pools import TinyPool, tiny_pool
+from served import serve_binary
 
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> TinyPool:
+    serve_binary()
     return tiny_pool(tmp_path_factory.mktemp("served") / "pool")
 
 
@@ -123,7 +125,10 @@ def test_a_picture_that_the_server_refuses_is_named(
 ) -> None:
     np.save(tmp_path / "p.npy", np.zeros((5, 8, 8), np.float32))
     assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 1
-    assert f"{tmp_path / 'p.npy'}: infer: the picture has 5 channels, expected 3" in capsys.readouterr().err
+    assert (
+        f"{tmp_path / 'p.npy'}: infer: the picture has the size 5x8x8, and members take 3x8x8, 3x12x12"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_server_that_is_away_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

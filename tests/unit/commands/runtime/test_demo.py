@@ -11,6 +11,12 @@ import pytest
 from autotailor.__main__ import main
 from browsers import barriers, chromium, opened
 from pools import tiny_pool
+from served import serve_binary
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    serve_binary()
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from autotailor.commands.runtime.remote import lease_for
 from autotailor.profiling.runtimes.runner import binary
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from autotailor.profiling.transports.base import Stream, Transport
-from autotailor.runtime import Client
-from autotailor.runtime.files import open_pool
+from autotailor.serving import Client
+from autotailor.serving.files import open_pool
 from pools import TinyPool, tiny_pool
 from served import serve_binary
 

@@ -24,11 +24,10 @@ from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.replacing import held
 from autotailor.runs.folder import OF_DEVICE, OF_MODEL
-from autotailor.runtime import Client, Service
-from autotailor.runtime.files import open_pool
-from autotailor.runtime.serving import engine, service
-from autotailor.runtime.wire import Address, Flag, Server
+from autotailor.serving import Client, Flag
+from autotailor.serving.files import CLASSES, open_pool
 from pools import tiny_pool
+from served import Serving, serve_command
 
 IMAGE = np.zeros((3, 32, 32), np.float32)
 LOAD = np.array([2.0, 3.0, 2.0])
@@ -53,28 +52,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server of the pool under a load that the test decides."""
-    run_member = engine.run_member
-
-    def slowed(net: object, member: engine.Member, *rest: Any) -> engine.Ran:
-        took = float(LOAD @ member.split_ms)
-        return replace(run_member(net, member, *rest), wall_ms=took, cpu_ms=took)
-
-    monkeypatch.setattr(engine, "run_member", slowed)
-    fastest = open_pool(folder / "pool").index.members[0]
-    deadline = 0.9 * float(LOAD @ fastest.split_ms)
-    with Service.of(folder / "pool", deadline, margin=0.0) as made, Server(made, Address(tmp_path / "s")) as server:
-        server.start()
+def served(folder: Path) -> Iterator[Serving]:
+    """A server of the pool, which no member fits: it asks for a search after six seconds."""
+    with Serving(serve_command("host"), folder / "pool", "--deadline-ms", "1e-5", "--long-s", "6") as server:
         yield server
 
 
+@pytest.fixture
+def loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Lets servers tell of a load that the test decides, and of a deadline that no member meets under it."""
+    fastest = open_pool(folder / "pool").index.members[0]
+    deadline = 0.9 * float(LOAD @ fastest.split_ms)
+    slowdowns = {f"slowdown_{name}": slowdown for name, slowdown in zip(CLASSES, LOAD.tolist(), strict=True)}
+    known = {**slowdowns, "slowdown": 2.0, "waiting": 0.0, "forecast": 1.0, "quantile": 1.0}
+    status = Client.status
+
+    def told(client: Client) -> dict[str, Any]:
+        found = status(client)
+        return found | {"load": known, "settings": found["settings"] | {"deadline_ms": deadline}}
+
+    monkeypatch.setattr(Client, "status", told)
+    return deadline
+
+
 def test_a_load_that_nothing_fits_ends_with_members_that_fit(
-    folder: Path, served: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    served: Serving,
+    loaded: float,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(service, "LONG_S", 5.0)
     monkeypatch.setattr(search, "LOOK_S", 0.1)
-    at, is_over, failed = str(served.address), threading.Event(), []
+    at, is_over, failed = str(served.path), threading.Event(), []
 
     def ask() -> None:
         with Client(at) as client:
@@ -85,25 +94,24 @@ def test_a_load_that_nothing_fits_ends_with_members_that_fit(
                     failed.append(error)
 
     with Client(at) as client:
-        for _ in range(20):
-            reply = client.infer(IMAGE)
-        assert Flag.NOTHING_FITS in reply.flags
+        assert Flag.NOTHING_FITS in client.infer(IMAGE).flags
         asking = threading.Thread(target=ask)
         asking.start()
         assert main(["runtime", "search", str(folder), "--at", at, "--members", "2", "--wait"]) == 0
         is_over.set()
         asking.join()
-        for _ in range(1000):  # until the member that fits is prepared, and runs
-            reply = client.infer(IMAGE)
-            status = client.status()
-            if reply.flags == Flag(0) and status["active"] == status["target"]:
-                break
+        client.set(deadline_ms=1e4)
+        while (reply := client.infer(IMAGE)).flags != Flag(0):  # until a member that fits is prepared, and runs
+            pass
+        status = client.status()
     said = capsys.readouterr().out
     assert "waiting until no member of the pool has fitted for a minute" in said
     assert f"the server has loaded 4 members of {folder / 'pool'}" in said
     assert failed == []
-    assert reply.flags == Flag(0)
-    assert reply.latency_ms <= status["settings"]["deadline_ms"]
+    members = open_pool(folder / "pool").index.members
+    assert [each["name"] for each in status["members"]] == [member.name for member in members]
+    assert reply.member == int(np.argmax([member.accuracy for member in members]))
+    assert sum(float(LOAD @ member.split_ms) <= loaded for member in members) == 2
     document = json.loads((folder / "pool" / "pool.json").read_text())
     assert {member["accuracy"]["from"] for member in document["members"]} == {"evaluation"}
     added = document["searched_under_load"]
@@ -112,12 +120,12 @@ def test_a_load_that_nothing_fits_ends_with_members_that_fit(
     assert not list(folder.glob(f"*{search.WORK}"))
 
 
-def test_where_no_subnet_fits_the_pool_stays(folder: Path, served: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_subnet_fits_the_pool_stays(folder: Path, served: Serving, capsys: pytest.CaptureFixture[str]) -> None:
     before = (folder / "pool" / "pool.txt").read_bytes()
-    with Client(served.address) as client:
+    with Client(str(served.path)) as client:
         client.set(deadline_ms=1e-4)
         client.infer(IMAGE)
-        assert main(["runtime", "search", str(folder), "--at", str(served.address)]) == 1
+        assert main(["runtime", "search", str(folder), "--at", str(served.path)]) == 1
         assert client.infer(IMAGE).flags == Flag.NOTHING_FITS | Flag.LATE
     assert "no SubNet of the space is expected to take at most" in (said := capsys.readouterr().err)
     assert "raise the deadline to" in said
@@ -126,9 +134,8 @@ def test_where_no_subnet_fits_the_pool_stays(folder: Path, served: Server, capsy
 
 def test_the_server_of_another_run_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pool = tiny_pool(tmp_path / "pool")
-    with Service.of(pool.folder, 5.0) as other, Server(other, Address(tmp_path / "s")) as server:
-        server.start()
-        assert main(["runtime", "search", str(folder), "--at", str(server.address)]) == 1
+    with Serving(serve_command("host"), pool.folder) as server:
+        assert main(["runtime", "search", str(folder), "--at", str(server.path)]) == 1
     text = "the server serves tiny on host, and the run is of resnet_digits on host: name the run of the pool"
     assert text in capsys.readouterr().err
 
@@ -150,9 +157,8 @@ def test_a_search_reads_no_other_artifacts_of_the_run_than_it_demands(
     for name in {*OF_MODEL, *OF_DEVICE} - {*search.READ}:
         path_of(copied, name).unlink()
     deadline = 2.0 * open_pool(copied / "pool").index.members[-1].latency_ms
-    with Service.of(copied / "pool", deadline) as made, Server(made, Address(tmp_path / "s")) as server:
-        server.start()
-        assert main(["runtime", "search", str(copied), "--at", str(server.address), "--members", "9"]) == 0
+    with Serving(serve_command("host"), copied / "pool", "--deadline-ms", str(deadline)) as server:
+        assert main(["runtime", "search", str(copied), "--at", str(server.path), "--members", "9"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("under load: compute 1.00")
     count = len(open_pool(copied / "pool").index.members)
@@ -206,7 +212,7 @@ def test_a_search_on_a_pool_that_is_being_replaced_is_refused_and_told_who_is_at
 
 
 def test_a_pool_is_not_made_while_a_search_extends_it(
-    folder: Path, served: Server, monkeypatch: pytest.MonkeyPatch
+    folder: Path, served: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rule tries within the search, which is the only moment at which both are surely at work."""
     tried: list[str] = []
@@ -226,7 +232,7 @@ def test_a_pool_is_not_made_while_a_search_extends_it(
         raise AssertionError("the rule has begun to make the pool")
 
     monkeypatch.setattr(search, "add_members", at_work)
-    assert main(["runtime", "search", str(folder), "--at", str(served.address)]) == 0
+    assert main(["runtime", "search", str(folder), "--at", str(served.path)]) == 0
     assert len(tried) == 1
     assert f"is being made or extended by process {os.getpid()} of " in tried[0]
 
@@ -240,12 +246,12 @@ def test_a_folder_that_is_no_pool_is_not_locked(
 
 
 def test_a_server_with_another_number_of_members_is_refused_before_the_search(
-    folder: Path, copied: Path, served: Server, capsys: pytest.CaptureFixture[str]
+    folder: Path, copied: Path, served: Serving, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = json.loads((copied / "pool" / "pool.json").read_text())
     document["members"].pop()
     (copied / "pool" / "pool.json").write_text(json.dumps(document))
-    assert main(["runtime", "search", str(folder), "--pool", str(copied / "pool"), "--at", str(served.address)]) == 1
+    assert main(["runtime", "search", str(folder), "--pool", str(copied / "pool"), "--at", str(served.path)]) == 1
     assert "name the folder that it serves with --pool" in capsys.readouterr().err
 
 
@@ -275,9 +281,8 @@ def trained(copied: Path) -> Path:
 def test_new_members_have_the_weights_that_were_trained_on_for_the_pool(trained: Path, tmp_path: Path) -> None:
     """Their accuracies are those of these weights, too, and not what the run knows of its own."""
     deadline = 2.0 * open_pool(trained / "pool").index.members[-1].latency_ms
-    with Service.of(trained / "pool", deadline) as made, Server(made, Address(tmp_path / "s")) as server:
-        server.start()
-        assert main(["runtime", "search", str(trained), "--at", str(server.address), "--members", "3"]) == 0
+    with Serving(serve_command("host"), trained / "pool", "--deadline-ms", str(deadline)) as server:
+        assert main(["runtime", "search", str(trained), "--at", str(server.path), "--members", "3"]) == 0
     document = json.loads((trained / "pool" / "pool.json").read_text())
     assert document["training"] == artifacts.read_json(trained / "pool_training.json")
     assert {member["weights"] for member in document["members"]} == {"joint"}

@@ -54,6 +54,7 @@ def given(config: PolishConfig) -> PolishConfig:
         features=1.0,
         streams=3.0,
         checks=4,
+        judge="divergence",
     )
 
 

@@ -1,0 +1,300 @@
+"""``pool.txt``: which members a pool has, what they cost, and the hashes of all files.
+
+Example, with one member (lines are broken here, and hashes cut)::
+
+    autotailor-pool 1
+    model resnet_digits
+    device host
+    runtime 1 use_fp16_packed=0 use_fp16_storage=0
+    cores 0
+    weights fp32 114688 3f0c...
+    norms 8192 91aa...
+    member member_00 accuracy 96.4 latency_ms 0.1 compute_ms 0.06 memory_ms 0.03 fixed_ms 0.01 peak_bytes 524288
+        energy_mj - input in0 3x32x32 output out0 10 param 77c1... slices 02be...
+    end 8d3e...
+
+The line ``cores`` is missing where the system chose the cores of the measurements. The hash behind ``end`` is that of
+all bytes before its line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from autotailor.serving.errors import PoolError
+
+CLASSES = ("compute", "memory", "fixed")
+"""The classes of operators that load slows down differently (``Member.split_ms``, in this order).
+
+``compute`` is bound by arithmetic, ``memory`` by bandwidth and caches, and ``fixed`` is the cost of starting operators.
+"""
+FORMAT = "autotailor-pool 1"
+INDEX, WEIGHTS, NORMS, MEMBERS = "pool.txt", "weights.bin", "norms.bin", "members"
+PRECISIONS = {"fp32": "<f4", "fp16": "<f2"}
+"""Names of the precisions of ``weights.bin``, and NumPy's names of their types."""
+REMEDY = "copy the folder of the pool again, or make it anew with the rule pool"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class File:
+    """Size and SHA-256 of a file."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """One SubNet of a pool.
+
+    Attributes:
+        name: of its files in the folder ``members``.
+        accuracy: percent.
+        split_ms: milliseconds without load, for each of ``CLASSES``.
+        peak_bytes: peak memory of an inference, weights included.
+        energy_mj: energy of one inference above idle, in millijoules; NaN where unknown.
+        input, shape: blob of the image, and its shape ``(channels, height, width)``.
+        output, classes: blob of the logits, and their number.
+        param, slices: SHA-256 of the member's two files.
+    """
+
+    name: str
+    accuracy: float
+    split_ms: tuple[float, float, float]
+    peak_bytes: int
+    energy_mj: float
+    input: str
+    shape: tuple[int, int, int]
+    output: str
+    classes: int
+    param: str
+    slices: str
+
+    @property
+    def latency_ms(self) -> float:
+        """Milliseconds without load."""
+        return sum(self.split_ms)
+
+
+@dataclass(frozen=True)
+class Index:
+    """The content of ``pool.txt``.
+
+    Attributes:
+        model, device: names in the configuration.
+        threads: of the measurements.
+        options: ncnn's options of the measurements.
+        precision: of ``weights.bin``, one of ``PRECISIONS``.
+        weights, norms: the two files that members share.
+        members: by rising latency.
+        cores: on which it was measured; empty where the system chose.
+    """
+
+    model: str
+    device: str
+    threads: int
+    options: tuple[tuple[str, bool], ...]
+    precision: str
+    weights: File
+    norms: File
+    members: tuple[Member, ...]
+    cores: tuple[int, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all files below the folder of the pool that a device reads, this one first."""
+        own = (f"{MEMBERS}/{member.name}.{kind}" for member in self.members for kind in ("param", "slices"))
+        return (INDEX, WEIGHTS, NORMS, *own)
+
+    @property
+    def largest_input(self) -> tuple[int, int, int]:
+        """Shape of the largest input that a member has."""
+        return max((member.shape for member in self.members), key=math.prod)
+
+    def text(self) -> str:
+        """The file."""
+        options = "".join(f" {name}={int(value)}" for name, value in self.options)
+        lines = [
+            FORMAT,
+            f"model {self.model}",
+            f"device {self.device}",
+            f"runtime {self.threads}{options}",
+            *([f"cores {' '.join(map(str, self.cores))}"] if self.cores else []),
+            f"weights {self.precision} {self.weights.bytes} {self.weights.sha256}",
+            f"norms {self.norms.bytes} {self.norms.sha256}",
+            *(_member_line(member) for member in self.members),
+        ]
+        body = "".join(f"{line}\n" for line in lines)
+        return f"{body}end {hashlib.sha256(body.encode()).hexdigest()}\n"
+
+    @classmethod
+    def parse(cls, content: bytes, path: str = INDEX) -> Index:
+        """Reads the file.
+
+        Args:
+            content: of the file.
+            path: for messages.
+
+        Raises:
+            PoolError: the file is damaged, or of another version.
+        """
+        body = _body(content, path)
+        lines: Iterator[str] = iter(body)
+        try:
+            next(lines)
+            (model,), (device,) = _words(lines, "model", 1), _words(lines, "device", 1)
+            threads, *options = _words(lines, "runtime")
+            line = next(lines)
+            cores = tuple(_count(word, least=0) for word in line.split(" ")[1:]) if line.startswith("cores ") else ()
+            lines = lines if cores else chain([line], lines)
+            precision, *weights = _words(lines, "weights", 3)
+            norms = _words(lines, "norms", 2)
+            index = cls(
+                *(_name(model), _name(device), _count(threads), tuple(_option(each) for each in options)),
+                *(precision, _file(weights), _file(norms), tuple(_member(each) for each in lines)),
+                cores,
+            )
+            index._check()
+        except (ValueError, StopIteration) as error:
+            raise PoolError(f"{path}: {error or 'lines are missing'} ({len(body)} lines); {REMEDY}") from error
+        return index
+
+    def _check(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision {self.precision}, expected one of {', '.join(PRECISIONS)}")
+        if not self.members:
+            raise ValueError("there is no member")
+        if len({member.name for member in self.members}) < len(self.members):
+            raise ValueError("two members have the same name")
+        if len({member.classes for member in self.members}) > 1:
+            raise ValueError("members have different numbers of classes")
+
+
+def check_successor(before: Index, after: Index) -> None:
+    """Refuses a pool that cannot take another one's place while clients are connected.
+
+    Clients know the model's classes, and send pictures at the size of any member's input.
+
+    Raises:
+        PoolError: the pool is another model's or device's, has other classes, or lacks an input of the pool before.
+    """
+    for what, old, new in (
+        ("model", before.model, after.model),
+        ("device", before.device, after.device),
+        ("number of classes", before.members[0].classes, after.members[0].classes),
+    ):
+        if old != new:
+            raise PoolError(
+                f"the new pool's {what} is {new}, and clients expect {old}; start another server for it, with another "
+                "address"
+            )
+    if lacking := {member.shape for member in before.members} - {member.shape for member in after.members}:
+        sizes = ", ".join("x".join(map(str, shape)) for shape in sorted(lacking))
+        raise PoolError(
+            f"no member of the new pool takes pictures of {sizes}, which clients may send; start another server for it"
+        )
+
+
+def _member_line(member: Member) -> str:
+    split = " ".join(f"{name}_ms {value!r}" for name, value in zip(CLASSES, member.split_ms, strict=True))
+    energy = "-" if math.isnan(member.energy_mj) else repr(member.energy_mj)
+    return (
+        f"member {member.name} accuracy {member.accuracy!r} latency_ms {member.latency_ms!r} {split} "
+        f"peak_bytes {member.peak_bytes} energy_mj {energy} input {member.input} {'x'.join(map(str, member.shape))} "
+        f"output {member.output} {member.classes} param {member.param} slices {member.slices}"
+    )
+
+
+_MEMBER = re.compile(
+    r"member (?P<name>\S+) accuracy (?P<accuracy>\S+) latency_ms (?P<latency>\S+) compute_ms (?P<compute>\S+) "
+    r"memory_ms (?P<memory>\S+) fixed_ms (?P<fixed>\S+) peak_bytes (?P<peak>\S+) energy_mj (?P<energy>\S+) "
+    r"input (?P<input>\S+) (?P<shape>\d+x\d+x\d+) output (?P<output>\S+) (?P<classes>\S+) "
+    r"param (?P<param>\S+) slices (?P<slices>\S+)"
+)
+
+
+def _member(line: str) -> Member:
+    found = _MEMBER.fullmatch(line)
+    if found is None:
+        raise ValueError(f"{line[:80]!r} is no line of a member")
+    split = tuple(_number(found[name]) for name in CLASSES)
+    latency, (c, h, w) = _number(found["latency"]), (_count(size) for size in found["shape"].split("x"))
+    if min(split) < 0 or latency <= 0 or not math.isclose(sum(split), latency, rel_tol=1e-6):
+        raise ValueError(f"member {found['name']}: its latency {latency} ms is not the sum of {split}")
+    return Member(
+        name=_name(found["name"]),
+        accuracy=_number(found["accuracy"]),
+        split_ms=(split[0], split[1], split[2]),
+        peak_bytes=_count(found["peak"]),
+        energy_mj=math.nan if found["energy"] == "-" else _number(found["energy"]),
+        input=found["input"],
+        shape=(c, h, w),
+        output=found["output"],
+        classes=_count(found["classes"]),
+        param=_hash(found["param"]),
+        slices=_hash(found["slices"]),
+    )
+
+
+def _body(content: bytes, path: str) -> list[str]:
+    """The lines before the last one; checks version and hash."""
+    if not content.startswith(f"{FORMAT}\n".encode()):
+        first, (name, _, _) = content[:40].split(b"\n")[0], FORMAT.partition(" ")
+        why = "another version wrote it" if first.startswith(f"{name} ".encode()) else "it is cut, or no pool's"
+        raise PoolError(f"{path}: begins with {first!r}, expected {FORMAT!r}: {why}; {REMEDY}")
+    begin = content.rfind(b"\n", 0, -1) + 1
+    body, last = content[:begin], content[begin:]
+    if last != f"end {hashlib.sha256(body).hexdigest()}\n".encode():
+        raise PoolError(f"{path}: is cut or changed, because its last line does not fit the lines before; {REMEDY}")
+    return body.decode("utf-8", errors="replace").splitlines()
+
+
+def _words(lines: Iterator[str], key: str, count: int | None = None) -> list[str]:
+    line = next(lines)
+    first, *words = line.split(" ")
+    if first != key or not words or (count is not None and len(words) != count):
+        raise ValueError(f"{line[:80]!r} is no line {key!r}")
+    return words
+
+
+def _option(word: str) -> tuple[str, bool]:
+    name, _, value = word.partition("=")
+    if value not in ("0", "1"):
+        raise ValueError(f"{word!r} is no option NAME=0 or NAME=1")
+    return _name(name), value == "1"
+
+
+def _file(words: list[str]) -> File:
+    return File(_count(words[0], least=0), _hash(words[1]))
+
+
+def _name(word: str) -> str:
+    if not _NAME.fullmatch(word):
+        raise ValueError(f"{word!r} is no name")
+    return word
+
+
+def _hash(word: str) -> str:
+    if not _HASH.fullmatch(word):
+        raise ValueError(f"{word!r} is no SHA-256")
+    return word
+
+
+def _count(word: str, least: int = 1) -> int:
+    if not (word.isascii() and word.isdigit()) or int(word) < least:
+        raise ValueError(f"{word!r} is no whole number from {least}")
+    return int(word)
+
+
+def _number(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError(f"{word!r} is no finite number")
+    return value

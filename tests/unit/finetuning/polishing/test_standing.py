@@ -1,0 +1,77 @@
+"""Weights are judged by right answers, or by how near all answers are to the teacher's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+import autotailor
+from autotailor.data import DataSplits
+from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
+from autotailor.finetuning.polishing.standing import Jury, Standing
+from autotailor.ir.space.subnet import SubNet
+
+
+class Linear(nn.Module):
+    """Logits that are linear in the mean colours."""
+
+    def __init__(self, classes: int, seed: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(3, classes)
+        nn.init.normal_(self.map.weight, generator=torch.Generator().manual_seed(seed))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.map(images.mean((2, 3)))
+        return found
+
+
+def test_the_divergence_is_that_of_the_teachers_answers(tiny: DataSplits) -> None:
+    images = tiny.validation
+    student, teacher = Linear(tiny.num_classes, 0), Linear(tiny.num_classes, 1)
+    found = Jury(images, Teacher(teacher, 0)).standing(student, 0)
+    pixels, labels = (
+        torch.cat([torch.as_tensor(each) for each in part]) for part in zip(*images.batches(7), strict=True)
+    )
+    with torch.no_grad():
+        said, true = (network(pixels.float()).double().softmax(1).numpy() for network in (student, teacher))
+    assert found.divergence == pytest.approx(
+        np.mean([stats.entropy(p, q) for p, q in zip(true, said, strict=True)]), rel=1e-5
+    )
+    assert found.accuracy == pytest.approx(100 * np.mean(said.argmax(1) == labels.numpy()))
+    assert math.isnan(Jury(images, None).standing(student, 0).divergence)
+
+
+def test_nearer_answers_gain_unless_fewer_are_right_beyond_chance() -> None:
+    before = Standing(70.0, 3.0, 0.4)
+    assert Standing(67.0, 3.0, 0.3).gains_on(before)
+    assert not Standing(60.0, 3.0, 0.3).gains_on(before)
+    assert not Standing(75.0, 3.0, 0.5).gains_on(before)
+    assert not Standing(70.0, 3.0).gains_on(Standing(70.0, 0.0))
+    assert Standing(70.1, 3.0).gains_on(Standing(70.0, 0.0))
+
+
+def test_a_race_takes_the_weights_that_answer_as_the_teacher_does(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    """With validation pictures of which the inherited weights are said to have all right, accuracy takes none."""
+    subnet = resnet_net.smallest()
+    taught = replace(config, rounds=(Round(1, epochs=2),), teacher="original", judge="divergence")
+    contests: Mapping[str, Sequence[SubNet]] = {"budget_01": [subnet]}
+
+    def raced(judge: str, inherited: float) -> Polished:
+        settings, folder = replace(taught, judge=judge), tmp_path / f"{judge}{inherited}"
+        return polish(resnet_net, resnet_net, tiny, contests, {subnet.id: inherited}, settings, folder)[0]["budget_01"]
+
+    assert raced("accuracy", 100.0).weights is None
+    found = raced("divergence", 100.0)
+    assert found.weights is not None
+    assert found.polished is not None
