@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_path
-from autotailor.commands.runtime.place import add_address, address_of
-from autotailor.ir.errors import AutoTailorError
+from autotailor.commands.runtime.place import add_address, address_of, pool_folder, read_classes
+from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,12 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     infer.add_argument(
         "--deadline-ms", type=float, default=0.0, metavar="MS", help="of each inference; 0: the server's"
     )
+    infer.add_argument(
+        "--pool",
+        type=given_path,
+        metavar="POOL",
+        help="folder of the server's pool, or of its run: answers then have the names of the classes",
+    )
     infer.add_argument("--json", action="store_true", help="print one JSON object")
     infer.set_defaults(run=run_infer)
     reload = actions.add_parser(
@@ -77,10 +83,16 @@ def run_status(options: argparse.Namespace) -> None:
 
 
 def run_infer(options: argparse.Namespace) -> None:
-    """Prints what a server answers; raises PoolError where none does, and PictureError for a file without picture."""
+    """Prints what a server answers.
+
+    Raises:
+        PoolError: no server answers, or ``--pool`` names none, or another than the server's.
+        PictureError: a file holds no picture.
+    """
     from autotailor.serving import Client, Flag, PoolError
 
     pictures = [read_picture(path) for path in options.pictures]
+    classes = read_classes(pool_folder(options.pool)) if options.pool else ()
     found: list[dict[str, Any]] = []
     with Client(address_of(options)) as client:
         names = _members(client)
@@ -89,10 +101,17 @@ def run_infer(options: argparse.Namespace) -> None:
                 reply, names = _answer(client, picture, options.deadline_ms, names)
             except PoolError as error:
                 raise PoolError(f"{path}: {error}") from error
+            if classes and len(classes) != len(reply.outputs):
+                raise PoolError(
+                    f"--pool {options.pool}: its networks have {len(classes)} classes, and the server answers with "
+                    f"{len(reply.outputs)} numbers; name the pool that this server serves"
+                )
+            answered = int(reply.outputs.argmax())
             found.append(
                 {
                     "picture": str(path),
-                    "class": int(reply.outputs.argmax()),
+                    "class": answered,
+                    "class_name": classes[answered] if classes else None,
                     "latency_ms": reply.latency_ms,
                     "cpu_ms": reply.cpu_ms,
                     "member": names[reply.member],
@@ -104,7 +123,11 @@ def run_infer(options: argparse.Namespace) -> None:
     else:
         for row in found:
             late = ", late" if row["late"] else ""
-            print(f"{row['picture']}: class {row['class']} in {row['latency_ms']:.3g} ms by {row['member']}{late}")
+            name = f" ({row['class_name']})" if row["class_name"] is not None else ""
+            said = (
+                f"{row['picture']}: class {row['class']}{name} in {row['latency_ms']:.3g} ms by {row['member']}{late}"
+            )
+            print(printable(said))
 
 
 def _members(client: Client) -> list[str]:

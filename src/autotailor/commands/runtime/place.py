@@ -7,9 +7,11 @@ import os
 import tempfile
 from pathlib import Path
 
+from autotailor.artifacts import read_json
 from autotailor.commands.paths import given_path, given_text
 
 INDEX = "pool.txt"
+DOCUMENT = "pool.json"
 FOLDER = "pool"
 
 
@@ -49,6 +51,16 @@ def pool_folder(given: Path) -> Path:
         f"{given}: {lack}; name the folder of a pool, or of a finished run whose pool was made: `autotailor run "
         "model=NAME device=NAME -- pool`"
     )
+
+
+def read_classes(folder: Path) -> tuple[str, ...]:
+    """The names of a pool's classes, in the order of the outputs; empty where its ``pool.json`` tells none.
+
+    Raises:
+        ArtifactError: ``pool.json`` is missing or cannot be read.
+    """
+    preparation = read_json(folder / DOCUMENT).get("preparation") or {}
+    return tuple(map(str, preparation.get("classes", ())))
 
 
 def address_of(options: argparse.Namespace) -> str:

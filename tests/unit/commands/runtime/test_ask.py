@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from autotailor.__main__ import main
+from autotailor.artifacts import write_json
 from autotailor.commands.runtime import ask
 from autotailor.serving import Client
 from pools import TinyPool, tiny_pool
@@ -49,6 +51,31 @@ def test_a_picture_gets_the_class_that_the_member_says(
     assert found["class"] == int(pool.logits("member_02", picture).argmax())
     assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 0
     assert f"class {found['class']} in " in capsys.readouterr().out
+
+
+def test_an_answer_has_the_name_of_its_class_where_the_pool_is_named(
+    pool: TinyPool, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = np.random.default_rng(5).normal(size=(3, 12, 12)).astype(np.float32)
+    np.save(tmp_path / "p.npy", picture)
+    logits = pool.logits("member_02", picture)
+    named = tmp_path / "run" / "pool"
+    shutil.copytree(pool.folder, named)
+    command = ["runtime", "infer", str(tmp_path / "p.npy"), "--at", address, "--pool", str(named.parent)]
+
+    def infer(classes: list[str], *options: str) -> tuple[int, str]:
+        write_json(named / "pool.json", {"preparation": {"classes": classes}})
+        code, said = main([*command, *options]), capsys.readouterr()
+        return code, said.out + said.err
+
+    names = [f"cat\x1b {number}" for number in range(logits.size)]
+    number = int(logits.argmax())
+    code, said = infer(names, "--json")
+    assert (code, json.loads(said)["answers"][0]["class_name"]) == (0, names[number])
+    assert f"class {number} (cat\\x1b {number}) in " in infer(names)[1]
+    code, said = infer(names[:-1])
+    assert code == 1
+    assert f"its networks have {len(names) - 1} classes, and the server answers with {len(names)} numbers" in said
 
 
 def test_a_pool_that_is_loaded_meanwhile_gives_no_member_a_name_of_the_other_pool(
