@@ -34,5 +34,6 @@ with stage(snakemake, computes=False) as this:
     for name, card in snakemake.output.items():
         if name.endswith("_card"):
             export = Path(card).parent
-            reporting.write_card(export, export.name, this.params["configuration"], rows)
+            pair = (snakemake.wildcards.model, snakemake.wildcards.device)
+            reporting.write_card(export, export.name, this.params["configuration"], rows, pair=pair)
     this.tell(snakemake.output.report)

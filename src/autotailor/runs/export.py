@@ -302,7 +302,8 @@ def _describe(run: RunTables, answer: ExportAnswer, table: pd.DataFrame, place: 
     if run.cost.is_measured:
         rows[EXPORT] |= {"budget_ms": answer.budget, "budget_met": answer.meets_budget}
     is_told = answer.budget is not None and answer.asked == f"{answer.budget:.4g} {answer.unit}"
-    write_card(place.files, EXPORT, run.configuration, rows, asked="" if is_told else answer.asked)
+    pair = (run.folder.model, run.folder.device)
+    write_card(place.files, EXPORT, run.configuration, rows, asked="" if is_told else answer.asked, pair=pair)
 
 
 def _answer(

@@ -124,10 +124,8 @@ def run_infer(options: argparse.Namespace) -> None:
         for row in found:
             late = ", late" if row["late"] else ""
             name = f" ({row['class_name']})" if row["class_name"] is not None else ""
-            said = (
-                f"{row['picture']}: class {row['class']}{name} in {row['latency_ms']:.3g} ms by {row['member']}{late}"
-            )
-            print(printable(said))
+            took = f"{row['latency_ms']:.3g} ms by {row['member']}{late}"
+            print(printable(f"{row['picture']}: class {row['class']}{name} in {took}"))
 
 
 def _members(client: Client) -> list[str]:

@@ -60,6 +60,7 @@ class Facts:
 
     Attributes:
         name: of the export.
+        model, device: as the run's folder names them, ``results/MODEL/DEVICE``.
         configuration: of the run.
         subnet: the content of ``subnet.json``.
         verification: the content of ``verification.json``.
@@ -71,6 +72,8 @@ class Facts:
     """
 
     name: str
+    model: str
+    device: str
     configuration: Mapping[str, Any]
     subnet: Mapping[str, Any]
     verification: Mapping[str, Any]
@@ -120,7 +123,12 @@ class Facts:
 
 
 def read_facts(
-    folder: Path, name: str, configuration: Mapping[str, Any], rows: Mapping[str, Row], asked: str | None = None
+    folder: Path,
+    name: str,
+    configuration: Mapping[str, Any],
+    rows: Mapping[str, Row],
+    asked: str | None = None,
+    pair: tuple[str, str] | None = None,
 ) -> Facts:
     """The facts of one export.
 
@@ -130,6 +138,7 @@ def read_facts(
         configuration: of the run.
         rows: of ``summary.csv`` by name.
         asked: the budget in the user's words; None finds it in the configuration.
+        pair: model and device as the run's folder names them; None takes the names that their configurations give.
 
     Raises:
         ReportError: ``summary.csv`` lacks the export or is of another SubNet, or ``subnet.json`` was written by an
@@ -146,8 +155,11 @@ def read_facts(
             f"{subnet['id']}; run the rule measure again"
         )
     model = configuration["model"]
+    called, device = pair or (model["name"], configuration["device"]["name"])
     return Facts(
         name=name,
+        model=called,
+        device=device,
         configuration=configuration,
         subnet=subnet,
         verification=verification,

@@ -23,6 +23,7 @@ def write_card(
     *,
     path: Path | None = None,
     asked: str | None = None,
+    pair: tuple[str, str] | None = None,
 ) -> None:
     """Writes the card of an export; an interrupted write leaves no file.
 
@@ -33,11 +34,12 @@ def write_card(
         rows: of ``summary.csv`` by name.
         path: of the card; ``README.md`` in the folder when None.
         asked: the budget in the user's words; None finds it in the configuration.
+        pair: model and device as the run's folder names them; None takes the names that their configurations give.
 
     Raises:
         ReportError: see ``read_facts``.
     """
-    text = render(read_facts(folder, name, configuration, rows, asked))
+    text = render(read_facts(folder, name, configuration, rows, asked, pair))
     with atomic(path or folder / CARD) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -85,6 +85,14 @@ def test_the_card_names_the_outputs_in_their_order(folder: Path) -> None:
     assert "in this order `cat`, `do g`, `c`, `d`, `e`." in (folder / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_card_calls_network_and_device_as_the_runs_folder_does(folder: Path, rows: Rows, tmp_path: Path) -> None:
+    write_card(folder, "budget_01", configuration(), rows, path=tmp_path / "card.md", pair=("mine", "board"))
+    card = (tmp_path / "card.md").read_text(encoding="utf-8")
+    assert "# budget_01: mine for board" in card
+    assert "`resnet_digits`" not in card
+    assert "`host`" not in card
+
+
 def configuration(*overrides: str) -> dict[str, Any]:
     return config.compose(ROOT / "conf", "resnet_digits", "host", [*overrides])
 
@@ -229,7 +237,7 @@ def test_the_card_says_how_large_how_fast_and_how_right(folder: Path) -> None:
     assert "| latency, measured (ms) | 1.625 ± 0.013 | 3.25 ± 0.013 |" in card
     assert "| accuracy, measured (%) | 91.25 ± 0.5 | 91.25 ± 0.5 |" in card
     assert "Measured at 2026-01-02T03:04:05+00:00" in card
-    assert "5 rounds of 1 second each" in card
+    assert "2 rounds of 1 second each" in card
     assert "`pixel values` | `scores` | onnxruntime" in card
     assert "polished" in card
     assert "peak memory" not in card, "it was not measured"
