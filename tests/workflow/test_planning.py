@@ -245,7 +245,9 @@ def test_a_disk_that_takes_no_file_is_one_message(snakemake: Planner, tmp_path: 
 
 def test_a_device_that_is_away_is_planned_for_and_refused_before_training(snakemake: Planner, tmp_path: Path) -> None:
     away = ["--config", "device=orin", "overrides=[device.address=127.0.0.1:1]"]
-    assert planned(snakemake(tmp_path, "-n", *away)) == dict.fromkeys(STAGES, 1)
+    plan = snakemake(tmp_path, "-n", *away)
+    assert planned(plan) == dict.fromkeys(STAGES, 1)
+    assert "the run itself would stop here: device orin: no SSH server answers at 127.0.0.1:1" in plan.said
     done = snakemake(tmp_path, "--cores", "1", *away)
     assert done.code == 1
     assert "autotailor: device orin: no SSH server answers at 127.0.0.1:1" in done.err

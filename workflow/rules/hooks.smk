@@ -74,15 +74,20 @@ def ask_devices():
 
     If the run trains, the device's runtime must also be able to write every operator of the space.
     """
-    jobs = list(workflow.dag.needrun_jobs())
-    for device in MEASURED:
-        pairs = sorted(
-            {pair_of(job.wildcards) for job in jobs if measures_on(job, device)}
-        )
-        if pairs:
-            configuration.check_device(*map(MATRIX.configuration, pairs))
+    for pairs in measured_pairs():
+        configuration.check_device(*map(MATRIX.configuration, pairs))
         for pair in pairs:
-            check_operators(pair, jobs)
+            check_operators(pair, list(workflow.dag.needrun_jobs()))
+
+
+def measured_pairs():
+    """The pairs of each device on which a rule of this run measures, also after a dry run."""
+    jobs = list(workflow.dag.needrun_jobs(exclude_finished=False))
+    found = [
+        {pair_of(job.wildcards) for job in jobs if measures_on(job, device)}
+        for device in MEASURED
+    ]
+    return [sorted(pairs) for pairs in found if pairs]
 
 
 @refusing
@@ -152,20 +157,32 @@ def tell_altered():
         logger.error(f"autotailor: {error}")
 
 
-def telling(execute):
-    """Runs the workflow, and says afterwards which results were changed."""
+def tell_absent():
+    """Says in a dry run, which needs no device, at which devices the run would stop."""
+    for pairs in measured_pairs():
+        try:
+            configuration.check_device(*map(MATRIX.configuration, pairs))
+        except (AutoTailorError, OSError) as error:
+            logger.error(f"autotailor: the run itself would stop here: {error}")
+
+
+def telling(execute, tell):
+    """Runs the workflow, and says afterwards what a person should know."""
 
     @functools.wraps(execute)
     def executed(*arguments, **options):
         outcome = execute(*arguments, **options)
-        tell_altered()
+        tell()
         return outcome
 
     return executed
 
 
-if workflow.is_main_process and not workflow.output_settings.dryrun:
-    workflow.execute = telling(workflow.execute)
+if workflow.is_main_process:
+    is_dry = workflow.output_settings.dryrun
+    workflow.execute = telling(
+        workflow.execute, tell_absent if is_dry else tell_altered
+    )
 
 
 def run_of(pair):
