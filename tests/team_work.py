@@ -157,7 +157,7 @@ def polished(net: Path, workdir: Path, processes: int, given: DataSplits | None 
             for budget, one in found.items()
             for name, weight in (one.weights or {}).items()
         }
-        return SimpleNamespace(state_dict=own, history=[], metrics=table.to_dict("list"))
+        return SimpleNamespace(state_dict=own, history=[], metrics=table.dropna(axis="columns").to_dict("list"))
 
     return attempt(race)
 

@@ -110,7 +110,7 @@ def test_the_finished_run_answers_the_questions_of_the_guide(project: Path, resu
     for command in [*told, "python questions.py"]:
         done = checkouts.shell(command, project)
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
-    assert [command.split()[3] for command in told] == ["predict", "front", "export"]
+    assert sorted({command.split()[3] for command in told}) == ["export", "front", "predict", "why"]
     answer = json.loads((project / "more" / "seventy" / "export.json").read_text())
     assert answer["measured"]["latency"]["value"] > 0
     assert answer["meets_budget"] == (answer["measured"]["latency"]["value"] <= answer["budget"]["value"])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx_ir as ir
 import torch
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 from torch import nn
 
 from autotailor.ir.errors import GraphError
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 KEY = "model.output"
 
@@ -33,6 +34,8 @@ def keep_output(model: ir.Model, output: str | int) -> None:
     Raises:
         GraphError: the model has no output of this name.
     """
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+
     chosen = [value for value in model.graph.outputs if value.name == str(output)]
     if not chosen:
         names = ", ".join(str(value.name) for value in model.graph.outputs)
